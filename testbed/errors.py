@@ -1,0 +1,11 @@
+"""The testbed's errors. Each says what was being done, with which input, and what to do; the CLI prints one line."""
+
+
+class TestbedError(Exception):
+    """Something in the testbed went wrong while it ran."""
+
+    __test__ = False  # pytest would take the name for a test class
+
+
+class MachineError(TestbedError):
+    """This machine cannot do what was asked (exit code 3): the message says what is missing and how to get it."""

@@ -1,0 +1,67 @@
+"""What every kind of link middle can do: the one interface behind which netem and the relay stand.
+
+A link is wired veth - middle - veth. The middle joins two interfaces of the sandbox's root namespace and delays,
+drops and paces what crosses, per direction. Taking interfaces down (`LinkState.DOWN`) is the network's work
+(`testbed.network`), not a middle's: a middle only survives it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from testbed.plan import Direction
+from topologies.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWiring:
+    """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`."""
+
+    name: str
+    a_interface: str
+    b_interface: str
+    forward: Shape
+    backward: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """When a change was asked for and when it held, CLOCK_REALTIME nanoseconds."""
+
+    requested_ns: int
+    applied_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounters:
+    """What one direction of a link did since it started. Frames are MTU-sized segments."""
+
+    frames: int
+    bytes: int
+    dropped_loss: int
+    dropped_queue: int
+    dropped_blackhole: int
+    dropped_kernel: int  # lost before the middle saw them: any makes the run invalid
+    lateness_p50_us: float | None = None  # how late frames left; None where the kernel does the work
+    lateness_p99_us: float | None = None
+
+
+class Middles(Protocol):
+    """All middles of a run, of one kind."""
+
+    kind: str  # "relay" | "netem"
+
+    def start(self, wirings: Sequence[LinkWiring]) -> None:
+        """Carry every link, shaped, in state up. Raises MachineError, TestbedError."""
+
+    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
+        """Change one direction while frames cross. Raises TestbedError for an unknown link or a dead middle."""
+
+    def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
+        """Counters of every direction."""
+
+    def failure(self) -> str | None:
+        """Why the middles no longer work (say, the relay died), or None."""
+
+    def stop(self) -> None:
+        """Release everything; idempotent."""

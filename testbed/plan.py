@@ -1,0 +1,151 @@
+"""What a run will do, as plain data: hosts, addresses, links, captures, processes and the timeline of changes.
+
+Everything that a run needs to know is decided here, before anything is started, from an experiment and its
+topology alone (`testbed.planning` computes it). The sandbox, the network, the links and the fault scheduler only
+carry it out; `cutset plan` prints it; `run.json` records it. Times are microseconds since time 0 of the run, when
+all nodes are ready and the drivers start.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from topologies.shape import Shape
+
+
+class LinkState(StrEnum):
+    """Whether frames cross: see DESIGN's "Meanings". BLACKHOLE is silent, DOWN takes the interfaces down."""
+
+    UP = "up"
+    BLACKHOLE = "blackhole"
+    DOWN = "down"
+
+
+class Direction(StrEnum):
+    """FORWARD is from `LinkPlan.a` to `LinkPlan.b`; a host's LAN link is forward from host to region."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+
+
+class ProcessAction(StrEnum):
+    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, or start it again after its end."""
+
+    KILL = "kill"
+    STOP = "stop"
+    CONTINUE = "continue"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link."""
+
+    name: str  # "r2-proxy-0"; gateways "r2-gw"
+    region: str
+    role: str
+    index: int
+    address: str  # on its LAN, without prefix length
+    lan_link: str  # name of its LAN link ("lan-r2-proxy-0"); "" for gateways, which sit on the bridge
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPlan:
+    """A LAN: one bridge, one gateway, hosts behind LAN links."""
+
+    name: str
+    subnet: str  # "10.0.2.0/24"
+    gateway: str  # host name
+    stream: int  # the stream that this region owns
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """A link and its two directions. WAN links join gateways; LAN links join a host (a) and its region (b)."""
+
+    name: str  # "r2-r3", or "lan-r2-proxy-0"
+    kind: str  # "wan" | "lan"
+    a: str  # region (wan) or host (lan)
+    b: str  # region
+    forward: Shape
+    backward: Shape
+    a_address: str = ""  # wan only: the gateways' addresses on it
+    b_address: str = ""
+    subnet: str = ""  # wan only: "10.255.0.4/30"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """One node process, alone on its host."""
+
+    name: str  # "r2/proxy-0"
+    host: str  # "r2-proxy-0"
+    region: str
+    role: str
+    index: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlan:
+    """One capture file. A host's (`host` set) or one side of a WAN link's middle (`link` and `side` set)."""
+
+    file: str  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
+    host: str | None = None
+    interface: str = "eth0"
+    link: str | None = None
+    side: str | None = None  # the region at whose side of the middle it listens
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """From `at_us` on, this direction of this link is in `state` with `shape`, because of `fault`."""
+
+    at_us: int
+    fault: str
+    link: str
+    direction: Direction
+    state: LinkState
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessChange:
+    """At `at_us`, `action` is done to `process`, because of `fault`."""
+
+    at_us: int
+    fault: str
+    process: str
+    action: ProcessAction
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """A fault as it was asked for; its changes carry its name."""
+
+    name: str
+    kind: str  # cut, restore, set, isolate, partition, flap, kill, stop, continue, restart
+    target: str  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole run."""
+
+    experiment: str
+    system: str
+    parameters: dict[str, Any]  # the system's own, validated and complete, keys with unit suffixes
+    workload: dict[str, Any]  # {"event_size_bytes": 10, "rate_per_s": 20000 | None, "closed_loop": False}
+    seed: int
+    duration_us: int
+    drain_us: int  # bound on the drain after the drivers stop
+    links_kind: str  # auto | netem | relay, as asked
+    snaplen_bytes: int | None  # None captures whole packets
+    regions: tuple[RegionPlan, ...]
+    hosts: tuple[HostPlan, ...]
+    links: tuple[LinkPlan, ...]
+    processes: tuple[ProcessPlan, ...]
+    captures: tuple[CapturePlan, ...]
+    faults: tuple[FaultPlan, ...]
+    changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
