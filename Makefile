@@ -1,0 +1,51 @@
+# `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench requirements clean
+
+# The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && command -v $$p && break; done)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+EXPERIMENT ?= link-failure
+export PATH := $(PATH):/usr/sbin:/sbin
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
+	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
+
+test: packages-test $(READY) lint ## set up, then lint and run the tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## ruff, mypy --strict and the import contracts
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
+
+format: $(READY) ## let ruff format the code
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
+
+bench: packages-test $(READY) ## measure, print a table and write bench.json
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+requirements: $(READY) ## pin and hash requirements.in again (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --quiet requirements.in -o requirements.txt
+
+clean: ## remove the virtual environment and caches, keep the runs
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
+
+.PHONY: packages-run packages-test
+packages-run packages-test: packages-%:
+	@test -n "$(PYTHON)" || { echo "cutset: needs Python 3.11 or later" >&2; exit 3; }
+	@PYTHON="$(PYTHON)" sh testbed/provision/provision.sh $*
+
+$(READY): requirements.txt pyproject.toml | packages-run
+	@echo "setting up $(VENV): Python packages at the versions and hashes of requirements.txt" >&2
+	@"$(PYTHON)" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,87 @@
+"""The `cutset` command: finds the command asked for, and turns errors into one clear line and an exit code.
+
+A command lives in a module of its own beside this one and is imported only when it is used, so that `cutset --help`
+and short commands start at once. Exit codes (DESIGN.md): 0 fine, 1 an expectation or the fidelity failed, 2 bad
+input, 3 the machine cannot do it, 130 interrupted.
+"""
+
+import importlib
+import sys
+import traceback
+
+import click
+
+from testbed.errors import MachineError, TestbedError
+from topologies.errors import InputError
+
+# In the order in which someone meets them; a value is the module under testbed.cli.
+COMMANDS = {
+    "doctor": "doctor",
+    "list": "list_",
+    "plan": "plan",
+    "run": "run",
+    "analyze": "analyze",
+    "report": "report",
+    "schema": "schema",
+}
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_MACHINE = 3
+EXIT_INTERRUPTED = 130
+
+
+class CommandGroup(click.Group):
+    """Loads a command's module on demand and lists commands in the order of COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"testbed.cli.{COMMANDS[cmd_name]}").command
+        return command
+
+
+@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="cutset", prog_name="cutset")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def cutset(debug: bool) -> None:
+    """Run real node processes on an emulated wide-area network, cut its links, and see how long recovery takes.
+
+    Start with `cutset doctor`, then `cutset run link-failure`.
+    """
+
+
+def main() -> None:
+    """Entry point of the `cutset` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Carry out a command line; returns its exit code."""
+    try:
+        result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("cutset: interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        return _complain(error, debug="--debug" in arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _complain(error: Exception, *, debug: bool) -> int:
+    """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
+    from analysis.errors import AnalysisError
+
+    codes = {InputError: EXIT_BAD_INPUT, MachineError: EXIT_MACHINE, TestbedError: EXIT_FAILED, AnalysisError: EXIT_FAILED}
+    code = next((code for kind, code in codes.items() if isinstance(error, kind)), None)
+    if debug or code is None:
+        traceback.print_exception(error)
+    click.echo(f"cutset: {error}", err=True)
+    return EXIT_FAILED if code is None else code

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Install the Debian packages that are missing for a job ("run" or "test"), and only those.
+#
+# Says what it installs and why. Needs root or sudo only when something is missing; prints nothing when nothing is.
+# Exit codes: 0 everything is there, 3 something is missing and cannot be installed (the message says what to do).
+set -eu
+
+job=${1:-run}
+here=$(dirname "$0")
+PATH=$PATH:/usr/sbin:/sbin
+
+has_java_17() {
+    command -v java >/dev/null 2>&1 || return 1
+    release=$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")/release
+    [ -r "$release" ] || return 1
+    major=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$release")
+    [ "${major:-0}" -ge 17 ]
+}
+
+missing() { # missing PROOF
+    case $1 in
+        java) ! has_java_17 ;;
+        *) ! command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+packages=
+while read -r name proof for why; do
+    case $name in '#'* | '') continue ;; esac
+    [ "$for" = run ] || [ "$for" = "$job" ] || continue
+    if missing "$proof"; then
+        printf 'missing: %s (%s)\n' "$name" "$why" >&2
+        packages="$packages $name"
+    fi
+done <"$here/packages.txt"
+# The virtual environment needs pip for this very Python; Debian keeps it in a package of its own.
+if [ -n "${PYTHON:-}" ] && ! "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+    printf 'missing: python3-venv (the virtual environment)\n' >&2
+    packages="$packages python3-venv"
+fi
+[ -n "$packages" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+    root=
+elif command -v sudo >/dev/null 2>&1; then
+    root=sudo
+else
+    printf 'cutset: ask your administrator for:%s\n' "$packages" >&2
+    exit 3
+fi
+command -v apt-get >/dev/null 2>&1 || {
+    printf 'cutset: no apt-get here; install what these packages hold:%s\n' "$packages" >&2
+    exit 3
+}
+printf 'installing:%s\n' "$packages" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086  # a list of names, word by word
+if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    printf 'cutset: apt-get could not install:%s\n' "$packages" >&2
+    exit 3
+fi
