@@ -1,0 +1,9 @@
+"""The analysis' errors. Each says what was being done, with which input, and what to do; the CLI prints one line."""
+
+
+class AnalysisError(Exception):
+    """The analysis cannot go on with what it was given."""
+
+
+class CaptureError(AnalysisError):
+    """A capture file cannot be used at all: missing, unreadable, or no classic pcap of Ethernet frames."""

@@ -1,0 +1,116 @@
+"""The tables that come straight from captures: one definition of each, for NumPy, Arrow, Parquet and Spark.
+
+Each schema is an Arrow schema; `spark_schema` derives Spark's from it, so the two cannot differ (Spark's Arrow
+reader insists on the same order, types and nullability). All times are CLOCK_REALTIME nanoseconds as bigint, since
+Spark has no nanosecond time stamp. Tables computed from these (events, timelines) have their schemas elsewhere.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
+
+
+_INT, _BIGINT, _STRING, _BOOLEAN = pa.int32(), pa.int64(), pa.string(), pa.bool_()
+
+# One row per record of a capture. Where a header is missing or cut off, its columns are 0, and `proto` is -1 where
+# no IP header could be read. Payload stays in the capture: read `payload_length` bytes (of which only
+# `length - payload_offset` were captured) at `offset + 16 + payload_offset`.
+PACKETS = _schema(
+    ("capture", _STRING, False),  # file name without suffix
+    ("t_ns", _BIGINT, False),
+    ("offset", _BIGINT, False),  # of the record header in the file
+    ("length", _INT, False),  # captured bytes
+    ("wire_length", _INT, False),  # bytes on the wire
+    ("src_hi", _BIGINT, False),  # IPv6 addresses as two big-endian halves; IPv4: hi = 0, lo = the address
+    ("src_lo", _BIGINT, False),
+    ("dst_hi", _BIGINT, False),
+    ("dst_lo", _BIGINT, False),
+    ("sport", _INT, False),
+    ("dport", _INT, False),
+    ("proto", _INT, False),  # 6 TCP, 17 UDP, …
+    ("seq", _BIGINT, False),
+    ("ack", _BIGINT, False),
+    ("flags", _INT, False),  # TCP flags, FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16
+    ("ip_id", _INT, False),
+    ("payload_offset", _INT, False),  # within the record's data
+    ("payload_length", _INT, False),  # from the IP length: padding is not payload, cut-off bytes are
+)
+
+# The columns that name one TCP direction in one capture.
+_STREAM = (
+    ("capture", _STRING, False),
+    ("host", _STRING, False),  # whose capture it is
+    ("direction", _STRING, False),  # 'in' or 'out' of that host
+    ("src", _STRING, False),
+    ("sport", _INT, False),
+    ("dst", _STRING, False),
+    ("dport", _INT, False),
+    ("connection", _INT, False),  # counts the connections that used the same ports, from 0
+)
+
+# One row per decoded message and host that saw it. `stream_offset` counts bytes of its TCP direction from 0.
+MESSAGES = _schema(
+    *_STREAM,
+    ("stream_offset", _BIGINT, False),
+    ("length", _INT, False),  # whole frame, its length field included
+    ("t_first_ns", _BIGINT, False),  # its first byte was seen
+    ("t_complete_ns", _BIGINT, False),  # it and every byte before it had been seen
+    ("type", _STRING, False),
+    ("stream", _INT, True),
+    ("kind", _INT, True),
+    ("first_seq", _BIGINT, True),
+    ("count", _INT, True),
+    ("request", _BIGINT, True),  # first_request
+    ("payload_length", _INT, True),  # bytes after the fixed head
+    ("retransmitted", _BOOLEAN, False),  # some byte of it was seen more than once
+    ("advertised", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])), True),
+)
+
+# One row per run of stream bytes whose content the capture does not have.
+GAPS = _schema(
+    *_STREAM,
+    ("stream_offset", _BIGINT, False),
+    ("length", _BIGINT, False),
+    ("cause", _STRING, False),  # 'missing': in no record; 'snapped': beyond the snap length
+)
+
+# One row per TCP direction and connection: what was in it and how far it could be decoded.
+DECODING = _schema(
+    *_STREAM,
+    ("segments", _BIGINT, False),  # records with payload
+    ("bytes", _BIGINT, False),  # distinct stream bytes seen
+    ("retransmitted_bytes", _BIGINT, False),
+    ("stray_segments", _BIGINT, False),  # sequence numbers that cannot belong to the connection
+    ("missing_bytes", _BIGINT, False),
+    ("snapped_bytes", _BIGINT, False),
+    ("messages", _BIGINT, False),
+    ("malformed", _BIGINT, False),  # frames whose body is not what their type says
+    ("unfinished_bytes", _BIGINT, False),  # start of a message whose end was not captured
+    ("undecoded_bytes", _BIGINT, False),  # after decoding had to stop
+    ("stopped", _STRING, True),  # why it stopped
+)
+
+# One row per capture file.
+CAPTURES = _schema(
+    ("capture", _STRING, False),
+    ("packets", _BIGINT, False),
+    ("bytes", _BIGINT, False),  # of the file
+    ("good_bytes", _BIGINT, False),  # up to the first record that is cut off or damaged
+    ("first_ns", _BIGINT, True),
+    ("last_ns", _BIGINT, True),
+    ("problem", _STRING, True),
+)
+
+
+def spark_schema(schema: pa.Schema) -> "StructType":
+    """The same columns for Spark."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  (the core runs without Spark)
+
+    return cast("StructType", cast(Any, from_arrow_schema)(schema))
