@@ -1,0 +1,39 @@
+"""The argument lists that make a sandbox. Pure: nothing is executed here.
+
+setpriv makes the kernel kill unshare when the CLI's main thread dies, unshare makes it kill PID 1 when
+unshare dies, and PID 1's death kills everything in the namespaces (see DESIGN, "The sandbox": with
+`--kill-child` alone, killing the parent of unshare left everything running).
+"""
+
+from collections.abc import Sequence
+
+CAPABILITIES_NEEDED = {"net_admin": 12, "net_raw": 13, "sys_admin": 21}
+"""Bit numbers (capabilities(7)) of what namespaces, links and captures need; without them a user namespace
+is.
+"""
+
+
+def needs_user_namespace(effective_capabilities: int) -> bool:
+    """Whether the caller has to make itself a user namespace, from CapEff of /proc/self/status."""
+    return any(not effective_capabilities >> bit & 1 for bit in CAPABILITIES_NEEDED.values())
+
+
+def sandbox_command(inner: Sequence[str], *, user_namespace: bool) -> list[str]:
+    """Run `inner` as PID 1 of namespaces of its own.
+
+    `--map-current-user` rather than `--map-root-user`: Debian's tcpdump, thinking itself root, would try to
+    change its user or its file's owner and exit.
+    """
+    user = ["--user", "--map-current-user", "--keep-caps"] if user_namespace else []
+    namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return ["setpriv", "--pdeathsig", "KILL", "unshare", *user, *namespaces, *inner]
+
+
+def init_command(python: str, command: Sequence[str], *, lifeline: int, control: int) -> list[str]:
+    """PID 1 of the sandbox, which runs `command` as its child."""
+    return [python, "-m", "testbed.sandbox.init", str(lifeline), str(control), *command]
+
+
+def inside_commands() -> list[list[str]]:
+    """What PID 1 does first: /sys of the new network namespace (so that /sys/class/net is ours), and lo."""
+    return [["mount", "-t", "sysfs", "sysfs", "/sys"], ["ip", "link", "set", "lo", "up"]]

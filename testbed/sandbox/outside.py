@@ -1,0 +1,145 @@
+"""The CLI's side of a sandbox: start it, talk to it, be sure that it is gone.
+
+A `Sandbox` is a context manager around one command that runs as a child of the sandbox's PID 1, in network,
+mount and PID namespaces of its own (for an ordinary user also a user namespace). It is in a session of its
+own, so that Ctrl-C on the terminal reaches the CLI alone, which then decides. Leaving the context kills
+whatever still runs.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from testbed.sandbox.channel import Channel
+from testbed.sandbox.commands import init_command, sandbox_command
+from testbed.sandbox.permission import check_tools, failed_to_start, user_namespace_needed
+
+PROJECT = Path(__file__).resolve().parents[2]
+ENTER_TIMEOUT_S = 20.0
+DIE_TIMEOUT_S = 5.0
+RUN_VARIABLE = "CUTSET_RUN"
+"""Every process of a run carries the run's token in this environment variable: so it is known from others."""
+
+
+class Sandbox:
+    """Runs `command` in a new sandbox. `channel` is this side's end of the control channel.
+
+    `stdin` and `stdout` are as for subprocess (stdin is empty by default); `errors` is a file that takes
+    the standard error of everything inside, a temporary one by default.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        token: str = "",
+        environment: Mapping[str, str] | None = None,
+        stdin: int | IO[str] = subprocess.DEVNULL,
+        stdout: int | IO[str] | None = None,
+        errors: IO[str] | None = None,
+    ) -> None:
+        self._command = list(command)
+        self._environment = {**os.environ, **(environment or {}), RUN_VARIABLE: token}
+        self._environment["PYTHONPATH"] = os.pathsep.join(
+            [str(PROJECT), *filter(None, [self._environment.get("PYTHONPATH")])]
+        )
+        self._stdin = stdin
+        self._stdout = stdout
+        self._errors = errors
+        self._resources = contextlib.ExitStack()
+        self.channel: Channel
+        self.process: subprocess.Popen[str]
+
+    def __enter__(self) -> "Sandbox":
+        """Raises MachineError, with what to do, where sandboxes cannot be made."""
+        check_tools()
+        # The kernel sends the parent-death signal when the starting *thread* dies (prctl(2)).
+        assert threading.current_thread() is threading.main_thread()  # noqa: S101
+        with contextlib.ExitStack() as stack:
+            errors = self._errors or stack.enter_context(tempfile.TemporaryFile("w+"))
+            said_before = errors.tell()
+            self._start(stack, errors)
+            if self.channel.receive(ENTER_TIMEOUT_S) != {"did": "entered"}:
+                self.kill()
+                errors.seek(said_before)
+                raise failed_to_start(errors.read())
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources.close()
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for the command's end; its exit code. Raises TimeoutError."""
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"the sandbox still runs after {timeout_s} s") from None
+
+    def kill(self) -> None:
+        """Kill everything inside and wait until it is dead; idempotent.
+
+        Ending the lifeline makes PID 1 exit, and unshare returns only when all processes of its namespaces
+        are dead; should PID 1 not react, unshare is killed, which kills PID 1.
+        """
+        self._lifeline.close()
+        try:
+            self.process.wait(DIE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _start(self, stack: contextlib.ExitStack, errors: IO[str]) -> None:
+        ours, theirs = socket.socketpair()
+        self.channel = Channel(ours)
+        stack.callback(self.channel.close)
+        reading, writing = os.pipe()
+        self._lifeline = stack.enter_context(os.fdopen(writing, "wb"))
+        with theirs, os.fdopen(reading, "rb"):
+            inside = init_command(sys.executable, self._command, lifeline=reading, control=theirs.fileno())
+            self.process = subprocess.Popen(
+                sandbox_command(inside, user_namespace=user_namespace_needed()),
+                env=self._environment,
+                stdin=self._stdin,
+                stdout=self._stdout,
+                stderr=errors,
+                pass_fds=(reading, theirs.fileno()),
+                start_new_session=True,
+                text=True,
+            )
+        stack.callback(self.kill)
+
+
+def run_in_sandbox(
+    command: Sequence[str],
+    *,
+    text: str = "",
+    timeout_s: float = 60.0,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run one command in a sandbox of its own, with `text` as its standard input, and collect what it says.
+
+    Raises MachineError where sandboxes cannot be made, TimeoutError when it takes longer than `timeout_s`.
+    """
+    with (
+        tempfile.TemporaryFile("w+") as stdin,
+        tempfile.TemporaryFile("w+") as stdout,
+        tempfile.TemporaryFile("w+") as errors,
+    ):
+        stdin.write(text)
+        stdin.seek(0)
+        with Sandbox(command, environment=environment, stdin=stdin, stdout=stdout, errors=errors) as sandbox:
+            code = sandbox.wait(timeout_s)
+        stdout.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(list(command), code, stdout.read(), errors.read())

@@ -1,0 +1,85 @@
+"""May this user make the namespaces that a sandbox needs, and if not, what is to be done?
+
+Reads the kernel's switches; tries nothing and changes nothing.
+"""
+
+import shutil
+from pathlib import Path
+
+from testbed.errors import MachineError
+from testbed.sandbox.commands import needs_user_namespace
+
+TOOLS = {"setpriv": "util-linux", "unshare": "util-linux", "mount": "mount", "ip": "iproute2"}
+"""Programs that a sandbox is made with, and the Debian packages that bring them."""
+
+
+def effective_capabilities() -> int:
+    """CapEff of this process (proc(5))."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def user_namespace_needed() -> bool:
+    """Whether a sandbox of this user needs a user namespace of its own."""
+    return needs_user_namespace(effective_capabilities())
+
+
+def missing_tool() -> str | None:
+    """What to install, if a program that makes sandboxes is missing."""
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            return f"`{tool}` is not installed (Debian and Ubuntu: package {package})"
+    return None
+
+
+def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
+    """Why an ordinary user may not make namespaces here and what to do about it, or None if no switch
+    forbids it.
+
+    `sysctls` is where the kernel's switches are read. Sources: user_namespaces(7), Ubuntu's AppArmor
+    release notes for 23.10 and 24.04, Debian's kernel patch for unprivileged_userns_clone.
+    """
+    if _read_switch(sysctls / "user/max_user_namespaces") == 0:
+        return (
+            "user namespaces are switched off here: "
+            "`sudo sysctl user.max_user_namespaces=10000`, or run as root"
+        )
+    if _read_switch(sysctls / "kernel/unprivileged_userns_clone") == 0:
+        return (
+            "ordinary users may not make namespaces here: "
+            "`sudo sysctl kernel.unprivileged_userns_clone=1`, or run as root"
+        )
+    if _read_switch(sysctls / "kernel/apparmor_restrict_unprivileged_userns") == 1:
+        return (
+            "AppArmor keeps ordinary users from making namespaces here (Ubuntu 24.04's default): "
+            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
+        )
+    return None
+
+
+def check_tools() -> None:
+    """Raises MachineError if a program that makes sandboxes is missing."""
+    problem = missing_tool()
+    if problem is not None:
+        raise MachineError(f"cannot make a sandbox: {problem}")
+
+
+def failed_to_start(stderr: str) -> MachineError:
+    """The error for a sandbox that did not come up, from what its makers said on standard error."""
+    said = " ".join(stderr.split()) or "no reason given"
+    advice = why_forbidden() if user_namespace_needed() else None
+    if advice is None and "permitted" in said:
+        advice = (
+            "the kernel forbids namespaces to this process (a container?): run on the machine itself, "
+            "or give the container --privileged"
+        )
+    return MachineError(f"cannot make a sandbox: {advice or 'see the reason'} [{said}]")
+
+
+def _read_switch(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None  # the kernel has no such switch
