@@ -1,0 +1,105 @@
+"""The record of deliveries: what a client got and what a driver knows to be published, on disk, batch by
+batch.
+
+A file is a 16-byte header and fixed records of 40 bytes, all big-endian. Batches keep the publisher's
+boundaries, so that a driver's records and a client's match one to one: same stream, first sequence number,
+count and CRC. A record that a crash cut short is left out by readers and cut off by a writer that goes on
+with the file. `RECORD_FIELDS` also reads as a NumPy dtype; NumPy itself is not needed here.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAGIC = b"CUTDELIV"
+VERSION = 1
+HEADER = struct.Struct(">8sII")
+RECORD_FIELDS: Sequence[tuple[str, str]] = (
+    ("stream", ">u4"),
+    ("count", ">u4"),  # events
+    ("first_seq", ">u8"),
+    ("time_ns", ">u8"),  # CLOCK_REALTIME
+    ("batch_crc", ">u4"),  # CRC-32 of the batch's event bytes, one after the other
+    (
+        "running_crc",
+        ">u4",
+    ),  # the same over all of this writer's batches of this stream since its session began
+    ("kind", ">u4"),  # RecordKind
+    ("reserved", ">u4"),  # 0
+)
+_LETTERS = {">u4": "I", ">u8": "Q"}
+RECORD = struct.Struct(">" + "".join(_LETTERS[form] for _, form in RECORD_FIELDS))
+
+
+class RecordKind(IntEnum):
+    """DELIVERED: by a client. PUBLISHED: acknowledged to a driver. SESSION: the process started (again).
+
+    TOMBSTONE: a client got a placeholder for `count` events ending at first_seq + count - 1.
+    """
+
+    DELIVERED = 0
+    PUBLISHED = 1
+    SESSION = 2
+    TOMBSTONE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """One record; the fields are those of `RECORD_FIELDS`."""
+
+    stream: int
+    count: int
+    first_seq: int
+    time_ns: int
+    batch_crc: int
+    running_crc: int
+    kind: RecordKind
+
+
+def encode_file_header() -> bytes:
+    """What a new file starts with."""
+    return HEADER.pack(MAGIC, VERSION, RECORD.size)
+
+
+def encode_record(record: DeliveryRecord) -> bytes:
+    """One record's bytes."""
+    return RECORD.pack(
+        record.stream,
+        record.count,
+        record.first_seq,
+        record.time_ns,
+        record.batch_crc,
+        record.running_crc,
+        record.kind,
+        0,
+    )
+
+
+def whole_bytes(file_bytes: int) -> int:
+    """Length of a file of `file_bytes` bytes up to the end of its last whole record; 0 if its header is
+    cut.""" if file_bytes < HEADER.size:
+        return 0
+    return HEADER.size + (file_bytes - HEADER.size) // RECORD.size * RECORD.size
+
+
+def check_file_header(data: bytes) -> None:
+    """Raises ValueError if `data` does not start like a file of deliveries of this version."""
+    if len(data) < HEADER.size:
+        raise ValueError(f"{len(data)} bytes are no record of deliveries: its header has {HEADER.size}")
+    magic, version, record_bytes = HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION or record_bytes != RECORD.size:
+        raise ValueError(
+            f"not a record of deliveries of version {VERSION}: starts with {data[: HEADER.size]!r}"
+        )
+
+
+def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
+    """All whole records of a file, and the number of torn bytes after them. Raises ValueError on a bad
+    header.""" check_file_header(data) end = whole_bytes(len(data)) records = [
+        DeliveryRecord(stream, count, first_seq, time_ns, batch_crc, running_crc, RecordKind(kind))
+        for stream, count, first_seq, time_ns, batch_crc, running_crc, kind, _ in RECORD.iter_unpack(
+            memoryview(data)[HEADER.size : end]
+        )
+    ]
+    return records, len(data) - end

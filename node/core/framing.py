@@ -1,0 +1,103 @@
+"""Frames: how messages stand in a byte stream, and the incremental reader that takes them out again.
+
+A frame is an 8-byte header and a body, big-endian:
+
+    u32 length   of what follows this field: 4 + len(body)
+    u8  version  of the protocol, `VERSION`
+    u8  type     of the message
+    u16 flags    0
+
+The reader takes chunks of any size, down to single bytes, and gives whole frames as memory views: of the
+chunk itself where a frame lies within one chunk, of joined bytes where it straddles several. It holds at
+most one unfinished frame, whose length is bounded. What is in a body is not known here; see
+`node.core.layout`.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from node.core.errors import LocalProtocolError, RemoteProtocolError
+
+VERSION = 1
+HEADER = struct.Struct(">IBBH")
+HEADER_BYTES = HEADER.size
+LENGTH_BYTES = 4  # the length field does not count itself
+FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame. `whole` is the frame with its header, for passing it on as it came; `body` is a part of it."""
+
+    type: int
+    body: memoryview
+    whole: memoryview
+
+
+def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_LIMIT_BYTES) -> bytes:
+    """The header of a frame whose body has `body_bytes` bytes. Raises LocalProtocolError if it is too
+    long.""" if HEADER_BYTES + body_bytes > limit_bytes:
+        raise LocalProtocolError(
+            f"a frame of {HEADER_BYTES + body_bytes} bytes is over the limit of {limit_bytes}"
+        )
+    return HEADER.pack(HEADER_BYTES - LENGTH_BYTES + body_bytes, VERSION, message_type, 0)
+
+
+class FrameReader:
+    """Takes chunks, gives frames. After it raised, it is of no more use: the connection has to be closed."""
+
+    __slots__ = ("_held", "_limit_bytes", "_parts", "_wanted")
+
+    def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._parts: list[bytes | memoryview] = []  # of the unfinished frame
+        self._held = 0  # bytes in _parts
+        self._wanted = HEADER_BYTES  # bytes before there is anything to do
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        """The frames that this chunk completes. Raises RemoteProtocolError at the first bad header.
+
+        Frames are views of `chunk` where possible, so it must not change afterwards. The iterator has to be
+        used up before the next chunk is fed.
+        """
+        view = memoryview(chunk)
+        if self._held:
+            self._parts.append(view)
+            self._held += len(view)
+            if self._held < self._wanted:
+                return
+            view = memoryview(b"".join(self._parts))
+            self._parts.clear()
+            self._held = 0
+        start, end = 0, len(view)
+        self._wanted = HEADER_BYTES
+        while end - start >= HEADER_BYTES:
+            length, message_type = self._read_header(view, start)
+            if end - start < length:
+                self._wanted = length
+                break
+            whole = view[start : start + length]
+            start += length
+            yield Frame(message_type, whole[HEADER_BYTES:], whole)
+        if start < end:
+            self._parts.append(view[start:])
+            self._held = end - start
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not yet whole."""
+        return self._held
+
+    def _read_header(self, view: memoryview, start: int) -> tuple[int, int]:
+        """Length of the whole frame at `start`, and its type."""
+        length, version, message_type, flags = HEADER.unpack_from(view, start)
+        if version != VERSION:
+            raise RemoteProtocolError(f"protocol version {version}, expected {VERSION}")
+        if flags != 0:
+            raise RemoteProtocolError(f"unknown flags {flags:#06x}")
+        if not HEADER_BYTES - LENGTH_BYTES <= length <= self._limit_bytes - LENGTH_BYTES:
+            raise RemoteProtocolError(
+                f"frame length {length} outside 4 to {self._limit_bytes - LENGTH_BYTES}"
+            )
+        return LENGTH_BYTES + length, message_type

@@ -1,0 +1,159 @@
+"""Message layouts: a message is a frozen dataclass whose annotations say how each field stands on the wire.
+
+    @dataclass(frozen=True, slots=True)
+    class Subscribe:
+        stream: Annotated[int, Field("I", "", "the stream")]
+        cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
+
+`Layout` turns that one declaration into the encoder, the decoder and a table (`fields`, with offsets) from
+which the analysis gathers fields by the million and from which documentation and dissectors are made. Every
+message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
+or rows of one fixed layout. Framing is not done here; see `node.core.framing`.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Literal, get_type_hints
+
+from node.core.errors import RemoteProtocolError
+from node.core.framing import FRAME_LIMIT_BYTES, Frame, encode_header
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A fixed field: `format` is one of struct's B, H, I and Q, big-endian on the wire."""
+
+    format: str
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What fills the rest of the body. Rows are dataclasses of fixed fields."""
+
+    kind: Literal["bytes", "text", "rows"]
+    meaning: str
+    row: type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadField:
+    """A line of a layout's table. `offset` counts from the start of the body (of the row, in rows)."""
+
+    name: str
+    format: str
+    offset: int
+    unit: str
+    meaning: str
+
+
+class Layout:
+    """How one message (or one row) stands on the wire; built once per class, at import."""
+
+    def __init__(self, message: type, message_type: int = 0) -> None:
+        hints = get_type_hints(message, include_extras=True)
+        marks = [(field.name, hints[field.name].__metadata__[0]) for field in fields(message)]
+        heads = [(name, mark) for name, mark in marks if isinstance(mark, Field)]
+        tails = [(name, mark) for name, mark in marks if isinstance(mark, Tail)]
+        assert len(tails) <= 1, f"{message.__name__} has more than one tail"
+        assert [name for name, _ in heads + tails] == [name for name, _ in marks], "the tail stands last"
+        self.message = message
+        self.name = message.__name__.upper()
+        self.type = message_type
+        self.head = struct.Struct(">" + "".join(mark.format for _, mark in heads))
+        self.fields = _table(heads)
+        self.tail_name, self.tail = tails[0] if tails else ("", None)
+        self._values = _values_of([name for name, _ in heads])
+        self._row = Layout(self.tail.row) if self.tail and self.tail.row else None
+        self._check: Callable[[Any], None] | None = getattr(message, "check", None)
+
+    def offset(self, name: str) -> int:
+        """Offset of a head field from the start of the body."""
+        return next(field.offset for field in self.fields if field.name == name)
+
+    def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
+        """The frame as buffers to be written one after the other; a bytes tail is not copied."""
+        head = self.head.pack(*self._values(message))
+        if self.tail is None:
+            return [encode_header(self.type, len(head), limit_bytes) + head]
+        tail = self._encode_tail(getattr(message, self.tail_name))
+        first = encode_header(self.type, len(head) + len(tail), limit_bytes) + head
+        return [first, tail] if len(tail) else [first]
+
+    def decode(self, body: memoryview) -> Any:
+        """The message in a frame's body; raises RemoteProtocolError. A bytes tail is a view of the body."""
+        size = self.head.size
+        if len(body) < size or (self.tail is None and len(body) != size):
+            raise RemoteProtocolError(f"{self.name} with a body of {len(body)} bytes, its head has {size}")
+        values = self.head.unpack_from(body)
+        message = (
+            self.message(*values)
+            if self.tail is None
+            else self.message(*values, self._decode_tail(body[size:]))
+        )
+        if self._check is not None:
+            self._check(message)
+        return message
+
+    def _encode_tail(self, tail: Any) -> bytes | memoryview:
+        if self._row is not None:
+            return b"".join(self._row.head.pack(*self._row._values(row)) for row in tail)
+        return tail.encode() if isinstance(tail, str) else tail
+
+    def _decode_tail(self, tail: memoryview) -> Any:
+        if self._row is not None:
+            if len(tail) % self._row.head.size:
+                raise RemoteProtocolError(
+                    f"{self.name} with {len(tail)} bytes of {self._row.head.size}-byte rows"
+                )
+            return tuple(self._row.message(*values) for values in self._row.head.iter_unpack(tail))
+        assert self.tail is not None
+        if self.tail.kind == "bytes":
+            return tail
+        try:
+            return str(tail, "utf-8")
+        except UnicodeDecodeError as error:
+            raise RemoteProtocolError(f"{self.name} with text that is not UTF-8") from error
+
+    @property
+    def row_fields(self) -> tuple[HeadField, ...]:
+        """The table of a tail's rows; empty if it has none."""
+        return self._row.fields if self._row else ()
+
+
+class Codec:
+    """All messages of one protocol: from message to buffers, from frame to message."""
+
+    def __init__(self, layouts: Iterable[Layout]) -> None:
+        self.by_type = {layout.type: layout for layout in layouts}
+        self.by_name = {layout.name: layout for layout in self.by_type.values()}
+        self._by_class = {layout.message: layout for layout in self.by_type.values()}
+
+    def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
+        """See `Layout.encode`."""
+        return self._by_class[type(message)].encode(message, limit_bytes)
+
+    def decode(self, frame: Frame) -> Any:
+        """The frame's message; raises RemoteProtocolError."""
+        layout = self.by_type.get(frame.type)
+        if layout is None:
+            raise RemoteProtocolError(f"unknown message type {frame.type}")
+        return layout.decode(frame.body)
+
+
+def _table(heads: list[tuple[str, Field]]) -> tuple[HeadField, ...]:
+    offset, table = 0, []
+    for name, mark in heads:
+        table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning))
+        offset += struct.calcsize(">" + mark.format)
+    return tuple(table)
+
+
+def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) == 1:
+        get = attrgetter(names[0])
+        return lambda message: (get(message),)
+    return attrgetter(*names) if names else lambda message: ()

@@ -1,0 +1,52 @@
+"""Sprinkler's parameters and their defaults, as plain data.
+
+In an experiment file a parameter's name is the field's name without its unit (`advertisement_period: 1s`);
+the unit says which quantity is written there. The paper (3.1) gives no values: C and the advertisement
+period A are ours, see `node.protocols.sprinkler.expects`.
+"""
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Every named limit, period and factor of the protocol."""
+
+    port: int = 7000  # on which every proxy listens
+
+    # Proxy-level protocol (paper 3.1)
+    advertisement_period_us: int = 1_000_000  # A
+    rate_factor: float = 1.0  # C = rate_factor x r x A^2, with r the stream's measured rate
+    silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
+
+    # Connections
+    connect_timeout_us: int = 1_000_000  # longer than any round trip; bounds one attempt
+    reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each
+    reconnect_last_us: int = 500_000  # longest pause; a node never gives up on a peer
+
+    # Publishing
+    flush_interval_us: int = 5_000  # a driver closes its batch at least this often
+    batch_limit_bytes: int = 65_536  # event bytes in one batch
+    window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
+
+    # Memory
+    frame_limit_bytes: int = 1_048_576  # a longer frame is refused
+    burst_limit_bytes: int = 262_144  # handed to one connection before it has to say that it can take more
+    control_limit_bytes: int = (
+        1_048_576  # of small messages waiting for a peer that does not read, then it is closed
+    )
+    history_limit_bytes: int = 2_147_483_648  # event bytes that a proxy keeps
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, naming the field, for values that cannot work."""
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ValueError(f"{field.name} must be greater than 0")
+        if self.port > 65_535:
+            raise ValueError("port must be at most 65535")
+        if self.silence_periods <= 1:
+            raise ValueError("silence_periods must be greater than 1: advertisements are the heartbeats")
+        if self.reconnect_last_us < self.reconnect_first_us:
+            raise ValueError("reconnect_last_us must not be less than reconnect_first_us")
+        if self.batch_limit_bytes * 2 > self.frame_limit_bytes:
+            raise ValueError("frame_limit_bytes must be at least twice batch_limit_bytes")
