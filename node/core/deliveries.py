@@ -1,5 +1,4 @@
-"""The record of deliveries: what a client got and what a driver knows to be published, on disk, batch by
-batch.
+"""The record of deliveries: what a client got and what a driver knows to be published, batch by batch.
 
 A file is a 16-byte header and fixed records of 40 bytes, all big-endian. Batches keep the publisher's
 boundaries, so that a driver's records and a client's match one to one: same stream, first sequence number,
@@ -77,8 +76,8 @@ def encode_record(record: DeliveryRecord) -> bytes:
 
 
 def whole_bytes(file_bytes: int) -> int:
-    """Length of a file of `file_bytes` bytes up to the end of its last whole record; 0 if its header is
-    cut.""" if file_bytes < HEADER.size:
+    """Length up to the end of the last whole record; 0 if the header is cut."""
+    if file_bytes < HEADER.size:
         return 0
     return HEADER.size + (file_bytes - HEADER.size) // RECORD.size * RECORD.size
 
@@ -95,8 +94,10 @@ def check_file_header(data: bytes) -> None:
 
 
 def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
-    """All whole records of a file, and the number of torn bytes after them. Raises ValueError on a bad
-    header.""" check_file_header(data) end = whole_bytes(len(data)) records = [
+    """A file's whole records, and the number of torn bytes after them. Raises ValueError on a bad header."""
+    check_file_header(data)
+    end = whole_bytes(len(data))
+    records = [
         DeliveryRecord(stream, count, first_seq, time_ns, batch_crc, running_crc, RecordKind(kind))
         for stream, count, first_seq, time_ns, batch_crc, running_crc, kind, _ in RECORD.iter_unpack(
             memoryview(data)[HEADER.size : end]

@@ -28,7 +28,7 @@ FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame. `whole` is the frame with its header, for passing it on as it came; `body` is a part of it."""
+    """One frame. `whole` has the header too, for passing the frame on as it came; `body` is a part of it."""
 
     type: int
     body: memoryview
@@ -36,8 +36,8 @@ class Frame:
 
 
 def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_LIMIT_BYTES) -> bytes:
-    """The header of a frame whose body has `body_bytes` bytes. Raises LocalProtocolError if it is too
-    long.""" if HEADER_BYTES + body_bytes > limit_bytes:
+    """The header of a frame with a body of `body_bytes`. Raises LocalProtocolError if it is too long."""
+    if HEADER_BYTES + body_bytes > limit_bytes:
         raise LocalProtocolError(
             f"a frame of {HEADER_BYTES + body_bytes} bytes is over the limit of {limit_bytes}"
         )

@@ -58,14 +58,15 @@ class Layout:
         marks = [(field.name, hints[field.name].__metadata__[0]) for field in fields(message)]
         heads = [(name, mark) for name, mark in marks if isinstance(mark, Field)]
         tails = [(name, mark) for name, mark in marks if isinstance(mark, Tail)]
-        assert len(tails) <= 1, f"{message.__name__} has more than one tail"
-        assert [name for name, _ in heads + tails] == [name for name, _ in marks], "the tail stands last"
+        if len(tails) > 1 or [name for name, _ in heads + tails] != [name for name, _ in marks]:
+            raise TypeError(f"{message.__name__}: a message has at most one tail, and it stands last")
         self.message = message
         self.name = message.__name__.upper()
         self.type = message_type
         self.head = struct.Struct(">" + "".join(mark.format for _, mark in heads))
         self.fields = _table(heads)
-        self.tail_name, self.tail = tails[0] if tails else ("", None)
+        self.tail_name = tails[0][0] if tails else ""
+        self.tail: Tail | None = tails[0][1] if tails else None
         self._values = _values_of([name for name, _ in heads])
         self._row = Layout(self.tail.row) if self.tail and self.tail.row else None
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
@@ -110,8 +111,7 @@ class Layout:
                     f"{self.name} with {len(tail)} bytes of {self._row.head.size}-byte rows"
                 )
             return tuple(self._row.message(*values) for values in self._row.head.iter_unpack(tail))
-        assert self.tail is not None
-        if self.tail.kind == "bytes":
+        if self.tail is None or self.tail.kind == "bytes":
             return tail
         try:
             return str(tail, "utf-8")

@@ -144,7 +144,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The batch with this first_request is published: its events have the sequence numbers from first_seq on."""
+    """The batch with this first_request is published: its events are numbered from first_seq on."""
 
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[int, Field("Q", "events", "of the PUBLISH")]
