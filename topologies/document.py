@@ -1,0 +1,189 @@
+"""A YAML file as plain data that remembers the line of everything in it.
+
+Reads with bounds (size, depth, number of values: aliases can multiply), refuses duplicate keys, and turns what a
+model finds wrong into an InputError with file, line and field. It knows no particular model.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from topologies.errors import InputError
+
+FILE_BYTES_MAX = 256 * 1024
+DEPTH_MAX = 20
+VALUES_MAX = 50_000
+PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{tag}" for tag in ("null", "bool", "int", "float"))
+TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{tag}" for tag in ("str", "timestamp"))
+
+FieldPath = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file's content.
+
+    file: the path for messages, relative to the working directory where that is shorter.
+    data: mappings, lists and scalars.
+    lines: 1-based line of every value, by its path; of mappings' values, the line of their key.
+    """
+
+    file: str
+    data: Any
+    lines: Mapping[FieldPath, int]
+
+    def line_of(self, path: FieldPath) -> int | None:
+        """The line of this value, or of the nearest one around it."""
+        return next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), None)
+
+    def error(self, path: FieldPath, problem: str) -> InputError:
+        """The error to raise about the value at `path`."""
+        return InputError(self.file, self.line_of(path), dotted(path), problem)
+
+
+def dotted(path: FieldPath) -> str:
+    """`links.0.delay`."""
+    return ".".join(map(str, path))
+
+
+def shown_path(path: Path) -> str:
+    """The path as a person would name it from the working directory."""
+    absolute = path.absolute()
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
+
+
+def find_file(kind: str, folder: Path, name_or_path: str, *, beside: Path | None = None) -> Path:
+    """The file meant by a name in `folder` or by a path (it has a slash or ends in .yaml or .yml).
+
+    kind: "topology" or "experiment", for the message. beside: the folder that relative paths start from.
+    Raises InputError with the known names.
+    """
+    if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return (beside or Path()) / name_or_path
+    path = folder / f"{name_or_path}.yaml"
+    if not path.is_file():
+        known = ", ".join(file.stem for file in files_in(folder))
+        raise InputError(
+            name_or_path, None, "", f"no {kind} of this name: known are {known}; a path works too"
+        )
+    return path
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The YAML files of a folder, by name."""
+    return sorted(folder.glob("*.yaml"))
+
+
+def read_document(path: Path) -> Document:
+    """Read a YAML file. Raises InputError."""
+    file = shown_path(path)
+    return parse_document(file, _read_text(path, file))
+
+
+def parse_document(file: str, text: str) -> Document:
+    """Parse YAML. Raises InputError with the line."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = " ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(file, mark.line + 1 if mark else None, "", f"not valid YAML: {said}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(file, None, "", f"not valid YAML: {said}") from None
+    if root is None:
+        raise InputError(file, None, "", "the file is empty")
+    reading = _Reading(file)
+    return Document(file, reading.value(root, ()), reading.lines)
+
+
+def validated(model: type[Model], document: Document) -> Model:
+    """The document's data as a model. Raises InputError for the first thing that is wrong, in the file's order."""
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise document.error(*first_problem(document, error)) from None
+
+
+def first_problem(document: Document, error: ValidationError) -> tuple[FieldPath, str]:
+    """Where the first problem in the file's order is, and what it is."""
+    problems = [_located(details) for details in error.errors(include_url=False)]
+    return min(problems, key=lambda found: document.line_of(found[0]) or 0)
+
+
+def _located(details: ErrorDetails) -> tuple[FieldPath, str]:
+    """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of a path."""
+    inner = details.get("ctx", {}).get("path", ())
+    path = tuple(part for part in details["loc"] if not str(part).startswith("<")) + tuple(inner)
+    if details["type"] == "missing":
+        return path, "is missing"
+    message = details["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message.startswith("Input should"):
+        message = f"{message.removeprefix('Input ')}, not {details['input']!r:.40}"
+    return path, message
+
+
+def _read_text(path: Path, file: str) -> str:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise InputError(file, None, "", f"cannot be read: {error.strerror}") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise InputError(file, None, "", f"is larger than {FILE_BYTES_MAX // 1024} KiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(file, line, "", "is not UTF-8 text") from None
+
+
+class _Reading:
+    """Turns nodes into data, within bounds, noting lines."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: dict[FieldPath, int] = {}
+        self.constructor = yaml.SafeLoader("")
+
+    def value(self, node: yaml.Node, path: FieldPath) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if len(path) > DEPTH_MAX or len(self.lines) > VALUES_MAX:
+            raise self._error(
+                node, path[:3], "nested too deeply" if len(path) > DEPTH_MAX else "too many values"
+            )
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.value(child, (*path, key)) for key, child in self._entries(node, path)}
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node, path)
+
+    def _entries(self, node: yaml.MappingNode, path: FieldPath) -> Iterator[tuple[str, yaml.Node]]:
+        first_lines: dict[str, int] = {}
+        for key_node, child in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._error(key_node, path, "a field's name should be plain text")
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if key in first_lines:
+                raise self._error(key_node, (*path, key), f"given twice, first in line {first_lines[key]}")
+            first_lines[key] = self.lines[(*path, key)] = line
+            yield key, child
+
+    def _scalar(self, node: yaml.Node, path: FieldPath) -> Any:
+        if node.tag in TEXT_TAGS:
+            return node.value
+        if node.tag not in PLAIN_TAGS:
+            raise self._error(node, path, f"the tag {node.tag} has no meaning here")
+        try:
+            return self.constructor.construct_object(node)
+        except (ValueError, yaml.YAMLError):
+            raise self._error(node, path, f"{node.value!r:.40} cannot be read as a value") from None
+
+    def _error(self, node: yaml.Node, path: FieldPath, problem: str) -> InputError:
+        return InputError(self.file, node.start_mark.line + 1, dotted(path), problem)

@@ -1,0 +1,19 @@
+"""What is said when a person's input cannot be used: one line with the file, the line and the field."""
+
+
+class InputError(Exception):
+    """Bad input (exit code 2).
+
+    file: the file as the person named it, or the override that is at fault (`--set workload.rate=5`).
+    line: 1-based line in that file, or None.
+    field: dotted path of the field (`links.0.delay`), or "".
+    problem: what is wrong with it and what would be right.
+    """
+
+    def __init__(self, file: str, line: int | None, field: str, problem: str) -> None:
+        self.file, self.line, self.field, self.problem = file, line, field, " ".join(problem.split())
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (place, self.field, self.problem) if part)

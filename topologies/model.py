@@ -1,0 +1,188 @@
+"""A topology file: regions (each a LAN) and the wide-area links between them, validated.
+
+Delays are one-way everywhere. Whatever is not given for a link is as `Shape` has it; `forward` and `backward`
+override single values of one direction. It describes; building the network is the testbed's work.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from topologies.shape import Shape
+from topologies.strict import (
+    DurationUs,
+    Flag,
+    Fraction,
+    Name,
+    Packets,
+    RateBitsPerS,
+    SizeBytes,
+    StrictModel,
+    problem,
+)
+
+REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
+LINKS_MAX = 16_384  # one /30 of 10.255.0.0/16 each
+DELAY_US_MAX = 60_000_000
+RESERVED_REGION_NAMES = frozenset({"lan", "default"})  # "lan-r0-..." names LAN links; `roles: {default: ...}`
+
+
+def _two_regions(given: Any) -> Any:
+    if isinstance(given, tuple):
+        given = list(given)
+    if not (isinstance(given, list) and len(given) == 2 and all(isinstance(end, str) for end in given)):
+        raise problem(f"should be two regions, such as [r0, r1], not {given!r:.40}")
+    if given[0] == given[1]:
+        raise problem(f"joins {given[0]} with itself")
+    return tuple(given)
+
+
+LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
+RegionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=20)]
+
+
+class ShapeChange(StrictModel):
+    """New values for some of what a direction of a link does; what is not given stays."""
+
+    delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
+    """One-way delay."""
+    jitter_us: DurationUs | None = None
+    """Half-width of the uniform spread around the delay; at most the delay."""
+    loss: Fraction | None = None
+    """Share of MTU-sized segments that are dropped."""
+    rate_bits_per_s: RateBitsPerS | None = Field(None, ge=1000)
+    """Bits a second of MTU-sized segments with their headers; unlimited unless given."""
+    queue_packets: Packets | None = Field(None, ge=1)
+    """MTU-sized segments that may wait for the rate; computed from rate and delay unless given."""
+    reorder: Flag | None = None
+    """Whether jitter may change the order of packets."""
+
+    def values(self) -> dict[str, Any]:
+        """The fields of `Shape` that are given."""
+        fields = Shape.__dataclass_fields__
+        return {name: value for name in fields if (value := getattr(self, name, None)) is not None}
+
+    def applied_to(self, shape: Shape) -> Shape:
+        """The shape with the given values in place of its own."""
+        return replace(shape, **self.values())
+
+
+class LinkShape(ShapeChange):
+    """What a link does, the same in both directions."""
+
+    mtu_bytes: SizeBytes = Field(1500, ge=576, le=9000)
+    """Largest IP packet."""
+
+    def shape(self) -> Shape:
+        """As plain data."""
+        return self.applied_to(Shape())
+
+    @model_validator(mode="after")
+    def _jitter_fits(self) -> Self:
+        refuse_early_jitter(self.shape(), "jitter")
+        return self
+
+
+def refuse_early_jitter(shape: Shape, *path: str) -> None:
+    """Raise a problem if jitter could make a packet early."""
+    if shape.jitter_us > shape.delay_us:
+        raise problem("is more than the delay: a packet cannot leave before it comes", *path)
+
+
+class Lan(LinkShape):
+    """A region's network: every host hangs on a link of this kind, so two hosts are twice the delay apart."""
+
+    delay_us: DurationUs = Field(1_000, le=DELAY_US_MAX)
+    """One-way delay between a host and its region's gateway."""
+    rate_bits_per_s: RateBitsPerS = Field(1_000_000_000, ge=1000)
+    """Rate of each host's link."""
+
+
+class Region(StrictModel):
+    """A data centre: a LAN behind a gateway."""
+
+    lan: Lan = Field(default_factory=lambda: Lan.model_validate({}))
+    """The links between hosts and gateway."""
+
+
+class Link(LinkShape):
+    """A wide-area link between the gateways of two regions."""
+
+    between: LinkEnds
+    """The two regions; forward is from the first to the second."""
+    delay_us: DurationUs = Field(le=DELAY_US_MAX)
+    """One-way delay."""
+    forward: ShapeChange | None = None
+    """What is different from the first region to the second."""
+    backward: ShapeChange | None = None
+    """What is different from the second region to the first."""
+
+    @property
+    def name(self) -> str:
+        """`r2-r3`, the ends in the order of the file."""
+        return "-".join(self.between)
+
+    @property
+    def forward_shape(self) -> Shape:
+        """What the link does from its first region to its second."""
+        return self.forward.applied_to(self.shape()) if self.forward else self.shape()
+
+    @property
+    def backward_shape(self) -> Shape:
+        """What the link does from its second region to its first."""
+        return self.backward.applied_to(self.shape()) if self.backward else self.shape()
+
+    @model_validator(mode="after")
+    def _directions_fit(self) -> Self:
+        refuse_early_jitter(self.forward_shape, "forward", "jitter")
+        refuse_early_jitter(self.backward_shape, "backward", "jitter")
+        return self
+
+
+class Topology(StrictModel):
+    """A wide-area network: regions and the links between them."""
+
+    name: Name
+    """What it is called in lists and reports."""
+    description: str = Field("", max_length=500)
+    """One line for lists."""
+    regions: dict[RegionName, Region] = Field(min_length=1, max_length=REGIONS_MAX)
+    """The regions by name. Their order numbers their streams: the first owns stream 0."""
+    links: tuple[Link, ...] = Field((), max_length=LINKS_MAX)
+    """The wide-area links."""
+
+    def link_between(self, ends: Sequence[str]) -> Link | None:
+        """The link between two regions, whichever stands first, or None."""
+        return next((link for link in self.links if set(link.between) == set(ends)), None)
+
+    def cut_set(self, groups: Sequence[Sequence[str]]) -> list[tuple[Link, bool]]:
+        """The links to cut so that no group of regions reaches another directly.
+
+        With each link, whether its forward direction leads from the earlier of its two groups to the later.
+        A region that is in no group keeps its links.
+        """
+        group_of = {region: number for number, group in enumerate(groups) for region in group}
+        crossing = []
+        for link in self.links:
+            a, b = (group_of.get(end) for end in link.between)
+            if a is not None and b is not None and a != b:
+                crossing.append((link, a < b))
+        return crossing
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        for name in self.regions:
+            if name in RESERVED_REGION_NAMES:
+                raise problem("is a reserved name", "regions", name)
+        seen: dict[frozenset[str], int] = {}
+        for number, link in enumerate(self.links):
+            for end in link.between:
+                if end not in self.regions:
+                    known = ", ".join(self.regions)
+                    raise problem(f"there is no region {end}: known are {known}", "links", number, "between")
+            first = seen.setdefault(frozenset(link.between), number)
+            if first != number:
+                raise problem(f"{link.name} is joined twice: see links.{first}", "links", number, "between")
+        return self

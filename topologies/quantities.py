@@ -1,0 +1,171 @@
+"""Quantities as people write them (`15ms`, `10gbit`, `10B`, `20000/s`, `1%`), to whole base units and back.
+
+The units are those of `tc`, less the ambiguous ones. A bare number is refused where a unit belongs. Each quantity
+knows the suffix of the names of the fields that hold it (`delay_us`), and `yaml_name` gives the name that people
+write (`delay`). Arithmetic is decimal, so that what is written comes back from `format` unchanged in value.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+WRITTEN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
+LONGEST_TEXT = 40
+LARGEST = 10**15  # of any base unit: keeps every later product within 64 bits or exact floats
+
+
+class QuantityError(ValueError):
+    """A quantity that cannot be read; the message says how to write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A kind of quantity.
+
+    noun: what to call it in a message, with its article.
+    suffix: how the names of fields that hold it end.
+    units: size of each unit in base units, the smallest first.
+    example: one that can be copied.
+    whole: whether values are whole numbers of base units.
+    refused: units that people may expect, and why they are not taken.
+    """
+
+    noun: str
+    suffix: str
+    units: Mapping[str, Decimal]
+    example: str
+    whole: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def parse(self, text: object) -> int | float:
+        """The value in base units. Raises QuantityError."""
+        if isinstance(text, (int, float)) and not isinstance(text, bool):
+            raise QuantityError(f"{text} has no unit: write {self.noun} such as {self.example}")
+        match = (
+            WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= LONGEST_TEXT else None
+        )
+        if match is None:
+            raise QuantityError(f"{_shown(text)} is not {self.noun}: write one such as {self.example}")
+        value = Decimal(match[1]) * self._unit(match[2])
+        if value > LARGEST:
+            raise QuantityError(f"{text} is too large")
+        if value == value.to_integral_value():
+            return int(value)
+        if self.whole:
+            raise QuantityError(f"{text} is finer than the smallest step, 1{next(iter(self.units))}")
+        return float(value)
+
+    def parse_whole(self, text: object) -> int:
+        """The value of a quantity whose values are whole. Raises QuantityError."""
+        assert self.whole
+        return int(self.parse(text))
+
+    def format(self, value: float) -> str:
+        """The shortest text that `parse` turns into exactly this value."""
+        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        unit, size = next(iter(self.units.items()))
+        for larger, larger_size in self.units.items():
+            if exact and exact % larger_size == 0:
+                unit, size = larger, larger_size
+        return f"{(exact / size).normalize():f}{unit}"
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for editors, through the JSON schema."""
+        return rf"^\d+(\.\d+)? ?({'|'.join(map(re.escape, self.units))})$"
+
+    def _unit(self, unit: str) -> Decimal:
+        if unit in self.refused:
+            raise QuantityError(f"{self.refused[unit]}; write {self.noun} such as {self.example}")
+        if unit not in self.units:
+            raise QuantityError(f"{unit!r} is no unit of {self.noun}: known are {', '.join(self.units)}")
+        return self.units[unit]
+
+
+def _powers(base: int, *units: str) -> dict[str, Decimal]:
+    return {unit: Decimal(base**power) for power, unit in enumerate(units)}
+
+
+BITS_NOT_BYTES = "tc reads bps as bytes a second"
+
+DURATION = Quantity(
+    "a duration",
+    "_us",
+    {**_powers(1000, "us", "ms", "s"), "min": Decimal(60_000_000), "h": Decimal(3_600_000_000)},
+    "15ms",
+    refused={"m": "'m' could be minutes or milliseconds"},
+)
+RATE = Quantity(
+    "a rate in bits a second",
+    "_bits_per_s",
+    _powers(1000, "bit", "kbit", "mbit", "gbit"),
+    "10gbit",
+    refused={"bps": BITS_NOT_BYTES, "kbps": BITS_NOT_BYTES, "mbps": BITS_NOT_BYTES, "gbps": BITS_NOT_BYTES},
+)
+SIZE = Quantity(
+    "a size",
+    "_bytes",
+    {
+        "B": Decimal(1),
+        "kB": Decimal(1000),
+        "KiB": Decimal(1024),
+        "MB": Decimal(1000**2),
+        "MiB": Decimal(1024**2),
+        "GB": Decimal(1000**3),
+        "GiB": Decimal(1024**3),
+    },
+    "10B",
+    refused={"b": "'b' could be bits or bytes"},
+)
+EVENT_RATE = Quantity("a rate of events", "_per_s", _powers(1000, "/s", "k/s", "M/s"), "20000/s", whole=False)
+FRACTION = Quantity("a percentage", "", {"%": Decimal("0.01")}, "1%", whole=False)
+PACKETS = Quantity(
+    "a number of packets", "_packets", {"packet": Decimal(1), "packets": Decimal(1)}, "100packets"
+)
+
+BY_SUFFIX = (DURATION, RATE, SIZE, EVENT_RATE, PACKETS)  # _bits_per_s stands before _per_s
+
+
+def quantity_of(field_name: str) -> Quantity | None:
+    """The quantity that a field of this name holds, or None if its value is plain."""
+    return next((quantity for quantity in BY_SUFFIX if field_name.endswith(quantity.suffix)), None)
+
+
+def yaml_name(field_name: str) -> str:
+    """The name that people write: `delay_us` is `delay`, for the unit stands in the value."""
+    quantity = quantity_of(field_name)
+    return field_name.removesuffix(quantity.suffix) if quantity else field_name
+
+
+def parse_duration_us(text: object) -> int:
+    """Microseconds of `15ms`. Raises QuantityError."""
+    return DURATION.parse_whole(text)
+
+
+def parse_rate_bits_per_s(text: object) -> int:
+    """Bits a second of `10gbit`. Raises QuantityError."""
+    return RATE.parse_whole(text)
+
+
+def parse_size_bytes(text: object) -> int:
+    """Bytes of `10B`. Raises QuantityError."""
+    return SIZE.parse_whole(text)
+
+
+def parse_event_rate_per_s(text: object) -> int | float:
+    """Events a second of `20000/s`. Raises QuantityError."""
+    return EVENT_RATE.parse(text)
+
+
+def parse_fraction(text: object) -> float:
+    """0.01 of `1%`; at most 1. Raises QuantityError."""
+    value = FRACTION.parse(text)
+    if value > 1:
+        raise QuantityError(f"{text} is more than 100%")
+    return float(value)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"

@@ -1,0 +1,108 @@
+"""The validated side of the files that people write: strict models, and fields that hold quantities.
+
+A model's fields are named with their unit (`delay_us`) and hold base units; people write the name without it and
+the unit in the value (`delay: 15ms`). Unknown fields are refused with the nearest known name. Docstrings of fields
+are their descriptions in the JSON schema. How an error finds its file and line is `topologies.document`'s matter.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from topologies.quantities import (
+    DURATION,
+    EVENT_RATE,
+    FRACTION,
+    PACKETS,
+    RATE,
+    SIZE,
+    Quantity,
+    QuantityError,
+    parse_fraction,
+    yaml_name,
+)
+
+
+def problem(message: str, *path: str | int) -> PydanticCustomError:
+    """An error for a validator to raise; `path` leads from what is being validated to the field at fault."""
+    return PydanticCustomError("problem", "{message}", {"message": message, "path": path})
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """ ": did you mean x?" for the known name nearest to `name`, else ": known are x, y"."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    if near:
+        return f": did you mean {near[0]}?"
+    return f": known are {', '.join(names)}" if names else ""
+
+
+class StrictModel(BaseModel):
+    """A part of a file: frozen, nothing unknown, units in the values."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        alias_generator=yaml_name,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for name in given:
+                if name not in known:
+                    raise problem(f"unknown field{suggestion(name, known)}", name)
+        elif not isinstance(given, cls):
+            raise problem(f"should be a mapping of fields, not {given!r:.40}")
+        return given
+
+
+def _reader(parse: Callable[[object], float]) -> Callable[[object], float]:
+    def read(text: object) -> float:
+        try:
+            return parse(text)
+        except QuantityError as error:
+            raise problem(str(error)) from None
+
+    return read
+
+
+def quantity_schema(quantity: Quantity) -> dict[str, Any]:
+    """The JSON schema of a quantity as people write it."""
+    return {"type": "string", "pattern": quantity.pattern, "examples": [quantity.example]}
+
+
+def _annotations(quantity: Quantity) -> tuple[BeforeValidator, PlainSerializer, WithJsonSchema]:
+    parse = parse_fraction if quantity is FRACTION else quantity.parse
+    return (
+        BeforeValidator(_reader(parse)),
+        PlainSerializer(quantity.format, return_type=str, when_used="json"),
+        WithJsonSchema(quantity_schema(quantity)),
+    )
+
+
+DurationUs = Annotated[int, *_annotations(DURATION)]
+RateBitsPerS = Annotated[int, *_annotations(RATE)]
+SizeBytes = Annotated[int, *_annotations(SIZE)]
+EventRatePerS = Annotated[int | float, *_annotations(EVENT_RATE)]
+Fraction = Annotated[float, *_annotations(FRACTION)]
+Packets = Annotated[int, *_annotations(PACKETS)]
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+Flag = Annotated[bool, Field(strict=True)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60)]
