@@ -1,0 +1,153 @@
+"""The run directory: the only thing between the testbed, which writes it, and the analysis, which reads it.
+
+Every path in it stands here and nowhere else. What a crash must not tear (`run.json`, `summary.json`) is written to
+a temporary file, synchronised and renamed. What stands inside the files is their writers' matter.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from topologies.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A run's directory, there or not yet there."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
+        """Make the directory of a new run below `out`.
+
+        now: when the run starts, UTC. token: 6 hexadecimal digits that tell runs of the same second apart.
+        Raises FileExistsError if this run exists, OSError if it cannot be made.
+        """
+        run = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
+        run.path.mkdir(parents=True)
+        for folder in (run.captures, run.logs, run.deliveries, run.analysis, run.figures):
+            folder.mkdir()
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """An existing run. Raises InputError if there is none."""
+        run = cls(path)
+        if not run.run_json.is_file():
+            raise InputError(str(path), None, "", "is no run directory: it has no run.json")
+        return run
+
+    @property
+    def name(self) -> str:
+        """The run's name: that of its directory."""
+        return self.path.absolute().name
+
+    @property
+    def run_json(self) -> Path:
+        """What ran and how far it got."""
+        return self.path / "run.json"
+
+    @property
+    def summary_json(self) -> Path:
+        """Verdicts and headline numbers."""
+        return self.path / "summary.json"
+
+    @property
+    def report_html(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    @property
+    def captures(self) -> Path:
+        """The folder of captures."""
+        return self.path / "captures"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of logs."""
+        return self.path / "logs"
+
+    @property
+    def deliveries(self) -> Path:
+        """The folder of records of deliveries."""
+        return self.path / "deliveries"
+
+    @property
+    def analysis(self) -> Path:
+        """The folder of Parquet tables."""
+        return self.path / "analysis"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of PNG and SVG figures."""
+        return self.path / "figures"
+
+    def capture(self, file: str) -> Path:
+        """A capture, by `CapturePlan.file`."""
+        return self.captures / file
+
+    def capture_index(self, capture: Path) -> Path:
+        """The sidecar index of a capture."""
+        return capture.with_name(capture.name + ".index")
+
+    def log(self, host: str) -> Path:
+        """The log of a host's process, JSON lines."""
+        return self.logs / f"{host}.jsonl"
+
+    def host_deliveries(self, host: str) -> Path:
+        """What a host's process delivered or published."""
+        return self.deliveries / f"{host}.deliveries"
+
+    def table(self, name: str) -> Path:
+        """A Parquet table of the analysis: "packets", "messages", "throughput"..."""
+        return self.analysis / f"{name}.parquet"
+
+    def figure(self, name: str, extension: str) -> Path:
+        """A figure, as "png" or "svg"."""
+        return self.figures / f"{name}.{extension}"
+
+    def read_run(self) -> dict[str, Any]:
+        """The content of run.json. Raises InputError if it is missing or unreadable."""
+        return _read_json(self.run_json)
+
+    def read_summary(self) -> dict[str, Any]:
+        """The content of summary.json. Raises InputError if it is missing or unreadable."""
+        return _read_json(self.summary_json)
+
+    def update_run(self, **fields: Any) -> dict[str, Any]:
+        """Set fields of run.json, which has one writer at a time, and return its content."""
+        content = (self.read_run() if self.run_json.exists() else {}) | fields
+        write_json(self.run_json, content)
+        return content
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("w") as stream:
+        json.dump(content, stream, indent=1, allow_nan=False)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(str(path), None, "", f"is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(str(path), None, "", "should hold a JSON object")
+    return content
