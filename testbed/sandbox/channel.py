@@ -1,15 +1,14 @@
-"""The control channel between the CLI and the inside of a sandbox: JSON lines, both ways, over a socket
-pair.
+"""The control channel between the CLI and the inside of a sandbox: a pair of sockets that carry JSON both
+ways.
 
-The same class serves both ends. Reading never blocks beyond the time given, so that signals and other
-sources can be served between lines. It knows nothing of what the messages mean.
+One message is one packet (`SOCK_SEQPACKET`), so there are no halves, and a side that does not read can
+never stall the other: `post` drops a message rather than wait. What the messages mean is not known here.
 """
 
 import json
 import os
 import select
 import socket
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,20 +17,21 @@ from testbed.errors import TestbedError
 FD_VARIABLE = "CUTSET_CONTROL_FD"
 """Environment variable that tells the sandbox's command which descriptor is its end of the channel."""
 
-LINE_BYTES_MAX = 16 << 20
-SEND_TIMEOUT_S = 10.0
+MESSAGE_BYTES_MAX = 128 << 10
 
 
 class Channel:
-    """One end. Closed by `close`, or by the other end's death (then `receive` returns None and `ended` is
-    true).
-    """
+    """One end. `ended` becomes true when the other end is gone."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
-        self._buffer = b""
-        self._scanned = 0
+        self._socket.setblocking(False)
         self.ended = False
+
+    @staticmethod
+    def pair() -> tuple[socket.socket, socket.socket]:
+        """Two connected ends; wrap this process's own with `Channel` and hand the other one on."""
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     @classmethod
     def inherited(cls) -> "Channel":
@@ -47,47 +47,31 @@ class Channel:
         """For select and poll."""
         return self._socket.fileno()
 
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message; waits at most SEND_TIMEOUT_S. Raises OSError when the other end is gone or
-        stuck.
-        """
-        self._socket.settimeout(SEND_TIMEOUT_S)
-        self._socket.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+    def post(self, message: Mapping[str, Any]) -> bool:
+        """Send a message; false if the other end is gone, or has not read for so long that the way is full."""
+        data = json.dumps(message, separators=(",", ":")).encode()
+        assert len(data) <= MESSAGE_BYTES_MAX  # noqa: S101
+        try:
+            self._socket.send(data)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            return False
+        return True
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next message, or None when none came in time or the other end is gone (`ended`)."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            line = self._next_line()
-            if line is not None:
-                message: dict[str, Any] = json.loads(line)
-                return message
-            if self.ended or not self._fill(max(0.0, deadline - time.monotonic())):
-                return None
+        """The next message, or None when none came in time or the other end is gone."""
+        if self.ended or not select.select([self._socket], [], [], timeout_s)[0]:
+            return None
+        try:
+            data = self._socket.recv(MESSAGE_BYTES_MAX)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self.ended = True
+            return None
+        message: dict[str, Any] = json.loads(data)
+        return message
 
     def close(self) -> None:
         """Close this end; idempotent."""
         self.ended = True
         self._socket.close()
-
-    def _next_line(self) -> bytes | None:
-        end = self._buffer.find(b"\n", self._scanned)
-        if end < 0:
-            self._scanned = len(self._buffer)
-            if self._scanned > LINE_BYTES_MAX:
-                raise TestbedError(f"a control message is longer than {LINE_BYTES_MAX} bytes")
-            return None
-        line, self._buffer, self._scanned = self._buffer[:end], self._buffer[end + 1 :], 0
-        return line
-
-    def _fill(self, timeout_s: float) -> bool:
-        """Read what there is; false when nothing came in time."""
-        if not select.select([self._socket], [], [], timeout_s)[0]:
-            return False
-        try:
-            data = self._socket.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        self.ended = not data
-        self._buffer += data
-        return True

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from testbed.sandbox.channel import FD_VARIABLE
 from testbed.sandbox.commands import inside_commands
 
-ENTERED = b'{"did":"entered"}\n'
+ENTERED = b'{"did":"entered"}'
 LIFELINE_ENDED = 128 + signal.SIGKILL
 COULD_NOT_START = 126
 

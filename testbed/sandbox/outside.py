@@ -8,7 +8,6 @@ whatever still runs.
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -100,7 +99,7 @@ class Sandbox:
             self.process.wait()
 
     def _start(self, stack: contextlib.ExitStack, errors: IO[str]) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = Channel.pair()
         self.channel = Channel(ours)
         stack.callback(self.channel.close)
         reading, writing = os.pipe()

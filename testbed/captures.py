@@ -1,0 +1,159 @@
+"""Captures with tcpdump: one process for each capture point, from before the nodes start until after they
+end.
+
+Stamps have nanoseconds. Files are classic pcap and grow in the run directory from the first packet, so that
+a crash keeps them. A capture is ready when tcpdump says that it listens; it is ended with SIGINT, upon
+which tcpdump says how many packets it wrote and how many the kernel dropped. A capture that ends by itself
+is a problem of the run, never its end. Indexing the files is the analysis' work.
+"""
+
+import asyncio
+import contextlib
+import re
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.plan import CapturePlan
+
+SNAPLEN_MAX = 262_144
+"""tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
+BUFFER_KIB = 8192
+"""Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
+FLUSH_S = 1.1
+"""The kernel hands packets over in blocks at least every second (tcpdump's timeout): after the last packet
+that matters, wait this long before ending a capture, or the packets of the open block are lost.
+"""
+READY_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 20.0
+
+LISTENING = b"listening on"
+COUNTS = re.compile(r"(\d+) packets? (captured|dropped by kernel)")
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePoint:
+    """Where a planned capture listens: an interface in the network namespace at `netns` (None: the
+    sandbox's).
+    """
+
+    capture: CapturePlan
+    netns: str | None
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What a capture holds; counts are None when tcpdump could not say (it was killed)."""
+
+    capture: CapturePlan
+    packets: int | None
+    kernel_drops: int | None
+
+
+@dataclass(slots=True)
+class _Running:
+    point: CapturePoint
+    process: asyncio.subprocess.Process
+    said: bytearray = field(default_factory=bytearray)
+    ending: bool = False
+    watcher: "asyncio.Task[None] | None" = None
+
+
+def tcpdump_command(point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool) -> list[str]:
+    """The argument list of one capture.
+
+    As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
+    """
+    enter = ["nsenter", f"--net={point.netns}", "--"] if point.netns else []
+    listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
+    sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(BUFFER_KIB)]
+    user = ["-Z", "root"] if root else []
+    return [*enter, *listen, *sizes, *user, "-w", str(path)]
+
+
+def parse_counts(said: str) -> tuple[int | None, int | None]:
+    """Packets captured and packets dropped by the kernel, from what tcpdump says as it ends."""
+    counts = {what: int(number) for number, what in COUNTS.findall(said)}
+    return counts.get("captured"), counts.get("dropped by kernel")
+
+
+class Captures:
+    """All captures of a run. `on_problem` is called when one ends by itself."""
+
+    def __init__(self, directory: Path, *, root: bool, on_problem: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._root = root
+        self._on_problem = on_problem
+        self._running: list[_Running] = []
+
+    async def start(self, points: Sequence[CapturePoint], *, snaplen_bytes: int | None) -> None:
+        """Start one tcpdump for each point and wait until all listen. Raises TestbedError if one does not."""
+        for point in points:
+            path = self._directory / point.capture.file
+            command = tcpdump_command(point, path, snaplen_bytes=snaplen_bytes, root=self._root)
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            self._running.append(_Running(point, process))
+        await asyncio.gather(*(self._await_listening(running) for running in self._running))
+        for running in self._running:
+            running.watcher = asyncio.create_task(self._watch(running))
+
+    async def stop(self) -> list[CaptureResult]:
+        """End all captures, at least FLUSH_S after the last packet that matters; idempotent."""
+        for running in self._running:
+            running.ending = True
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself, and its watcher has said so
+                running.process.send_signal(signal.SIGINT)
+        results = await asyncio.gather(*(self._end(running) for running in self._running))
+        self._running = []
+        return results
+
+    async def _await_listening(self, running: _Running) -> None:
+        assert running.process.stderr is not None  # noqa: S101
+        try:
+            async with asyncio.timeout(READY_TIMEOUT_S):
+                while LISTENING not in running.said:
+                    line = await running.process.stderr.readline()
+                    running.said += line
+                    if not line:
+                        raise TestbedError(
+                            f"the capture {_name(running)} did not start: {_last_line(running)}"
+                        )
+        except TimeoutError:
+            raise TestbedError(f"the capture {_name(running)} did not start in {READY_TIMEOUT_S} s") from None
+
+    async def _watch(self, running: _Running) -> None:
+        assert running.process.stderr is not None  # noqa: S101
+        while data := await running.process.stderr.read(4096):
+            running.said += data
+        code = await running.process.wait()
+        if not running.ending:
+            self._on_problem(f"the capture {_name(running)} ended by itself ({code}): {_last_line(running)}")
+
+    async def _end(self, running: _Running) -> CaptureResult:
+        try:
+            async with asyncio.timeout(END_TIMEOUT_S):
+                if running.watcher is not None:
+                    await running.watcher
+        except TimeoutError:
+            running.process.kill()
+            self._on_problem(f"the capture {_name(running)} had to be killed")
+        await running.process.wait()
+        packets, drops = parse_counts(running.said.decode(errors="replace"))
+        return CaptureResult(running.point.capture, packets, drops)
+
+
+def _name(running: _Running) -> str:
+    return running.point.capture.file
+
+
+def _last_line(running: _Running) -> str:
+    lines = running.said.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,200 @@
+"""The client of the node launcher: tells it what to do, and keeps account of what became of each node
+process.
+
+The launcher (`python -m node.tcp.launcher`) forks node processes into their hosts' namespaces; it is told
+by JSON lines on its standard input and answers by JSON lines on its standard output (the protocol is
+described there). This side knows of node processes only what the launcher says: started, ready, progress,
+exited.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from testbed.errors import TestbedError
+
+LAUNCHER = "node.tcp.launcher"
+LINE_BYTES_MAX = 8 << 20
+END_TIMEOUT_S = 10.0
+
+
+@dataclass(slots=True)
+class NodeProcess:
+    """What is known of one node process. `published` and `delivered` are the highest sequence number per
+    stream.
+    """
+
+    name: str
+    host: str
+    pid: int | None = None
+    ready: bool = False
+    progressed: int = 0  # how many reports of progress came
+    published: dict[int, int] = field(default_factory=dict)
+    delivered: dict[int, int] = field(default_factory=dict)
+    exit: dict[str, Any] | None = None  # {"code", "signal", "time_ns", "expected"}
+    end_is_expected: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Started and not ended."""
+        return self.pid is not None and self.exit is None
+
+
+class Processes:
+    """All node processes of a run, through one launcher.
+
+    `on_exit` is called with a process that ended; `on_log` with (name, record) of notable log records.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_exit: Callable[[NodeProcess], None],
+        on_log: Callable[[str, dict[str, Any]], None],
+    ) -> None:
+        self.nodes: dict[str, NodeProcess] = {}
+        self.launcher_ended = asyncio.Event()
+        self._on_exit = on_exit
+        self._on_log = on_log
+        self._changed = asyncio.Condition()
+        self._launcher: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    async def start_launcher(self, errors: IO[str]) -> None:
+        """Start the launcher; what it and the nodes say on standard error goes to `errors`."""
+        self._launcher = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            LAUNCHER,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            limit=LINE_BYTES_MAX,
+        )
+        self._reader = asyncio.create_task(self._read())
+
+    def start(self, spec: Mapping[str, Any]) -> None:
+        """Start a node process, or start it again after its end. `spec` is the launcher's NodeSpec."""
+        name = spec["name"]
+        self.nodes[name] = NodeProcess(name, spec["host"])
+        self._tell({"do": "start", "node": spec})
+
+    def go(self, zero_ns: int) -> None:
+        """Let drivers begin at this CLOCK_REALTIME instant."""
+        self._tell({"do": "go", "zero_ns": zero_ns})
+
+    def stop_drivers(self) -> None:
+        """Let drivers publish no more."""
+        self._tell({"do": "stop_drivers"})
+
+    def signal(self, name: str, number: int, *, ends: bool) -> None:
+        """Send a signal to one node process; `ends` says that its end is then expected."""
+        node = self.nodes[name]
+        if not node.running:
+            raise TestbedError(f"{name} is not running")
+        node.end_is_expected = node.end_is_expected or ends
+        self._tell({"do": "signal", "name": name, "signal": number})
+
+    async def wait_ready(self, names: Collection[str], timeout_s: float) -> None:
+        """Until all of these are ready. Raises TestbedError if one ends before, or time is over."""
+        await self._wait_for(lambda: all(self._ready_or_raise(name) for name in names), timeout_s, names)
+
+    async def wait_progress(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Until `condition` holds, looked at after each message; false when time is over or the launcher
+        died.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: condition() or self.launcher_ended.is_set())
+        except TimeoutError:
+            pass
+        return condition()
+
+    async def finish(self) -> list[str]:
+        """Let all nodes end by themselves, then the launcher; returns the names of those that had to be
+        killed.
+
+        Idempotent.
+        """
+        for node in self.nodes.values():
+            node.end_is_expected = True
+        self._tell({"do": "finish"}, strict=False)
+        await self.wait_progress(lambda: not any(node.running for node in self.nodes.values()), END_TIMEOUT_S)
+        late = [node.name for node in self.nodes.values() if node.running]
+        await self._end_launcher()
+        return late
+
+    async def _end_launcher(self) -> None:
+        """End of its input makes the launcher kill what is left and exit."""
+        if self._launcher is None or self._reader is None:
+            return
+        assert self._launcher.stdin is not None  # noqa: S101
+        self._launcher.stdin.close()
+        try:
+            async with asyncio.timeout(END_TIMEOUT_S):
+                await self._reader
+        except TimeoutError:
+            self._launcher.kill()  # its children die with the sandbox
+        await self._launcher.wait()
+
+    def _tell(self, message: Mapping[str, Any], *, strict: bool = True) -> None:
+        if self._launcher is None or self.launcher_ended.is_set():
+            if strict:
+                raise TestbedError(f"the launcher of the nodes is not running: cannot {message['do']}")
+            return
+        assert self._launcher.stdin is not None  # noqa: S101
+        self._launcher.stdin.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    async def _read(self) -> None:
+        assert self._launcher is not None  # noqa: S101
+        assert self._launcher.stdout is not None  # noqa: S101
+        while line := await self._launcher.stdout.readline():
+            self._heard(json.loads(line))
+            async with self._changed:
+                self._changed.notify_all()
+        self.launcher_ended.set()
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _heard(self, message: Mapping[str, Any]) -> None:
+        node = self.nodes.get(message["name"])
+        if node is None:
+            return
+        match message["did"]:
+            case "started":
+                node.pid = message["pid"]
+            case "ready":
+                node.ready = True
+            case "progress":
+                node.progressed += 1
+                node.published.update({int(stream): seq for stream, seq in message["published"].items()})
+                node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
+            case "log":
+                self._on_log(node.name, message["record"])
+            case "exited":
+                end = {key: message[key] for key in ("code", "signal", "time_ns")}
+                node.exit = {**end, "expected": node.end_is_expected}
+                self._on_exit(node)
+
+    def _ready_or_raise(self, name: str) -> bool:
+        node = self.nodes[name]
+        if node.exit is not None:
+            raise TestbedError(f"{name} ended before it was ready ({_how(node.exit)}): see its log")
+        return node.ready
+
+    async def _wait_for(
+        self, condition: Callable[[], bool], timeout_s: float, names: Collection[str]
+    ) -> None:
+        if await self.wait_progress(condition, timeout_s):
+            return
+        if self.launcher_ended.is_set():
+            raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
+        waiting = [name for name in names if not self.nodes[name].ready]
+        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")
+
+
+def _how(end: Mapping[str, Any]) -> str:
+    return f"signal {end['signal']}" if end["signal"] else f"exit code {end['code']}"
