@@ -1,0 +1,132 @@
+"""The relay as the testbed sees it: `RelayMiddles` starts the process, gives orders, notices its end."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import testbed
+from testbed.errors import MachineError, TestbedError
+from testbed.links.model import Applied, LinkCounters, LinkWiring
+from testbed.links.relay.orders import Line, shape_to_json
+from testbed.plan import Direction
+from topologies.shape import Shape
+
+START_S_MAX = 20.0  # hundreds of rings have to be allocated
+ANSWER_S_MAX = 5.0
+STOP_S_MAX = 2.0
+CHECKOUT = Path(testbed.__file__).parent.parent
+
+
+class RelayMiddles:
+    """All middles of a run, carried by one relay process. The methods may be called from several threads."""
+
+    kind = "relay"
+
+    def __init__(self, seed: int) -> None:
+        """`seed` makes losses and jitter repeatable, per link and direction."""
+        self._seed = seed
+        self._process: subprocess.Popen[str] | None = None
+        self._line: Line | None = None
+        self._lock = threading.Lock()
+        self._stopped = False
+        self.scheduling = ""  # what the scheduler granted the process
+
+    def start(self, wirings: Sequence[LinkWiring]) -> None:
+        """Start the process in the caller's network namespace and wait until every link is carried."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(START_S_MAX)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-m", "testbed.links.relay", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        self._line = Line(ours)
+        try:
+            answer = self._order(
+                {"do": "start", "seed": self._seed, "links": [_to_json(link) for link in wirings]}
+            )
+        except TestbedError as error:
+            self.stop()
+            raise MachineError(f"the links' relay did not start: {error}") from error
+        self.scheduling = answer["scheduling"]
+        ours.settimeout(ANSWER_S_MAX)
+
+    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
+        """See `Middles`."""
+        requested_ns = time.time_ns()
+        fields = {
+            "link": link,
+            "direction": direction.value,
+            "shape": shape_to_json(shape),
+            "blackhole": blackhole,
+        }
+        answer = self._order({"do": "change", "requested_ns": requested_ns, **fields})
+        return Applied(requested_ns, answer["applied_ns"])
+
+    def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
+        """See `Middles`."""
+        rows = self._order({"do": "counters"})["rows"]
+        return {(row.pop("link"), Direction(row.pop("direction"))): LinkCounters(**row) for row in rows}
+
+    def failure(self) -> str | None:
+        """Why the relay no longer works, or None; a relay that was stopped has not failed."""
+        if self._process is None or self._stopped or self._process.poll() is None:
+            return None
+        return f"the links' relay ended with {self._process.returncode}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        if self._process is None or self._process.stderr is None or self._process.stderr.closed:
+            return ""
+        lines = self._process.stderr.read().strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
+
+    def stop(self) -> None:
+        """See `Middles`."""
+        self._stopped = True
+        if self._line is not None:
+            self._line.close()  # the relay ends with its control socket
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_S_MAX)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stderr is not None:
+                self._process.stderr.close()
+
+    def _order(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Give one order and return its answer. Raises TestbedError."""
+        doing = f"the relay's order {order['do']!r}"
+        if self._line is None or self._stopped:
+            raise TestbedError(f"{doing} came while it was not running")
+        with self._lock:
+            try:
+                self._line.say(order)
+                answer = self._line.hear()
+            except (OSError, ValueError) as error:
+                raise TestbedError(f"{doing} failed: {self.failure() or error}") from error
+        if answer is None:
+            raise TestbedError(f"{doing} failed: {self.failure() or 'it closed its control socket'}")
+        if "error" in answer:
+            raise TestbedError(f"{doing} failed: {answer['error']}")
+        return answer
+
+
+def _to_json(link: LinkWiring) -> dict[str, Any]:
+    return {
+        "name": link.name,
+        "a": link.a_interface,
+        "b": link.b_interface,
+        "forward": shape_to_json(link.forward),
+        "backward": shape_to_json(link.backward),
+    }

@@ -1,0 +1,147 @@
+"""The relay's loop: send what is due, wait, read what came, obey orders. One thread, written for speed.
+
+It waits in `select` on one epoll descriptor, since `select` knows microseconds where `epoll_wait` knows
+only whole milliseconds, and epoll spares asking dozens of sockets each time. A frame is sent when the
+clock has passed its time, never before; how much later counts in the lane's histogram.
+"""
+
+import os
+import select
+import time
+from collections.abc import Sequence
+from heapq import heappop
+from typing import Any
+
+from testbed.links.relay.hold import Hold
+from testbed.links.relay.lane import Lane
+from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
+from testbed.links.relay.orders import Line, shape_from_json
+from testbed.links.relay.ring import Port
+
+SENDS_MAX = 64  # due frames sent before the rings are looked at again
+WAIT_S_MAX = 1.0  # looks at the kernel's drop counters at least this often
+NS_PER_S = 1_000_000_000
+
+
+class Way:
+    """A port and the lane that takes what is received there."""
+
+    __slots__ = ("direction", "lane", "link", "port")
+
+    def __init__(self, link: str, direction: str, port: Port, lane: Lane) -> None:
+        self.link = link
+        self.direction = direction
+        self.port = port
+        self.lane = lane
+
+    def read(self) -> None:
+        """Admit everything that has arrived."""
+        admit = self.lane.admit
+        for frame, arrival_ns in self.port.receive(time.monotonic_ns(), time.time_ns()):
+            admit(frame, arrival_ns)
+
+
+class Loop:
+    """Serves the ways of all links until told to stop."""
+
+    def __init__(self, ways: Sequence[Way], hold: Hold, line: Line) -> None:
+        self._ways = {(way.link, way.direction): way for way in ways}
+        self._by_descriptor = {way.port.fileno(): way for way in ways}
+        self._hold = hold
+        self._line = line
+        self._running = True
+
+    def run(self) -> None:
+        """Move frames until an order to stop, or until the control socket ends."""
+        with select.epoll() as poll:
+            for descriptor in self._by_descriptor:
+                poll.register(descriptor, select.EPOLLIN)
+            poll.register(self._line.fileno(), select.EPOLLIN)
+            self._serve(poll)
+
+    def _serve(self, poll: select.epoll) -> None:
+        heap, waitables = self._hold.heap, [poll.fileno()]
+        wait = select.select
+        while self._running:
+            now_ns = self._send_due()
+            if heap:
+                wait_ns = heap[0][0] - now_ns
+                if wait_ns > 0 and not wait(waitables, (), (), min(wait_ns / NS_PER_S, WAIT_S_MAX))[0]:
+                    continue
+            else:
+                wait(waitables, (), (), WAIT_S_MAX)
+            for descriptor, events in poll.poll(0):
+                way = self._by_descriptor.get(descriptor)
+                if way is None:
+                    self._obey()
+                    continue
+                if events & select.EPOLLERR:
+                    way.port.clear_error()
+                way.read()
+
+    def _send_due(self) -> int:
+        """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
+        heap, hold = self._hold.heap, self._hold
+        monotonic_ns, write = time.monotonic_ns, os.write
+        now_ns = monotonic_ns()
+        for _ in range(SENDS_MAX):
+            if not heap or heap[0][0] > now_ns:
+                break
+            release_ns, _, lane, frame = heappop(heap)
+            hold.held_bytes -= len(frame)
+            try:
+                write(lane.out, frame)
+            except OSError:
+                # An interface that is down (ENETDOWN, ENXIO) or has no room (ENOBUFS, EAGAIN) loses the
+                # frame, as a cable would; the count tells.
+                lane.dropped_send += lane.uncount(frame)
+            now_ns = monotonic_ns()
+            lane.lateness[min((now_ns - release_ns) // CELL_NS, CELLS - 1)] += 1
+        return now_ns
+
+    def _obey(self) -> None:
+        order = self._line.hear()
+        if order is None:
+            self._running = False
+            return
+        try:
+            answer = self._answer(order)
+        except (KeyError, TypeError, ValueError) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        self._line.say(answer)
+
+    def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        match order["do"]:
+            case "change":
+                return {"did": "change", "applied_ns": self._change(order)}
+            case "counters":
+                return {"did": "counters", "rows": [_counters(way) for way in self._ways.values()]}
+            case "stop":
+                self._running = False
+                return {"did": "stop"}
+        raise ValueError(f"unknown order {order['do']!r}")
+
+    def _change(self, order: dict[str, Any]) -> int:
+        """Carry out a change; returns when it held, CLOCK_REALTIME ns."""
+        way = self._ways[order["link"], order["direction"]]
+        shape = shape_from_json(order["shape"])
+        way.read()  # what came before the change is treated as before it
+        way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
+        return time.time_ns()
+
+
+def _counters(way: Way) -> dict[str, Any]:
+    lane, port = way.lane, way.port
+    port.take_statistics()
+    return {
+        "link": way.link,
+        "direction": way.direction,
+        "frames": lane.frames,
+        "bytes": lane.bytes,
+        "dropped_loss": lane.dropped_loss,
+        "dropped_queue": lane.dropped_queue,
+        "dropped_blackhole": lane.dropped_blackhole,
+        "dropped_kernel": port.dropped_kernel + port.truncated,
+        "lateness_p50_us": percentile_us(lane.lateness, 0.5),
+        "lateness_p99_us": percentile_us(lane.lateness, 0.99),
+    }

@@ -1,0 +1,65 @@
+"""What is said on the relay's control socket: one JSON object a line, an answer to every order.
+
+{"do": "start", "seed": 1, "links": [{"name", "a", "b", "forward": shape, "backward": shape}, ...]}
+    -> {"did": "start", "scheduling": text}
+{"do": "change", "link", "direction", "shape": shape, "blackhole", "requested_ns"}
+    -> {"did": "change", "applied_ns"}
+{"do": "counters"}
+    -> {"did": "counters", "rows": [{"link", "direction", ...LinkCounters}, ...]}
+{"do": "stop"}
+    -> {"did": "stop"}, and the process ends; so it does when the socket closes.
+
+An order that cannot be carried out is answered by {"error": text}; after a failed start the process ends.
+"""
+
+import json
+import socket
+from dataclasses import asdict
+from typing import Any
+
+from topologies.shape import Shape
+
+LINE_BYTES_MAX = 16 << 20
+
+
+def shape_to_json(shape: Shape) -> dict[str, Any]:
+    """All fields, under their own names."""
+    return asdict(shape)
+
+
+def shape_from_json(fields: dict[str, Any]) -> Shape:
+    """Reverse of `shape_to_json`."""
+    return Shape(**fields)
+
+
+class Line:
+    """One end of the control socket: whole objects in and out."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._read = b""
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._socket.fileno()
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Send one object. Raises OSError when the other end is gone."""
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def hear(self) -> dict[str, Any] | None:
+        """The next object, within the socket's timeout; None at the end. Raises OSError, ValueError."""
+        while b"\n" not in self._read:
+            if len(self._read) > LINE_BYTES_MAX:
+                raise ValueError("a line without an end on the relay's control socket")
+            chunk = self._socket.recv(1 << 16)
+            if not chunk:
+                return None
+            self._read += chunk
+        line, self._read = self._read.split(b"\n", 1)
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def close(self) -> None:
+        """Close the socket; idempotent."""
+        self._socket.close()

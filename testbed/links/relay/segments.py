@@ -1,0 +1,120 @@
+"""Offloaded frames as the MTU-sized segments that they stand for.
+
+A frame here is what a packet socket with PACKET_VNET_HDR gives and takes: the 10 bytes of a
+`virtio_net_hdr`, then the Ethernet frame. A TCP (or UDP) sender with offloads hands down one frame of up
+to 64 KiB, to be cut up later every `gso_size` bytes of payload; its checksum is partial. `layout` says
+where the cuts are, and `cut` makes the frame that stands for some consecutive segments of it, just as the
+kernel would have cut it (Linux `tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`): lengths, IP
+identification, TCP sequence number and flags, checksums. It never completes a partial checksum: the vnet
+header carries that on.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
+ETHERNET_BYTES = 14
+GSO_TYPE = 1  # offset in the vnet header
+GSO_UDP_L4 = 5
+GSO_ECN = 0x80  # a flag beside the type
+
+_VNET = Struct("=BBHHHH")
+_U16 = Struct("!H")
+_U32 = Struct("!I")
+_ETHERTYPE_IPV4 = 0x0800
+_TCP_FIN_PSH, _TCP_CWR = 0x09, 0x80
+
+
+class Layout(NamedTuple):
+    """Where an offloaded frame is cut: each segment has `header_bytes` and up to `payload_bytes`."""
+
+    header_bytes: int  # Ethernet, IP and transport header, repeated in every segment
+    payload_bytes: int
+    segments: int
+
+    def wire_bytes(self, frame: bytes, first: int, end: int) -> int:
+        """Bytes on the wire, Ethernet headers included, of segments `first` to `end` (exclusive)."""
+        payload_end = min(end * self.payload_bytes, len(frame) - VNET_BYTES - self.header_bytes)
+        return (end - first) * self.header_bytes + payload_end - first * self.payload_bytes
+
+
+def layout(frame: bytes) -> Layout:
+    """How the frame is cut; a frame that is not offloaded is its own one segment."""
+    _, gso_type, _, gso_size, transport, _ = _VNET.unpack_from(frame)
+    wire = len(frame) - VNET_BYTES
+    if not gso_type or not gso_size:
+        return Layout(min(ETHERNET_BYTES, wire), wire - min(ETHERNET_BYTES, wire), 1)
+    if gso_type & ~GSO_ECN == GSO_UDP_L4:
+        header = transport + 8
+    else:
+        header = transport + (frame[VNET_BYTES + transport + 12] >> 4) * 4
+    return Layout(header, gso_size, max(1, -(-(wire - header) // gso_size)))
+
+
+def cut(frame: bytes, where: Layout, first: int, end: int) -> bytes:
+    """The frame of segments `first` to `end` (exclusive) of an offloaded frame; itself if these are all."""
+    if first == 0 and end == where.segments:
+        return frame
+    flags, gso_type, hdr_len, gso_size, transport, checksum_offset = _VNET.unpack_from(frame)
+    body = VNET_BYTES + where.header_bytes
+    piece = bytearray(frame[:body])
+    piece += frame[body + first * where.payload_bytes : body + end * where.payload_bytes]
+    if end - first == 1:
+        gso_type = gso_size = 0
+    _VNET.pack_into(
+        piece, 0, flags, gso_type, min(hdr_len, len(piece) - VNET_BYTES), gso_size, transport, checksum_offset
+    )
+    start = VNET_BYTES + transport
+    shorter = len(frame) - len(piece)
+    _patch_ip(piece, first, shorter)
+    if frame[GSO_TYPE] & ~GSO_ECN == GSO_UDP_L4:
+        _add_u16(piece, start + 4, -shorter)
+    else:
+        _patch_tcp(
+            piece, start, first * where.payload_bytes, is_first=first == 0, is_last=end == where.segments
+        )
+    # A partial checksum field holds the sum of the pseudo header, and so the transport length.
+    checksum = start + checksum_offset
+    _U16.pack_into(
+        piece, checksum, _ones_complement_add(_U16.unpack_from(piece, checksum)[0], 0xFFFF - shorter % 0xFFFF)
+    )
+    return bytes(piece)
+
+
+def _patch_ip(piece: bytearray, first: int, shorter: int) -> None:
+    """Length, and for IPv4 identification and header checksum, of a piece that starts at segment `first`."""
+    ip = VNET_BYTES + ETHERNET_BYTES
+    if _U16.unpack_from(piece, ip - 2)[0] != _ETHERTYPE_IPV4:
+        _add_u16(piece, ip + 4, -shorter)
+        return
+    _add_u16(piece, ip + 2, -shorter)
+    _add_u16(piece, ip + 4, first)
+    _U16.pack_into(piece, ip + 10, 0)
+    _U16.pack_into(piece, ip + 10, internet_checksum(piece[ip : ip + (piece[ip] & 0xF) * 4]))
+
+
+def _patch_tcp(piece: bytearray, tcp: int, skipped: int, *, is_first: bool, is_last: bool) -> None:
+    """Sequence number and flags: FIN and PSH belong to the last segment, CWR to the first."""
+    sequence = _U32.unpack_from(piece, tcp + 4)[0]
+    _U32.pack_into(piece, tcp + 4, (sequence + skipped) & 0xFFFFFFFF)
+    if not is_last:
+        piece[tcp + 13] &= ~_TCP_FIN_PSH & 0xFF
+    if not is_first:
+        piece[tcp + 13] &= ~_TCP_CWR & 0xFF
+
+
+def _add_u16(piece: bytearray, offset: int, difference: int) -> None:
+    _U16.pack_into(piece, offset, (_U16.unpack_from(piece, offset)[0] + difference) & 0xFFFF)
+
+
+def _ones_complement_add(a: int, b: int) -> int:
+    total = a + b
+    return (total & 0xFFFF) + (total >> 16)
+
+
+def internet_checksum(data: bytes | bytearray) -> int:
+    """RFC 1071, over an even number of bytes."""
+    total: int = sum(Struct(f"!{len(data) // 2}H").unpack(data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
