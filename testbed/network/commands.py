@@ -1,0 +1,110 @@
+"""The lines for `ip -batch` and `bridge -batch` that make the network of a layout. Pure; see `execution`.
+
+IPv6 stays off (no neighbour discovery, no router solicitations), multicast is not snooped and neighbours are
+permanent, so that nothing but the system under test puts packets on the links. Sources: ip-link(8),
+bridge(8), the kernel's Documentation/networking/ip-sysctl.rst.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from testbed.network.layout import Bridge, Interface, Layout, Neighbour, Route
+from testbed.plan import HostPlan
+
+OUTSIDE_MTU_BYTES = 9216
+"""Of all in the root namespace: so large that only the hosts' own interfaces decide what may be sent."""
+
+_QUEUES = "numtxqueues 1 numrxqueues 1"  # the kernel's default is one for each processor
+
+_NO_IPV6 = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
+
+ROOT_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
+    "net/ipv4/ip_forward": "0",
+    # Where a container runtime has loaded br_netfilter, bridged frames would make a detour through iptables.
+    "net/bridge/bridge-nf-call-iptables": "0",
+}
+HOST_SETTINGS: Mapping[str, str] = _NO_IPV6 | {"net/ipv4/ip_forward": "0"}
+GATEWAY_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
+    "net/ipv4/ip_forward": "1",  # first: it resets those below
+    "net/ipv4/conf/all/rp_filter": "0",  # a way there need not be the way back
+    "net/ipv4/conf/default/rp_filter": "0",
+    "net/ipv4/conf/all/send_redirects": "0",
+    "net/ipv4/conf/default/send_redirects": "0",
+}
+OPTIONAL_SETTINGS = frozenset({"net/bridge/bridge-nf-call-iptables", *_NO_IPV6})
+"""Settings that a kernel may not have, because it does not have the thing that they would switch off."""
+
+
+def outside_lines(layout: Layout, pids: Mapping[str, int]) -> list[str]:
+    """Everything in the root namespace, and the hosts' interfaces, made in the hosts' namespaces.
+
+    pids: a process in each host's network namespace.
+    """
+    lines = []
+    for bridge in layout.bridges:
+        lines.append(
+            f"link add {bridge.name} mtu {OUTSIDE_MTU_BYTES} type bridge stp_state 0 mcast_snooping 0"
+        )
+        lines.append(f"link set {bridge.name} up")
+    for interface in layout.interfaces:
+        lines.append(
+            f"link add {interface.outside} mtu {OUTSIDE_MTU_BYTES} {_QUEUES} type veth"
+            f" peer name {interface.name} address {interface.mac} mtu {interface.mtu_bytes} {_QUEUES}"
+            f" netns {pids[interface.host]}"
+        )
+        lines.append(f"link set {interface.outside} up")
+    for bridge in layout.bridges:
+        lines += _port_lines(bridge)
+    return lines
+
+
+def _port_lines(bridge: Bridge) -> list[str]:
+    """Bridges forward by the table that `table_lines` writes: one that learns floods until it has learned."""
+    lines = []
+    for port in bridge.ports:
+        if port.inside:
+            lines.append(
+                f"link add {port.name} mtu {OUTSIDE_MTU_BYTES} {_QUEUES} type veth"
+                f" peer name {port.inside} mtu {OUTSIDE_MTU_BYTES} {_QUEUES}"
+            )
+            lines.append(f"link set {port.inside} up")
+        lines.append(f"link set {port.name} up master {bridge.name}")
+        lines.append(f"link set {port.name} type bridge_slave learning off flood off mcast_flood off")
+    return lines
+
+
+def table_lines(bridges: Iterable[Bridge]) -> list[str]:
+    """For `bridge -batch`: behind which port each address is."""
+    return [
+        f"fdb add {port.mac} dev {port.name} master static" for bridge in bridges for port in bridge.ports
+    ]
+
+
+def inside_lines(layout: Layout, host: str) -> list[str]:
+    """A host's own interfaces, routes and neighbours, for its namespace."""
+    lines = ["link set lo up"]
+    for interface in layout.of_host(host):
+        lines.append(f"address add {interface.address}/{interface.prefix_length} dev {interface.name}")
+        lines.append(f"link set {interface.name} up")
+    lines += [_route_line(route) for route in layout.routes[host]]
+    lines += [_neighbour_line(entry) for entry in layout.neighbours[host]]
+    return lines
+
+
+def raise_lines(layout: Layout, interface: Interface) -> list[str]:
+    """Take an interface up again and put back what the kernel forgot when it went down."""
+    routes = [route for route in layout.routes[interface.host] if route.interface == interface.name]
+    entries = [entry for entry in layout.neighbours[interface.host] if entry.interface == interface.name]
+    return [f"link set {interface.name} up", *map(_route_line, routes), *map(_neighbour_line, entries)]
+
+
+def hosts_file(hosts: Iterable[HostPlan]) -> str:
+    """/etc/hosts of a run (hosts(5))."""
+    return "127.0.0.1 localhost\n" + "".join(f"{host.address} {host.name}\n" for host in hosts)
+
+
+def _route_line(route: Route) -> str:
+    return f"route replace {route.subnet} via {route.via} dev {route.interface}"
+
+
+def _neighbour_line(entry: Neighbour) -> str:
+    return f"neighbour replace {entry.address} lladdr {entry.mac} dev {entry.interface} nud permanent"

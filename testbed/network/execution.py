@@ -1,0 +1,98 @@
+"""The one place where the network's commands are executed, and settings written, in whichever namespace.
+
+A thread can be in a network namespace of its own (setns(2)), and what it starts, opens and writes belongs
+there: so hosts are configured from short-lived threads, without a process that enters each namespace first.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from testbed.errors import MachineError, TestbedError
+
+COMMAND_TIMEOUT_S = 30.0
+CLONE_NEWNET = 0x40000000  # sched.h
+
+_Result = TypeVar("_Result")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
+    """Run `tool -batch` (ip, bridge or tc) in the calling thread's namespace.
+
+    doing: what it is for, as the error says it. Raises MachineError if the tool is missing, TestbedError with
+    the line that failed.
+    """
+    if not lines:
+        return
+    text = "\n".join(lines) + "\n"
+    try:
+        result = subprocess.run(
+            [tool, "-batch", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MachineError(
+            f"{doing}: `{tool}` is not installed (Debian and Ubuntu: package iproute2)"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise TestbedError(f"{doing}: `{tool} -batch` took more than {COMMAND_TIMEOUT_S} s") from None
+    if result.returncode != 0:
+        raise TestbedError(
+            f"{doing}: {tool} {_failed_line(lines, result.stderr)}: {' '.join(result.stderr.split())}"
+        )
+
+
+def _failed_line(lines: Sequence[str], stderr: str) -> str:
+    """The line that a batch stopped at: iproute2 says "Command failed -:3"."""
+    found = re.search(r"Command failed -:(\d+)", stderr)
+    return lines[int(found[1]) - 1] if found else "-batch"
+
+
+def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = frozenset()) -> None:
+    """Write sysctls in the calling thread's namespace: /proc/sys/net is that of whoever opens it.
+
+    optional: settings that may be missing. Raises TestbedError if one cannot be written.
+    """
+    for name, value in settings.items():
+        path = Path("/proc/sys") / name
+        if name in optional and not path.exists():
+            continue
+        try:
+            path.write_text(value)
+        except OSError as error:
+            raise TestbedError(f"cannot set {name} to {value}: {error.strerror}") from error
+
+
+def enter(netns: str) -> None:
+    """Move the calling thread into a network namespace, for good."""
+    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if _libc.setns(descriptor, CLONE_NEWNET) != 0:
+            error = os.strerror(ctypes.get_errno())
+            raise TestbedError(f"cannot enter the network namespace {netns}: {error}")
+    finally:
+        os.close(descriptor)
+
+
+def inside_each(
+    namespaces: Mapping[str, str], hosts: Iterable[str], work: Callable[[str], _Result]
+) -> dict[str, _Result]:
+    """Call `work(host)` inside the namespace of each host, as many at a time as there are processors."""
+
+    def task(host: str) -> _Result:
+        enter(namespaces[host])
+        return work(host)
+
+    hosts = list(hosts)
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="netns") as pool:
+        return dict(zip(hosts, pool.map(task, hosts), strict=True))

@@ -1,0 +1,223 @@
+"""Which interface, address and route goes where, computed from a plan. Pure; nothing is executed here.
+
+Outside the hosts, in the sandbox's root namespace, names are numbers, because the kernel allows 15
+characters: `l7a` and `l7b` are the two ends between which the middle of link 7 stands, `l7p` the port of a
+region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a
+host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
+
+Every address has its MAC address (`02:00` and the four bytes), so that neighbours and the bridges' tables can
+be written down instead of being learned.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+from testbed.links.model import LinkWiring
+from testbed.network.routes import next_links
+from testbed.plan import CapturePlan, Direction, LinkPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """An interface in a host's namespace. `outside`, in the root namespace, is the other end of its pair."""
+
+    host: str
+    name: str
+    address: str
+    prefix_length: int
+    outside: str
+    mtu_bytes: int
+    link: str = ""  # the link that it ends, none for a gateway's interface on its region's bridge
+
+    @property
+    def mac(self) -> str:
+        return mac_address(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a region's bridge. `inside` is the other end of its pair if that is in the root namespace."""
+
+    name: str
+    mac: str  # the only address behind it
+    inside: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """The LAN of a region."""
+
+    name: str
+    region: str
+    ports: tuple[Port, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`subnet` is reached through `via`."""
+
+    subnet: str
+    via: str
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """`address` has `mac`."""
+
+    address: str
+    mac: str
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The whole network. Routes and neighbours are by host, in the order of the plan."""
+
+    interfaces: tuple[Interface, ...]
+    bridges: tuple[Bridge, ...]
+    wirings: tuple[LinkWiring, ...]
+    routes: Mapping[str, tuple[Route, ...]]
+    neighbours: Mapping[str, tuple[Neighbour, ...]]
+    gateways: frozenset[str]
+
+    def of_host(self, host: str) -> tuple[Interface, ...]:
+        """The interfaces of a host, eth0 first."""
+        return tuple(interface for interface in self.interfaces if interface.host == host)
+
+    def wiring(self, link: str) -> LinkWiring:
+        """How a link is wired."""
+        return next(wiring for wiring in self.wirings if wiring.name == link)
+
+    def sender(self, link: str, direction: Direction) -> Interface | Port:
+        """What puts frames on the link in this direction: a host's interface, or the bridge's port."""
+        wiring = self.wiring(link)
+        outside = wiring.a_interface if direction is Direction.FORWARD else wiring.b_interface
+        ports = (port for bridge in self.bridges for port in bridge.ports)
+        interfaces = (interface for interface in self.interfaces if interface.outside == outside)
+        return next(interfaces, None) or next(port for port in ports if port.inside == outside)
+
+
+def mac_address(address: str) -> str:
+    """The MAC address that goes with an IPv4 address: locally administered, and readable in a capture."""
+    return "02:00:" + ":".join(f"{byte:02x}" for byte in IPv4Address(address).packed)
+
+
+def make_layout(plan: Plan) -> Layout:
+    """Lay out the network of a plan."""
+    interfaces = tuple(_interfaces(plan))
+    bridges = tuple(_bridges(plan))
+    return Layout(
+        interfaces=interfaces,
+        bridges=bridges,
+        wirings=tuple(_wiring(number, link) for number, link in enumerate(plan.links)),
+        routes=_routes(plan, interfaces),
+        neighbours=_neighbours(plan, interfaces),
+        gateways=frozenset(region.gateway for region in plan.regions),
+    )
+
+
+def capture_point(layout: Layout, plan: Plan, capture: CapturePlan) -> str:
+    """The interface at which a capture listens: a host's own, or the one at a side of a link's middle."""
+    if capture.link is None:
+        return capture.interface
+    wiring = layout.wiring(capture.link)
+    link = next(link for link in plan.links if link.name == capture.link)
+    return wiring.a_interface if capture.side == link.a else wiring.b_interface
+
+
+def _interfaces(plan: Plan) -> Iterator[Interface]:
+    """Every host's eth0, then the gateways' WAN interfaces in the order of the links."""
+    lan_prefix = {region.name: IPv4Network(region.subnet).prefixlen for region in plan.regions}
+    region_number = {region.name: number for number, region in enumerate(plan.regions)}
+    link_number = {link.name: number for number, link in enumerate(plan.links)}
+    links = {link.name: link for link in plan.links}
+    for host in plan.hosts:
+        if host.lan_link:
+            outside = f"l{link_number[host.lan_link]}a"
+            mtu = links[host.lan_link].forward.mtu_bytes
+        else:
+            outside = f"g{region_number[host.region]}"
+            mtu = _lan_mtu(plan, host.region)
+        yield Interface(host.name, "eth0", host.address, lan_prefix[host.region], outside, mtu, host.lan_link)
+    gateways = {region.name: region.gateway for region in plan.regions}
+    used = dict.fromkeys(gateways, 0)
+    for number, link in enumerate(plan.links):
+        if link.kind != "wan":
+            continue
+        prefix = IPv4Network(link.subnet).prefixlen
+        ends = ((link.a, link.a_address, link.forward, "a"), (link.b, link.b_address, link.backward, "b"))
+        for region, address, shape, side in ends:
+            used[region] += 1
+            name, outside = f"eth{used[region]}", f"l{number}{side}"
+            yield Interface(gateways[region], name, address, prefix, outside, shape.mtu_bytes, link.name)
+
+
+def _lan_mtu(plan: Plan, region: str) -> int:
+    """The gateway may send what every LAN link of its region can take."""
+    mtus = [link.backward.mtu_bytes for link in plan.links if link.kind == "lan" and link.b == region]
+    return min(mtus, default=1500)
+
+
+def _bridges(plan: Plan) -> Iterator[Bridge]:
+    link_number = {link.name: number for number, link in enumerate(plan.links)}
+    for number, region in enumerate(plan.regions):
+        members = [host for host in plan.hosts if host.region == region.name]
+        ports = [
+            Port(
+                f"l{link_number[host.lan_link]}p",
+                mac_address(host.address),
+                f"l{link_number[host.lan_link]}b",
+            )
+            if host.lan_link
+            else Port(f"g{number}", mac_address(host.address), host=host.name)
+            for host in members
+        ]
+        yield Bridge(f"lan{number}", region.name, tuple(ports))
+
+
+def _wiring(number: int, link: LinkPlan) -> LinkWiring:
+    return LinkWiring(link.name, f"l{number}a", f"l{number}b", link.forward, link.backward)
+
+
+def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:
+    """Hosts send everything to their gateway, gateways know a fixed way to every region."""
+    gateway_address = {host.name: host.address for host in plan.hosts}
+    region_of = {region.name: region for region in plan.regions}
+    routes: dict[str, tuple[Route, ...]] = {}
+    for host in plan.hosts:
+        gateway = region_of[host.region].gateway
+        if host.name != gateway:
+            routes[host.name] = (Route("default", gateway_address[gateway], "eth0"),)
+    end = {(interface.host, interface.link): interface for interface in interfaces}
+    for region, ways in next_links(plan).items():
+        gateway = region_of[region].gateway
+        routes[gateway] = tuple(
+            Route(
+                region_of[target].subnet,
+                link.b_address if link.a == region else link.a_address,
+                end[gateway, link.name].name,
+            )
+            for target, link in ways.items()
+        )
+    return routes
+
+
+def _neighbours(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Neighbour, ...]]:
+    """On a LAN everyone knows everyone; at a WAN link the two gateways know each other."""
+    known: dict[str, list[Neighbour]] = {host.name: [] for host in plan.hosts}
+    for region in plan.regions:
+        members = [host for host in plan.hosts if host.region == region.name]
+        entries = [Neighbour(host.address, mac_address(host.address), "eth0") for host in members]
+        for host in members:
+            known[host.name] += [entry for entry in entries if entry.address != host.address]
+    end = {(interface.host, interface.link): interface for interface in interfaces}
+    gateways = {region.name: region.gateway for region in plan.regions}
+    for link in plan.links:
+        if link.kind == "wan":
+            a, b = end[gateways[link.a], link.name], end[gateways[link.b], link.name]
+            known[a.host].append(Neighbour(b.address, b.mac, a.name))
+            known[b.host].append(Neighbour(a.address, a.mac, b.name))
+    return {host: tuple(entries) for host, entries in known.items()}

@@ -1,0 +1,90 @@
+"""Mininet's nodes as this testbed needs them: quick to start, and with links that somebody else has made.
+
+Mininet supplies the hosts: a shell in namespaces of its own, `cmd`, `popen`, the objects that its users know
+and its prompt needs. What it would do slowly (a process or more for each interface, through ifconfig) is done
+in batches by `Network`, and these objects are then told what there is.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from mininet.link import Intf
+from mininet.net import Mininet
+from mininet.node import Host, Switch
+
+from testbed.network.layout import Interface, Layout
+
+
+class PlainHost(Host):  # type: ignore[misc]
+    """A Mininet host that is configured from outside."""
+
+    isSetup = True  # noqa: N815 (Mininet's name: skips its search for ifconfig, which is not needed)
+
+
+class Lan(Switch):  # type: ignore[misc]
+    """A region's bridge, in the root namespace. It has a shell only if somebody gives it a command."""
+
+    isSetup = True  # noqa: N815
+
+    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
+        """Put off until `cmd`."""
+        self.pid = os.getpid()
+
+    def cmd(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command in the root namespace, as Mininet's prompt may ask."""
+        if self.shell is None:
+            super().startShell()
+        return super().cmd(*args, **kwargs)
+
+
+class PresentLink:
+    """A link between two interfaces that are there already, for Mininet's `links` and `net` commands."""
+
+    def __init__(self, one: Intf, other: Intf) -> None:
+        self.intf1, self.intf2 = one, other
+        one.link = other.link = self
+
+    def __str__(self) -> str:
+        return f"{self.intf1}<->{self.intf2}"
+
+    def status(self) -> str:
+        """As Mininet's own links."""
+        return f"({self.intf1.isUp()} {self.intf2.isUp()})"
+
+    def stop(self) -> None:
+        """The link goes with its namespaces."""
+
+    delete = stop
+
+
+def make_mininet() -> Mininet:
+    """An empty Mininet that neither asks for uid 0 nor raises the machine's limits, as its `init` would."""
+    Mininet.inited = True
+    return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
+
+
+def tell(net: Mininet, layout: Layout) -> None:
+    """Tell Mininet's objects about the interfaces and links of the layout."""
+    ends = {interface.outside: _present(net[interface.host], interface) for interface in layout.interfaces}
+    for bridge in layout.bridges:
+        lan = net.addSwitch(bridge.name, dpid="1", inNamespace=False)
+        for port in bridge.ports:
+            ends[port.inside or f"{port.name}@{bridge.name}"] = Intf(port.name, node=lan)
+            if port.host:
+                net.links.append(PresentLink(ends[port.name], ends[f"{port.name}@{bridge.name}"]))
+    net.links += [
+        PresentLink(ends[wiring.a_interface], ends[wiring.b_interface]) for wiring in layout.wirings
+    ]
+
+
+def _present(node: Host, interface: Interface) -> Intf:
+    made = Intf(interface.name, node=node, mac=None, moveIntfFn=lambda *_: None)
+    made.mac, made.ip, made.prefixLen = interface.mac, interface.address, str(interface.prefix_length)
+    return made
+
+
+def end_shells(nodes: Iterable[Host]) -> None:
+    """End the hosts' shells; with the last process of a namespace, its interfaces go."""
+    for node in nodes:
+        node.terminate()

@@ -1,0 +1,214 @@
+"""The network of a run: brought up from a plan, changed while it runs, measured; it dies with its sandbox.
+
+Mininet gives each host a shell in namespaces of its own; interfaces, bridges, addresses, routes and
+neighbours then come in a few batches (`commands`), and the middles carry the links. Bringing up goes from the
+outside in: the hosts' file and the hosts, their settings, all interfaces at once, then what is inside each
+host. Interfaces are not deleted at the end: the sandbox's namespaces take them along.
+
+Does not start node processes or captures, and does not decide when something changes.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mininet.net import Mininet
+
+from testbed.errors import MachineError, TestbedError
+from testbed.links.model import Applied, Middles
+from testbed.network import commands, mininet_nodes, probes
+from testbed.network.execution import inside_each, run_batch, write_settings
+from testbed.network.layout import Interface, Port, capture_point, make_layout
+from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
+
+CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
+ALWAYS_THERE = frozenset(
+    {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
+)
+"""Interfaces that the kernel itself puts into a new network namespace."""
+
+
+class Network:
+    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made.
+
+    congestion_control: TCP's, for all hosts, where the sandbox may choose it; None leaves what the machine
+    has.
+    """
+
+    def __init__(self, plan: Plan, middles: Middles, *, congestion_control: str | None = None) -> None:
+        self._plan = plan
+        self._middles = middles
+        self._asked_congestion_control = congestion_control
+        self._layout = make_layout(plan)
+        self._shapes = {
+            (link.name, direction): link.forward if direction is Direction.FORWARD else link.backward
+            for link in plan.links
+            for direction in Direction
+        }
+        self._down: set[tuple[str, Direction]] = set()
+        self._resources = contextlib.ExitStack()
+        self._namespaces: dict[str, str] = {}
+        self.mininet: Mininet
+        self.congestion_control: str = ""
+        """What the hosts' TCP really uses."""
+
+    def __enter__(self) -> "Network":
+        """Raises MachineError where this machine cannot do it, TestbedError where a step fails."""
+        _check_sandbox()
+        with contextlib.ExitStack() as stack:
+            _bind_hosts_file(commands.hosts_file(self._plan.hosts))
+            self._start_hosts(stack)
+            self._configure()
+            stack.callback(self._middles.stop)
+            self._middles.start(self._layout.wirings)
+            self._resources = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resources.close()
+
+    def netns(self, host: str) -> str:
+        """The path of a host's network namespace."""
+        return self._namespaces[host]
+
+    def capture_points(self) -> list[tuple[CapturePlan, str | None, str]]:
+        """Where each capture listens: the namespace's path (None is the root namespace), the interface."""
+        return [
+            (
+                capture,
+                None if capture.host is None else self._namespaces[capture.host],
+                capture_point(self._layout, self._plan, capture),
+            )
+            for capture in self._plan.captures
+        ]
+
+    def change(self, change: LinkChange) -> Applied:
+        """Make one direction of a link be as `change` says, and say when it was.
+
+        Down takes down the interface that sends in this direction (a gateway's; a host's or a bridge's port
+        on a LAN link), so its owner has no route any more and answers "network unreachable". It can then not
+        receive either. Frames in flight vanish, as in a blackhole. Raises TestbedError.
+        """
+        requested_ns = time.time_ns()
+        key = (change.link, change.direction)
+        is_down, was_down = change.state is LinkState.DOWN, key in self._down
+        sender = self._layout.sender(change.link, change.direction)
+        if is_down and not was_down:
+            self._run_at(sender, [f"link set {sender.name} down"], doing=f"taking {change.link} down")
+            self._down.add(key)
+        if change.shape.mtu_bytes != self._shapes[key].mtu_bytes and isinstance(sender, Interface):
+            line = f"link set {sender.name} mtu {change.shape.mtu_bytes}"
+            self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
+        self._shapes[key] = change.shape
+        blackhole = change.state is not LinkState.UP
+        self._middles.change(change.link, change.direction, change.shape, blackhole=blackhole)
+        if was_down and not is_down:
+            self._raise(sender, change.link)
+            self._down.discard(key)
+        return Applied(requested_ns, time.time_ns())
+
+    def probe(self, when: str) -> list[dict[str, Any]]:
+        """Round trips in microseconds between every two regions, from a host of one to a host of the other.
+
+        when: "before" or "after", kept in the answer. An echo that did not come back within a second is
+        missing.
+        """
+        hosts = {
+            region.name: next(
+                (host for host in self._plan.hosts if host.region == region.name and host.lan_link),
+                next(host for host in self._plan.hosts if host.name == region.gateway),
+            )
+            for region in self._plan.regions
+        }
+        regions = list(hosts)
+        pairs = [
+            probes.Pair(origin, target, hosts[origin].name, hosts[target].address)
+            for number, origin in enumerate(regions)
+            for target in regions[number + 1 :]
+        ]
+        round_trips = probes.measure(pairs, self._namespaces)
+        return [
+            {"when": when, "from": pair.origin, "to": pair.target, "rtt_us": rtt_us}
+            for pair, rtt_us in zip(pairs, round_trips, strict=True)
+        ]
+
+    def _start_hosts(self, stack: contextlib.ExitStack) -> None:
+        self.mininet = mininet_nodes.make_mininet()
+        stack.callback(mininet_nodes.end_shells, self.mininet.hosts)
+        for host in self._plan.hosts:
+            self.mininet.addHost(host.name, ip=None)
+        self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
+
+    def _configure(self) -> None:
+        names = [host.name for host in self._plan.hosts]
+        write_settings(commands.ROOT_SETTINGS, optional=commands.OPTIONAL_SETTINGS)
+        used = inside_each(self._namespaces, names, self._set_host)
+        self.congestion_control = " ".join(sorted(set(used.values())))
+        pids = {host.name: host.pid for host in self.mininet.hosts}
+        run_batch("ip", commands.outside_lines(self._layout, pids), doing="wiring the network")
+        run_batch("bridge", commands.table_lines(self._layout.bridges), doing="wiring the regions' bridges")
+        inside_each(self._namespaces, names, self._configure_inside)
+        mininet_nodes.tell(self.mininet, self._layout)
+
+    def _set_host(self, host: str) -> str:
+        """Write a host's settings; the congestion control that it has now."""
+        settings = commands.GATEWAY_SETTINGS if host in self._layout.gateways else commands.HOST_SETTINGS
+        write_settings(settings, optional=commands.OPTIONAL_SETTINGS)
+        path = Path("/proc/sys") / CONGESTION_CONTROL
+        if self._asked_congestion_control is not None:
+            # An ordinary user may only choose among tcp_allowed_congestion_control; the run records the
+            # one in use.
+            with contextlib.suppress(OSError):
+                path.write_text(self._asked_congestion_control)
+        return path.read_text().strip()
+
+    def _configure_inside(self, host: str) -> None:
+        run_batch("ip", commands.inside_lines(self._layout, host), doing=f"configuring {host}")
+
+    def _raise(self, sender: Interface | Port, link: str) -> None:
+        lines = [f"link set {sender.name} up"]
+        if isinstance(sender, Interface):
+            lines = commands.raise_lines(self._layout, sender)
+        self._run_at(sender, lines, doing=f"taking {link} up")
+
+    def _run_at(self, sender: Interface | Port, lines: Sequence[str], *, doing: str) -> None:
+        """Run `ip` lines in the namespace that an interface is in."""
+        if isinstance(sender, Port):
+            run_batch("ip", lines, doing=doing)
+        else:
+            inside_each(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))
+
+
+def _check_sandbox() -> None:
+    """Nothing may be made in the namespace of a machine, or of another network."""
+    others = [name for _, name in socket.if_nameindex() if name not in ALWAYS_THERE]
+    if others:
+        raise TestbedError(
+            f"a network needs a sandbox of its own, but this namespace has {', '.join(sorted(others))}"
+        )
+
+
+def _bind_hosts_file(text: str) -> None:
+    """Put the run's own names over /etc/hosts, for whatever starts in this mount namespace.
+
+    The file needs no name once it is mounted, and is gone with the sandbox.
+    """
+    descriptor, path = tempfile.mkstemp(prefix="cutset-hosts-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(path).chmod(0o644)
+        subprocess.run(["mount", "--bind", path, "/etc/hosts"], check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        raise MachineError(f"cannot give the hosts their names: {error.stderr.strip()}") from error
+    finally:
+        Path(path).unlink()

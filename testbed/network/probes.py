@@ -1,0 +1,121 @@
+"""Round trips between regions, measured with ICMP echoes: does the network do what was planned?
+
+One raw socket in one host of each region sends; the other host's kernel answers, so nothing but the links and
+two kernels is measured. The kernel stamps what comes back. All pairs are measured at the same time, from one
+thread. Does not judge the numbers; the analysis does.
+"""
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from testbed.network.execution import inside_each
+
+ROUNDS = 8
+INTERVAL_S = 0.05
+ANSWER_TIMEOUT_S = 1.0
+"""After the last echo: the whole takes at most 1.4 s, and less once all have answered."""
+
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python does not name it
+_ECHO = struct.Struct(
+    "!BBHHHI"
+)  # type, code, checksum, identifier, sequence number; pair: RFC 792 and our payload
+_ECHO_REQUEST, _ECHO_REPLY = 8, 0
+_STAMP = struct.Struct("=qq")
+_NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two regions and the hosts that speak for them."""
+
+    origin: str
+    target: str
+    host: str  # that sends
+    address: str  # of the one that answers
+
+
+def measure(pairs: Sequence[Pair], namespaces: Mapping[str, str]) -> list[list[float]]:
+    """The round trips of each pair in microseconds, in the order of the pairs; lost ones are missing."""
+    hosts = list(dict.fromkeys(pair.host for pair in pairs))
+    sockets = inside_each(namespaces, hosts, lambda _: _open())
+    try:
+        return _Probe(pairs, sockets).run()
+    finally:
+        for opened in sockets.values():
+            opened.close()
+
+
+def _open() -> socket.socket:
+    opened = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.IPPROTO_ICMP)
+    opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    return opened
+
+
+class _Probe:
+    """The echoes under way."""
+
+    def __init__(self, pairs: Sequence[Pair], sockets: Mapping[str, socket.socket]) -> None:
+        self._pairs = pairs
+        self._sockets = sockets
+        self._sent_ns: dict[tuple[int, int], int] = {}
+        self._round_trips_us: list[list[float]] = [[] for _ in pairs]
+        self._poller = select.poll()
+        self._by_descriptor = {opened.fileno(): opened for opened in sockets.values()}
+        for descriptor in self._by_descriptor:
+            self._poller.register(descriptor, select.POLLIN)
+
+    def run(self) -> list[list[float]]:
+        for sequence in range(ROUNDS):
+            next_s = time.monotonic() + INTERVAL_S
+            for number, pair in enumerate(self._pairs):
+                self._send(number, sequence, pair)
+            if sequence < ROUNDS - 1:
+                self._receive_until(next_s)
+        self._receive_until(time.monotonic() + ANSWER_TIMEOUT_S, all_answered=True)
+        return self._round_trips_us
+
+    def _send(self, number: int, sequence: int, pair: Pair) -> None:
+        packet = _echo(number, sequence)
+        self._sent_ns[number, sequence] = time.time_ns()
+        try:
+            self._sockets[pair.host].sendto(packet, (pair.address, 0))
+        except OSError:
+            del self._sent_ns[number, sequence]  # no way there: counts as lost
+
+    def _receive_until(self, deadline_s: float, *, all_answered: bool = False) -> None:
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            if all_answered and not self._sent_ns:
+                return
+            for descriptor, _ in self._poller.poll(left_s * 1000):
+                self._receive(self._by_descriptor[descriptor])
+
+    def _receive(self, opened: socket.socket) -> None:
+        try:
+            data, ancillary, _, _ = opened.recvmsg(2048, 64)
+        except BlockingIOError:
+            return
+        header = (data[0] & 0x0F) * 4
+        if len(data) < header + _ECHO.size or not ancillary:
+            return
+        kind, _, _, _, sequence, number = _ECHO.unpack_from(data, header)
+        sent_ns = self._sent_ns.pop((number, sequence), None) if kind == _ECHO_REPLY else None
+        if sent_ns is not None:
+            seconds, nanoseconds = _STAMP.unpack_from(ancillary[0][2])
+            self._round_trips_us[number].append((seconds * _NS_PER_S + nanoseconds - sent_ns) / 1000)
+
+
+def _echo(number: int, sequence: int) -> bytes:
+    """An echo request; `number` is the pair's."""
+    packet = _ECHO.pack(_ECHO_REQUEST, 0, 0, number & 0xFFFF, sequence, number)
+    return _ECHO.pack(_ECHO_REQUEST, 0, _checksum(packet), number & 0xFFFF, sequence, number)
+
+
+def _checksum(packet: bytes) -> int:
+    """RFC 1071, for an even number of bytes."""
+    total: int = sum(struct.unpack(f"!{len(packet) // 2}H", packet))
+    total = (total >> 16) + (total & 0xFFFF)
+    return ~(total + (total >> 16)) & 0xFFFF

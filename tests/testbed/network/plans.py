@@ -1,0 +1,87 @@
+"""Small plans made by hand, so that the network is tested without the planning."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from testbed.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
+from topologies.shape import Shape
+
+LAN = Shape(delay_us=1_000)
+WAN = Shape(delay_us=10_000)
+
+
+def make_plan(
+    regions: int = 2,
+    hosts: int = 1,
+    *,
+    wan: Shape = WAN,
+    lan: Shape = LAN,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    shapes: dict[tuple[int, int], Shape] | None = None,
+) -> Plan:
+    """Regions in a full mesh, or joined as `pairs` says, with some hosts each.
+
+    shapes: for pairs whose link is not like `wan`.
+    """
+    pairs = list(combinations(range(regions), 2)) if pairs is None else pairs
+    names = [f"r{number}-proxy-{index}" for number in range(regions) for index in range(hosts)]
+    wan_links = [
+        LinkPlan(
+            name=f"r{a}-r{b}",
+            kind="wan",
+            a=f"r{a}",
+            b=f"r{b}",
+            forward=(shapes or {}).get((a, b), wan),
+            backward=(shapes or {}).get((a, b), wan),
+            a_address=f"10.255.{number // 64}.{number % 64 * 4 + 1}",
+            b_address=f"10.255.{number // 64}.{number % 64 * 4 + 2}",
+            subnet=f"10.255.{number // 64}.{number % 64 * 4}/30",
+        )
+        for number, (a, b) in enumerate(pairs)
+    ]
+    lan_links = [LinkPlan(f"lan-{name}", "lan", name, name.split("-")[0], lan, lan) for name in names]
+    return Plan(
+        experiment="test",
+        system="sprinkler",
+        parameters={},
+        workload={},
+        seed=1,
+        duration_us=1_000_000,
+        drain_us=0,
+        links_kind="relay",
+        snaplen_bytes=None,
+        regions=tuple(
+            RegionPlan(f"r{number}", f"10.{number}.0.0/16", f"r{number}-gw", number)
+            for number in range(regions)
+        ),
+        hosts=tuple(
+            host
+            for number in range(regions)
+            for host in (
+                HostPlan(f"r{number}-gw", f"r{number}", "gateway", 0, f"10.{number}.0.1", ""),
+                *(
+                    HostPlan(
+                        f"r{number}-proxy-{index}",
+                        f"r{number}",
+                        "proxy",
+                        index,
+                        f"10.{number}.{(index + 2) // 256}.{(index + 2) % 256}",
+                        f"lan-r{number}-proxy-{index}",
+                    )
+                    for index in range(hosts)
+                ),
+            )
+        ),
+        links=(*wan_links, *lan_links),
+        processes=(),
+        captures=tuple(
+            [CapturePlan(f"{name}-eth0.pcap", host=name) for name in names]
+            + [
+                CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
+                for link in wan_links
+                for side in (link.a, link.b)
+            ]
+        ),
+        faults=(),
+        changes=(),
+    )
