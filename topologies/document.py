@@ -5,7 +5,7 @@ model finds wrong into an InputError with file, line and field. It knows no part
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,11 +32,13 @@ class Document:
     file: the path for messages, relative to the working directory where that is shorter.
     data: mappings, lists and scalars.
     lines: 1-based line of every value, by its path; of mappings' values, the line of their key.
+    overridden: values that came from the command line instead, by path: what to call their origin.
     """
 
     file: str
     data: Any
     lines: Mapping[FieldPath, int]
+    overridden: Mapping[FieldPath, str] = field(default_factory=dict)
 
     def line_of(self, path: FieldPath) -> int | None:
         """The line of this value, or of the nearest one around it."""
@@ -44,7 +46,16 @@ class Document:
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         """The error to raise about the value at `path`."""
+        if origin := self._origin(path):
+            return InputError(origin, None, dotted(path), problem)
         return InputError(self.file, self.line_of(path), dotted(path), problem)
+
+    def _origin(self, path: FieldPath) -> str | None:
+        """The override that gave the value at `path`, lies around it or within it; the latest counts."""
+        touching = [
+            origin for at, origin in self.overridden.items() if at[: len(path)] == path[: len(at)] and path
+        ]
+        return touching[-1] if touching else None
 
 
 def dotted(path: FieldPath) -> str:

@@ -29,6 +29,7 @@ class Quantity:
     example: one that can be copied.
     whole: whether values are whole numbers of base units.
     refused: units that people may expect, and why they are not taken.
+    read_only: units that `format` does not use.
     """
 
     noun: str
@@ -37,6 +38,7 @@ class Quantity:
     example: str
     whole: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
+    read_only: frozenset[str] = frozenset()
 
     def parse(self, text: object) -> int | float:
         """The value in base units. Raises QuantityError."""
@@ -58,15 +60,15 @@ class Quantity:
 
     def parse_whole(self, text: object) -> int:
         """The value of a quantity whose values are whole. Raises QuantityError."""
-        assert self.whole
+        assert self.whole  # noqa: S101  a mistake of ours, not of the text
         return int(self.parse(text))
 
     def format(self, value: float) -> str:
-        """The shortest text that `parse` turns into exactly this value."""
+        """A short text that `parse` turns into exactly this value."""
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         unit, size = next(iter(self.units.items()))
         for larger, larger_size in self.units.items():
-            if exact and exact % larger_size == 0:
+            if exact and larger not in self.read_only and exact % larger_size == 0:
                 unit, size = larger, larger_size
         return f"{(exact / size).normalize():f}{unit}"
 
@@ -95,6 +97,7 @@ DURATION = Quantity(
     {**_powers(1000, "us", "ms", "s"), "min": Decimal(60_000_000), "h": Decimal(3_600_000_000)},
     "15ms",
     refused={"m": "'m' could be minutes or milliseconds"},
+    read_only=frozenset({"min", "h"}),
 )
 RATE = Quantity(
     "a rate in bits a second",
@@ -117,8 +120,16 @@ SIZE = Quantity(
     },
     "10B",
     refused={"b": "'b' could be bits or bytes"},
+    read_only=frozenset({"KiB", "MiB", "GiB"}),
 )
-EVENT_RATE = Quantity("a rate of events", "_per_s", _powers(1000, "/s", "k/s", "M/s"), "20000/s", whole=False)
+EVENT_RATE = Quantity(
+    "a rate of events",
+    "_per_s",
+    _powers(1000, "/s", "k/s", "M/s"),
+    "20000/s",
+    whole=False,
+    read_only=frozenset({"k/s", "M/s"}),
+)
 FRACTION = Quantity("a percentage", "", {"%": Decimal("0.01")}, "1%", whole=False)
 PACKETS = Quantity(
     "a number of packets", "_packets", {"packet": Decimal(1), "packets": Decimal(1)}, "100packets"

@@ -6,7 +6,8 @@ are their descriptions in the JSON schema. How an error finds its file and line 
 """
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import (
@@ -37,6 +38,16 @@ from topologies.quantities import (
 def problem(message: str, *path: str | int) -> PydanticCustomError:
     """An error for a validator to raise; `path` leads from what is being validated to the field at fault."""
     return PydanticCustomError("problem", "{message}", {"message": message, "path": path})
+
+
+@contextmanager
+def problems_under(*path: str | int) -> Iterator[None]:
+    """Problems raised inside lead on from `path`."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        inner = error.context or {}
+        raise problem(inner["message"], *path, *inner["path"]) from None
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:

@@ -1,0 +1,106 @@
+"""What an experiment says of its topology: every region, link and process that it names must be there."""
+
+from collections.abc import Iterator
+
+from experiments.faults import (
+    Cut,
+    Fault,
+    Flap,
+    Isolate,
+    Partition,
+    ProcessFault,
+    Restore,
+    SetLink,
+)
+from experiments.model import Experiment
+from experiments.roles import DEFAULT, counts_in
+from topologies.document import FieldPath
+from topologies.model import Topology
+from topologies.strict import suggestion
+
+PROCESSES_MAX = 20_000
+
+Problem = tuple[FieldPath, str]
+
+
+def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    """Path in the experiment and what is wrong there, in the order of the file."""
+    yield from _role_problems(experiment, topology)
+    processes = process_names(experiment, topology)
+    if len(processes) > PROCESSES_MAX:
+        yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
+    known = set(processes)
+    for number, fault in enumerate(experiment.faults):
+        path: FieldPath = ("faults", number, fault.kind)
+        if isinstance(fault, ProcessFault):
+            if fault.process not in known:
+                yield (
+                    path,
+                    f"there is no process {fault.process}{suggestion(fault.process, processes[:1000])}",
+                )
+            else:
+                yield from _order_problems(experiment, number, fault)
+        else:
+            yield from ((path, text) for text in _link_problems(fault, topology))
+
+
+def process_names(experiment: Experiment, topology: Topology) -> list[str]:
+    """`r2/proxy-0` of every process, region by region."""
+    return [
+        f"{region}/{role}-{index}"
+        for region in topology.regions
+        for role, count in counts_in(experiment.roles, region).items()
+        for index in range(count)
+    ]
+
+
+def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    for region in experiment.roles:
+        if region != DEFAULT and region not in topology.regions:
+            hint = suggestion(region, topology.regions)
+            yield ("roles", region), f"{topology.name} has no region {region}{hint}"
+
+
+def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:
+    if isinstance(fault, Isolate):
+        yield from _region_problems((fault.region,), topology)
+    elif isinstance(fault, Partition):
+        yield from _region_problems(sum(fault.groups, ()), topology)
+        if not topology.cut_set(fault.groups):
+            yield f"no link of {topology.name} joins these groups"
+    else:
+        ends = fault.link if isinstance(fault, (Cut, Flap, SetLink)) else None
+        ends = fault.what if isinstance(fault, Restore) and isinstance(fault.what, tuple) else ends
+        if ends is None:
+            return
+        yield from _region_problems(ends, topology)
+        link = topology.link_between(ends)
+        if link is None:
+            links = ", ".join(link.name for link in topology.links)
+            yield f"{topology.name} has no link {'-'.join(ends)}: known are {links}"
+        elif isinstance(fault, SetLink):
+            shapes = (fault.applied_to(link.forward_shape), fault.applied_to(link.backward_shape))
+            if any(shape.jitter_us > shape.delay_us for shape in shapes):
+                yield "makes the jitter more than the delay: a packet cannot leave before it comes"
+
+
+def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[str]:
+    for region in regions:
+        if region not in topology.regions:
+            yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
+
+
+def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
+    """A restart needs a kill before it, a continue a stop."""
+    needed = {"restart": "kill", "continue": "stop"}.get(fault.kind)
+    if needed is None:
+        return
+    earlier = [
+        other
+        for index, other in enumerate(experiment.faults)
+        if isinstance(other, ProcessFault)
+        and other.process == fault.process
+        and (other.at_us, index) < (fault.at_us, number)
+    ]
+    if not any(other.kind == needed for other in earlier):
+        yield ("faults", number, fault.kind), f"no {needed} of {fault.process} comes before it"

@@ -1,0 +1,116 @@
+"""Expectations: comparisons such as `recovery.cut.switch_s <= 2`, held against summary.json after the run.
+
+A path leads through summary.json's mappings by key, and through its lists by the `name` or `link` of their items
+(`fidelity.links.r2-r3.delay_p99_ms`). The paths' known beginnings are checked when the file is read, so that a
+mistyped one does not cost a whole run. A value that is missing or null never holds.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from topologies.strict import problem
+
+Value = float | int | bool | str
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+WRITTEN = re.compile(
+    r"(?P<path>[A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*(?P<operator><=|>=|==|!=|<|>)\s*(?P<value>[\w.+-]+)", re.ASCII
+)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+TEXT_MAX = 200
+WORDS: dict[str, bool] = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One comparison. op: a key of OPERATORS."""
+
+    path: str
+    op: str
+    value: Value
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `path op value`. Raises ValueError that says what is wrong."""
+        match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
+        if match is None:
+            raise ValueError(f"{text!r:.60} is no comparison such as: recovery.cut.switch_s <= 2")
+        value = _value(match["value"])
+        if match["operator"] not in ("==", "!=") and isinstance(value, (bool, str)):
+            raise ValueError(f"{match['value']} has no order: compare it with == or !=")
+        return cls(match["path"], match["operator"], value)
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        value = str(self.value).lower() if isinstance(self.value, bool) else self.value
+        return f"{self.path} {self.op} {value}"
+
+    def evaluate(self, summary: Mapping[str, Any]) -> dict[str, Any]:
+        """{"text", "value": what was found or None, "held"}, as summary.json lists it."""
+        found = _find(summary, self.path)
+        return {"text": self.text, "value": found, "held": self._holds(found)}
+
+    def _holds(self, found: Any) -> bool:
+        if _kind(found) != _kind(self.value) or (isinstance(found, float) and math.isnan(found)):
+            return False
+        return OPERATORS[self.op](found, self.value)
+
+
+def _kind(value: Any) -> str:
+    """Only values of one kind compare: False is not 0."""
+    if isinstance(value, bool):
+        return "truth"
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+def _value(text: str) -> Value:
+    if text in WORDS:
+        return WORDS[text]
+    if NUMBER.fullmatch(text):
+        return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) else float(text)
+    if text[0].isalpha():
+        return text
+    raise ValueError(f"{text} is neither a number nor a word; its unit stands in the path")
+
+
+def _find(summary: Mapping[str, Any], path: str) -> Any:
+    found: Any = summary
+    for part in path.split("."):
+        if isinstance(found, list):
+            found = next((item for item in found if part in (item.get("name"), item.get("link"))), None)
+        else:
+            found = found.get(part) if isinstance(found, Mapping) else None
+    return found if isinstance(found, (bool, int, float, str)) else None
+
+
+def _read(given: Any) -> Expectation:
+    if isinstance(given, Expectation):
+        return given
+    if not isinstance(given, str):
+        raise problem(f"should be a comparison such as: recovery.cut.switch_s <= 2, not {given!r:.40}")
+    try:
+        return Expectation.parse(given)
+    except ValueError as error:
+        raise problem(str(error)) from None
+
+
+ExpectationField = Annotated[
+    Expectation,
+    BeforeValidator(_read),
+    PlainSerializer(lambda expectation: expectation.text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["events.lost == 0", "recovery.cut.switch_s <= 2"]}),
+]

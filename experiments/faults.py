@@ -1,0 +1,283 @@
+"""What goes wrong in an experiment, and when.
+
+A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them) or on a
+process (kill, stop, continue, restart). Times count from time 0 of the run. Nothing changes any more once the
+drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s matter.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from topologies.model import LinkEnds, ShapeChange
+from topologies.strict import DurationUs, Name, StrictModel, problem, suggestion
+
+FAULTS_MAX = 1_000
+FLAPS_MAX = 10_000  # of one fault
+
+Mode = Literal["blackhole", "down"]
+WhichWay = Literal["both", "forward", "backward"]
+
+
+class Fault(StrictModel):
+    """What every fault has."""
+
+    kind: ClassVar[str]
+
+    name: Name = ""
+    """Its name in reports and expectations; its kind and a number unless given."""
+    at_us: DurationUs
+    """When it happens, from the start of the run."""
+
+    @property
+    def target(self) -> str:
+        """What it acts on, as text."""
+        raise NotImplementedError
+
+
+class LastingFault(Fault):
+    """A fault on links that lasts until it is restored, or for a time."""
+
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; until a restore, or the end of the run, unless given."""
+
+
+class Hold(LastingFault):
+    """A fault that keeps packets from crossing links."""
+
+    mode: Mode = "blackhole"
+    """blackhole: packets vanish silently. down: the gateways' interfaces go down."""
+    direction: WhichWay = "both"
+    """Which direction is affected: forward is from the first named to the second, or out of an isolated region."""
+
+
+class Cut(Hold):
+    """Cuts the link between two regions."""
+
+    kind: ClassVar[str] = "cut"
+    link: LinkEnds = Field(alias="cut")
+    """The two regions that the link joins."""
+
+    @property
+    def target(self) -> str:
+        """`r2-r3`."""
+        return "-".join(self.link)
+
+
+class Isolate(Hold):
+    """Cuts all links of a region."""
+
+    kind: ClassVar[str] = "isolate"
+    region: str = Field(alias="isolate")
+    """The region."""
+
+    @property
+    def target(self) -> str:
+        """`r2`."""
+        return self.region
+
+
+class Partition(Hold):
+    """Cuts all links between groups of regions: the cut-set."""
+
+    kind: ClassVar[str] = "partition"
+    groups: tuple[tuple[str, ...], ...] = Field(alias="partition", min_length=2)
+    """The groups, such as [[r0, r1], [r2, r3]]. A region in none of them keeps its links."""
+
+    @property
+    def target(self) -> str:
+        """`r0 r1 | r2 r3`."""
+        return " | ".join(" ".join(group) for group in self.groups)
+
+    @model_validator(mode="after")
+    def _groups_are_apart(self) -> Self:
+        twice = [region for region, times in Counter(sum(self.groups, ())).items() if times > 1]
+        if twice:
+            raise problem(f"{twice[0]} stands in it twice", "partition")
+        return self
+
+
+class Flap(Hold):
+    """Cuts a link again and again: `down` first, then `up`, and so on for the whole time; it ends up."""
+
+    kind: ClassVar[str] = "flap"
+    link: LinkEnds = Field(alias="flap")
+    """The two regions that the link joins."""
+    down_us: DurationUs = Field(gt=0)
+    """How long it is cut each time."""
+    up_us: DurationUs = Field(gt=0)
+    """How long it works in between."""
+    for_us: DurationUs = Field(gt=0)
+    """How long all of it lasts."""
+
+    @property
+    def target(self) -> str:
+        """`r2-r3`."""
+        return "-".join(self.link)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.for_us > FLAPS_MAX * (self.down_us + self.up_us):
+            raise problem(f"flaps more than {FLAPS_MAX} times", "for")
+        return self
+
+
+class SetLink(LastingFault, ShapeChange):
+    """Changes what a link does; values that are not given stay."""
+
+    kind: ClassVar[str] = "set"
+    link: LinkEnds = Field(alias="set")
+    """The two regions that the link joins."""
+    direction: WhichWay = "both"
+    """Which direction changes; forward is from the first named region to the second."""
+
+    @property
+    def target(self) -> str:
+        """`r2-r3`."""
+        return "-".join(self.link)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.values():
+            raise problem("says nothing to set: give delay, jitter, loss, rate, queue or reorder")
+        return self
+
+
+def _link_or_fault(given: Any) -> Any:
+    if isinstance(given, (str, tuple)):
+        return given
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(end, str) for end in given):
+        return tuple(given)
+    raise problem(f"should be a fault's name or two regions, such as [r0, r1], not {given!r:.40}")
+
+
+class Restore(Fault):
+    """Ends a fault by its name, or whatever earlier faults do to a link."""
+
+    kind: ClassVar[str] = "restore"
+    what: Annotated[tuple[str, str] | str, BeforeValidator(_link_or_fault)] = Field(alias="restore")
+    """A fault's name, or two regions."""
+
+    @property
+    def target(self) -> str:
+        """`cut` or `r2-r3`."""
+        return self.what if isinstance(self.what, str) else "-".join(self.what)
+
+
+class ProcessFault(Fault):
+    """Something that happens to a process, named as `r2/proxy-0`."""
+
+    process: str
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0`."""
+        return self.process
+
+
+class Kill(ProcessFault):
+    """Ends a process at once (SIGKILL)."""
+
+    kind: ClassVar[str] = "kill"
+    process: str = Field(alias="kill")
+    """The process, such as r2/proxy-0."""
+
+
+class Stop(ProcessFault):
+    """Halts a process (SIGSTOP)."""
+
+    kind: ClassVar[str] = "stop"
+    process: str = Field(alias="stop")
+    """The process, such as r2/proxy-0."""
+
+
+class Continue(ProcessFault):
+    """Lets a halted process go on (SIGCONT)."""
+
+    kind: ClassVar[str] = "continue"
+    process: str = Field(alias="continue")
+    """The process, such as r2/proxy-0."""
+
+
+class Restart(ProcessFault):
+    """Starts a killed process again."""
+
+    kind: ClassVar[str] = "restart"
+    process: str = Field(alias="restart")
+    """The process, such as r2/proxy-0."""
+
+
+KINDS: tuple[type[Fault], ...] = (
+    Cut,
+    Restore,
+    SetLink,
+    Isolate,
+    Partition,
+    Flap,
+    Kill,
+    Stop,
+    Continue,
+    Restart,
+)
+KIND_NAMES = tuple(kind.kind for kind in KINDS)
+
+
+def _kinds_given(given: Any) -> list[str]:
+    return [kind for kind in KIND_NAMES if kind in given] if isinstance(given, dict) else []
+
+
+def _one_action(given: Any) -> Any:
+    if isinstance(given, Fault):
+        return given
+    if not isinstance(given, dict):
+        raise problem(f"should be a mapping such as {{at: 19s, cut: [r2, r3]}}, not {given!r:.40}")
+    kinds = _kinds_given(given)
+    if len(kinds) > 1:
+        raise problem(f"is both {kinds[0]} and {kinds[1]}: make two faults of it")
+    if not kinds:
+        known_fields = {field.alias for kind in KINDS for field in kind.model_fields.values()}
+        stray = next((name for name in given if name not in known_fields), None)
+        if stray is None:
+            raise problem(f"says nothing to do: give one of {', '.join(KIND_NAMES)}")
+        raise problem(f"unknown field{suggestion(stray, KIND_NAMES)}", stray)
+    return given
+
+
+def _tag(given: Any) -> str:
+    return f"<{given.kind if isinstance(given, Fault) else _kinds_given(given)[0]}>"
+
+
+AnyFault = Annotated[
+    Annotated[Cut, Tag("<cut>")]
+    | Annotated[Restore, Tag("<restore>")]
+    | Annotated[SetLink, Tag("<set>")]
+    | Annotated[Isolate, Tag("<isolate>")]
+    | Annotated[Partition, Tag("<partition>")]
+    | Annotated[Flap, Tag("<flap>")]
+    | Annotated[Kill, Tag("<kill>")]
+    | Annotated[Stop, Tag("<stop>")]
+    | Annotated[Continue, Tag("<continue>")]
+    | Annotated[Restart, Tag("<restart>")],
+    Discriminator(_tag),
+    BeforeValidator(_one_action),
+]
+
+
+def _named(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Each fault with a name of its own: given, or its kind and its number among those of its kind."""
+    named: list[Fault] = []
+    numbers: Counter[str] = Counter()
+    first_of: dict[str, int] = {}
+    for index, fault in enumerate(faults):
+        numbers[fault.kind] += 1
+        name = fault.name or f"{fault.kind}-{numbers[fault.kind]}"
+        if name in first_of:
+            raise problem(f"the name {name} is taken by faults.{first_of[name]}", index, "name")
+        first_of[name] = index
+        named.append(fault.model_copy(update={"name": name}))
+    return tuple(named)
+
+
+Faults = Annotated[tuple[AnyFault, ...], Field(max_length=FAULTS_MAX), AfterValidator(_named)]

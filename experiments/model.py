@@ -1,0 +1,128 @@
+"""An experiment file: what runs on which topology, what goes wrong when, and what is expected of it.
+
+Validated as far as the file alone allows; what depends on the topology is checked by `experiments.checks`.
+"""
+
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from experiments.captures import Captures
+from experiments.expectations import ExpectationField
+from experiments.faults import Fault, Faults, Restore
+from experiments.parameters import complete_parameters, known_systems, roles_of
+from experiments.roles import DEFAULT, Roles
+from experiments.summary import path_problem
+from experiments.sweep import refuse_unusable
+from experiments.workload import Workload
+from topologies.strict import Count, DurationUs, Name, StrictModel, problem, problems_under, suggestion
+
+DURATION_US_MIN = 1_000_000
+DURATION_US_MAX = 24 * 3600 * 1_000_000
+EXPECTATIONS_MAX = 200
+REPEAT_MAX = 1_000
+
+
+class Paper(StrictModel):
+    """Where in the literature an experiment comes from."""
+
+    document: str = Field(max_length=100)
+    """The paper."""
+    section: str = Field("", max_length=100)
+    """The section that describes it."""
+    figures: tuple[int | str, ...] = Field((), max_length=20)
+    """The figures that show its results."""
+
+
+class Experiment(StrictModel):
+    """One experiment. Quantities carry units, as in `15ms`, `10gbit`, `20000/s`, `10B`."""
+
+    name: Name
+    """What it is called in lists, run directories and reports."""
+    description: str = Field("", max_length=500)
+    """One line for lists."""
+    paper: Paper | None = None
+    """Where it comes from."""
+    topology: str = Field(max_length=4096)
+    """The network: a name, or a path to a file, relative to this one."""
+    system: str
+    """The system under test."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """The system's own parameters, where they differ from its defaults."""
+    roles: Roles
+    """Processes of each role in each region: counts, or counts by region and `default`."""
+    workload: Workload
+    """What each driver publishes."""
+    duration_us: DurationUs = Field(ge=DURATION_US_MIN, le=DURATION_US_MAX)
+    """How long the drivers publish."""
+    drain_us: DurationUs = Field(10_000_000, le=DURATION_US_MAX)
+    """How long to wait at most, after that, until every client has everything."""
+    seed: Count = 1
+    """Where all randomness begins; `--seed` overrides it."""
+    captures: Captures = Field(default_factory=Captures)
+    """What is captured, or `none`."""
+    faults: Faults = ()
+    """What goes wrong, and when."""
+    expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
+    """What must hold of summary.json for the run to pass."""
+    sweep: dict[str, list[Any]] = Field(default_factory=dict)
+    """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
+    repeat: Count = Field(1, ge=1, le=REPEAT_MAX)
+    """How many times each combination runs."""
+
+    def all_parameters(self) -> dict[str, Any]:
+        """All the system's parameters, defaults included, by names with units."""
+        return complete_parameters(self.system, self.parameters)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON in the form of the file; `Experiment.model_validate` reads it back."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self._check_system()
+        self._check_faults()
+        for number, expectation in enumerate(self.expect):
+            found = path_problem(expectation.path, (fault.name for fault in self.faults))
+            if found:
+                raise problem(found, "expect", number)
+        return self
+
+    @model_validator(mode="after")
+    def _sweep_is_usable(self) -> Self:
+        with problems_under("sweep"):
+            refuse_unusable(self.sweep)
+        return self
+
+    def _check_system(self) -> None:
+        if self.system not in known_systems():
+            raise problem(
+                f"there is no system {self.system}{suggestion(self.system, known_systems())}", "system"
+            )
+        with problems_under("parameters"):
+            self.all_parameters()
+        known = roles_of(self.system)
+        for region, counts in self.roles.items():
+            for role in counts:
+                if role not in known:
+                    path = (role,) if region == DEFAULT else (region, role)
+                    raise problem(f"{self.system} has no such role{suggestion(role, known)}", "roles", *path)
+        if not any(sum(counts.values()) for counts in self.roles.values()):
+            raise problem("there is no process at all", "roles")
+
+    def _check_faults(self) -> None:
+        for number, fault in enumerate(self.faults):
+            if fault.at_us >= self.duration_us:
+                raise problem("is after the end of the run", "faults", number, "at")
+            if isinstance(fault, Restore) and isinstance(fault.what, str):
+                self._check_restored(number, fault, fault.what)
+
+    def _check_restored(self, number: int, restore: Fault, name: str) -> None:
+        names = [fault.name for fault in self.faults if hasattr(fault, "for_us")]
+        if name not in names:
+            raise problem(
+                f"no fault on a link is named {name}{suggestion(name, names)}", "faults", number, "restore"
+            )
+        start = next(fault.at_us for fault in self.faults if fault.name == name)
+        if start > restore.at_us:
+            raise problem(f"{name} only begins later", "faults", number, "at")

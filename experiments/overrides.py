@@ -1,0 +1,71 @@
+"""`--set path=value`: overrides of an experiment file's fields before it is validated.
+
+A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value is YAML
+(`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from topologies.document import Document, FieldPath, dotted, parse_document
+from topologies.errors import InputError
+from topologies.strict import suggestion
+
+OVERRIDES_MAX = 200
+PARTS_MAX = 10
+
+
+def overridden(document: Document, overrides: Sequence[str]) -> Document:
+    """The document with `path=value` texts applied in order. Raises InputError that names the override."""
+    if len(overrides) > OVERRIDES_MAX:
+        raise InputError("--set", None, "", f"given more than {OVERRIDES_MAX} times")
+    for override in overrides:
+        path, separator, text = override.partition("=")
+        origin = f"--set {override}"
+        if not separator or not path:
+            raise InputError(origin, None, "", "should be path=value, such as workload.rate=50000/s")
+        value = parse_document(origin, text).data if text.strip() else ""
+        document = with_value(document, path, value, origin)
+    return document
+
+
+def with_value(document: Document, path: str, value: Any, origin: str) -> Document:
+    """The document with one value at a dotted path replaced, or taken away if it is None.
+
+    origin: what errors about the value should name. Raises InputError if the path leads nowhere.
+    """
+    parts = path.split(".")
+    if len(parts) > PARTS_MAX or not all(parts):
+        raise InputError(origin, None, path, "is no path such as workload.rate")
+    data = copy.deepcopy(document.data)
+    holder: Any = data
+    at: FieldPath = ()
+    for part in parts[:-1]:
+        key = _key(holder, part, at, origin)
+        if isinstance(holder, dict):
+            holder.setdefault(key, {})
+        holder, at = holder[key], (*at, key)
+    key = _key(holder, parts[-1], at, origin)
+    if value is not None:
+        holder[key] = value
+    elif isinstance(holder, list) or key in holder:
+        del holder[key]
+    return replace(document, data=data, overridden={**document.overridden, (*at, key): origin})
+
+
+def _key(holder: Any, part: str, at: FieldPath, origin: str) -> Any:
+    """The key or index that `part` means in `holder`."""
+    if isinstance(holder, dict):
+        return part
+    if not isinstance(holder, list):
+        raise InputError(origin, None, dotted((*at, part)), f"{dotted(at)} has no fields")
+    names = [item.get("name") if isinstance(item, dict) else None for item in holder]
+    if part in names:
+        return names.index(part)
+    if part.isascii() and part.isdigit() and int(part[:9]) < len(holder):
+        return int(part)
+    numbers = [str(number) for number in range(len(holder))]
+    hint = suggestion(part, [name for name in names if isinstance(name, str)] or numbers)
+    raise InputError(origin, None, dotted((*at, part)), f"there is no such item{hint}")

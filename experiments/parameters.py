@@ -1,0 +1,70 @@
+"""A system's own parameters, as an experiment file gives them and as the system takes them.
+
+The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written in the
+file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the field's type.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from node.protocols.parameters import ROLES, SYSTEMS
+from topologies.quantities import QuantityError, quantity_of, yaml_name
+from topologies.strict import problem, quantity_schema, suggestion
+
+
+def known_systems() -> list[str]:
+    """The systems that ship with Cutset."""
+    return list(SYSTEMS)
+
+
+def roles_of(system: str) -> tuple[str, ...]:
+    """The roles of a known system's processes, in the order in which hosts are made."""
+    return ROLES[system]
+
+
+def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a known system, defaults included, by the dataclass's own names (with units).
+
+    given: by the names that people write. Raises a problem that leads to the parameter at fault.
+    """
+    kind = SYSTEMS[system]
+    fields = {yaml_name(field.name): field.name for field in dataclasses.fields(kind)}
+    types = get_type_hints(kind)
+    values = {}
+    for name, value in given.items():
+        if name not in fields:
+            raise problem(f"{system} has no such parameter{suggestion(name, fields)}", name)
+        values[fields[name]] = _value(name, fields[name], types[fields[name]], value)
+    try:
+        return dataclasses.asdict(kind(**values))
+    except ValueError as error:  # the system's own rules; its messages begin with the field's name
+        field, _, rest = str(error).partition(" ")
+        blamed = [yaml_name(field)] if field in types else []
+        raise problem(rest if blamed else str(error), *blamed) from None
+
+
+def parameters_schema(system: str) -> dict[str, Any]:
+    """The JSON schema of a known system's parameters, for completion in editors."""
+    kind = SYSTEMS[system]
+    types = get_type_hints(kind)
+    properties = {}
+    for name, default in dataclasses.asdict(kind()).items():
+        quantity = quantity_of(name)
+        schema = quantity_schema(quantity) if quantity else TypeAdapter(types[name]).json_schema()
+        shown = quantity.format(default) if quantity else default
+        properties[yaml_name(name)] = {**schema, "default": shown}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _value(name: str, field: str, kind: type, value: Any) -> Any:
+    try:
+        if quantity := quantity_of(field):
+            return quantity.parse(value)
+        return TypeAdapter(kind).validate_python(value, strict=True)
+    except QuantityError as error:
+        raise problem(str(error), name) from None
+    except ValidationError as error:
+        raise problem(f"{error.errors()[0]['msg'].removeprefix('Input ')}, not {value!r:.40}", name) from None
