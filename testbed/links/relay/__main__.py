@@ -11,26 +11,27 @@ from testbed.links.relay.hold import Hold
 from testbed.links.relay.lane import Lane
 from testbed.links.relay.loop import Loop, Way
 from testbed.links.relay.orders import Line, shape_from_json
+from testbed.links.relay.port import Port
 from testbed.links.relay.priority import be_prompt
-from testbed.links.relay.ring import Port
 
 RINGS_MIB_MAX = 384  # memory for the receive rings of all links together
-RING_MIB_MIN, RING_MIB_MAX = 1, 8  # of one port: 15 to 120 frames
+RING_MIB_MIN, RING_MIB_MAX = 1, 4  # of one: 15 to 60 large frames, 512 to 2048 small ones
+RINGS_PER_LINK = 4
 
 
-def ring_mib(ports: int) -> int:
-    """The size of each ring, in MiB, such that those of `ports` ports stay within `RINGS_MIB_MAX`."""
-    return max(RING_MIB_MIN, min(RING_MIB_MAX, RINGS_MIB_MAX // max(1, ports)))
+def ring_mib(links: int) -> int:
+    """The size of each ring, in MiB, such that those of `links` links stay within `RINGS_MIB_MAX`."""
+    return max(RING_MIB_MIN, min(RING_MIB_MAX, RINGS_MIB_MAX // (RINGS_PER_LINK * max(1, links))))
 
 
 def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> Iterable[Way]:
     """Open every link's ports and join them by two lanes. Raises OSError, naming the interface."""
-    mib = ring_mib(2 * len(order["links"]))
+    mib = ring_mib(len(order["links"]))
     for link in order["links"]:
         a, b = (_open(link[side], mib, stack) for side in ("a", "b"))
         for direction, source, sink in (("forward", a, b), ("backward", b, a)):
             random = Random(f"{order['seed']}/{link['name']}/{direction}")  # noqa: S311  loss, not secrets
-            lane = Lane(sink.fileno(), shape_from_json(link[direction]), random, hold)
+            lane = Lane(sink.out, shape_from_json(link[direction]), random, hold)
             yield Way(link["name"], direction, source, lane)
 
 

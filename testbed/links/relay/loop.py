@@ -16,10 +16,11 @@ from testbed.links.relay.hold import Hold
 from testbed.links.relay.lane import Lane
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
 from testbed.links.relay.orders import Line, shape_from_json
-from testbed.links.relay.ring import Port
+from testbed.links.relay.port import Port
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
 WAIT_S_MAX = 1.0  # looks at the kernel's drop counters at least this often
+STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
 NS_PER_S = 1_000_000_000
 
 
@@ -36,9 +37,18 @@ class Way:
 
     def read(self) -> None:
         """Admit everything that has arrived."""
-        admit = self.lane.admit
-        for frame, arrival_ns in self.port.receive(time.monotonic_ns(), time.time_ns()):
-            admit(frame, arrival_ns)
+        admit, port = self.lane.admit, self.port
+        while True:
+            frames = port.receive()
+            now_ns = time.monotonic_ns()
+            real_to_monotonic_ns = now_ns - time.time_ns()
+            for stamp_ns, frame in frames:
+                arrival_ns = stamp_ns + real_to_monotonic_ns
+                if not 0 <= now_ns - arrival_ns < STAMP_AGE_NS_MAX:
+                    arrival_ns = now_ns
+                admit(frame, arrival_ns)
+            if not port.left:
+                break
 
 
 class Loop:
@@ -46,7 +56,7 @@ class Loop:
 
     def __init__(self, ways: Sequence[Way], hold: Hold, line: Line) -> None:
         self._ways = {(way.link, way.direction): way for way in ways}
-        self._by_descriptor = {way.port.fileno(): way for way in ways}
+        self._by_descriptor = {descriptor: way for way in ways for descriptor in way.port.descriptors()}
         self._hold = hold
         self._line = line
         self._running = True
@@ -76,7 +86,7 @@ class Loop:
                     self._obey()
                     continue
                 if events & select.EPOLLERR:
-                    way.port.clear_error()
+                    way.port.clear_errors()
                 way.read()
 
     def _send_due(self) -> int:
@@ -132,7 +142,6 @@ class Loop:
 
 def _counters(way: Way) -> dict[str, Any]:
     lane, port = way.lane, way.port
-    port.take_statistics()
     return {
         "link": way.link,
         "direction": way.direction,
@@ -141,7 +150,7 @@ def _counters(way: Way) -> dict[str, Any]:
         "dropped_loss": lane.dropped_loss,
         "dropped_queue": lane.dropped_queue,
         "dropped_blackhole": lane.dropped_blackhole,
-        "dropped_kernel": port.dropped_kernel + port.truncated,
+        "dropped_kernel": port.dropped(),
         "lateness_p50_us": percentile_us(lane.lateness, 0.5),
         "lateness_p99_us": percentile_us(lane.lateness, 0.99),
     }

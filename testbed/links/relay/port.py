@@ -1,0 +1,66 @@
+"""One interface of a link's middle: what arrives there, in order, and a descriptor to send through.
+
+Slots for whole offloaded frames cost 68 KiB each, so few fit into memory and a burst of small frames would
+overrun them. Hence two rings, one for large frames and one with thousands of slots for small ones, merged
+by the kernel's stamps. A frame found in one ring may have a predecessor in the other that came just after
+that one was read: `receive` leaves what it cannot be sure of to the next call.
+"""
+
+from contextlib import ExitStack
+from operator import itemgetter
+
+from testbed.links.relay.ring import Frame, Ring
+
+SMALL_SLOT_BYTES = 2 << 10
+SMALL_FRAME_BYTES_MAX = 1800  # the ring's own headers take some 100 bytes of a slot
+LARGE_SLOT_BYTES = 68 << 10
+LARGE_FRAME_BYTES_MAX = 66 << 10  # IP's 64 KiB, Ethernet header, and some
+
+
+class Port:
+    """Open from construction to `close`. Frames written to `out` leave through the interface."""
+
+    def __init__(self, interface: str, ring_mib: int) -> None:
+        """Open `interface` with two rings of `ring_mib` MiB each. Raises OSError."""
+        small = range(SMALL_FRAME_BYTES_MAX + 1)
+        large = range(SMALL_FRAME_BYTES_MAX + 1, LARGE_FRAME_BYTES_MAX + 1)
+        with ExitStack() as stack:
+            self._small = Ring(interface, slot_bytes=SMALL_SLOT_BYTES, blocks=ring_mib, sizes=small)
+            stack.callback(self._small.close)
+            self._large = Ring(interface, slot_bytes=LARGE_SLOT_BYTES, blocks=ring_mib, sizes=large)
+            stack.callback(self._large.close)
+            self._resources = stack.pop_all()
+        self.left: list[Frame] = []
+        self.out = self._small.fileno()
+
+    def descriptors(self) -> tuple[int, int]:
+        """What to wait on."""
+        return self._small.fileno(), self._large.fileno()
+
+    def receive(self) -> list[Frame]:
+        """The frames that have arrived, in their order. If some are `left`, call again without waiting."""
+        large = self.left + self._large.take()
+        small = self._small.take()  # every small predecessor of `large` is in it, or came earlier
+        self.left = []
+        if not small:
+            return large
+        later = self._large.take()  # every large predecessor of `small` is in it, or in `large`
+        if not large and not later:
+            return small
+        last_ns = small[-1][0]
+        self.left = [frame for frame in later if frame[0] > last_ns]
+        sure = [frame for frame in later if frame[0] <= last_ns]
+        return sorted(large + small + sure, key=itemgetter(0))
+
+    def dropped(self) -> int:
+        """Frames lost for want of slots, since the start."""
+        return self._small.dropped() + self._large.dropped()
+
+    def clear_errors(self) -> None:
+        """Make the sockets usable again after the interface was down."""
+        self._small.clear_error()
+        self._large.clear_error()
+
+    def close(self) -> None:
+        """Close both sockets; idempotent."""
+        self._resources.close()
