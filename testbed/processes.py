@@ -56,6 +56,7 @@ class Processes:
         on_log: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self.nodes: dict[str, NodeProcess] = {}
+        self.history: list[NodeProcess] = []  # also those that were started again
         self.launcher_ended = asyncio.Event()
         self._on_exit = on_exit
         self._on_log = on_log
@@ -80,6 +81,7 @@ class Processes:
         """Start a node process, or start it again after its end. `spec` is the launcher's NodeSpec."""
         name = spec["name"]
         self.nodes[name] = NodeProcess(name, spec["host"])
+        self.history.append(self.nodes[name])
         self._tell({"do": "start", "node": spec})
 
     def go(self, zero_ns: int) -> None:

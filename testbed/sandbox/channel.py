@@ -48,7 +48,7 @@ class Channel:
         return self._socket.fileno()
 
     def post(self, message: Mapping[str, Any]) -> bool:
-        """Send a message; false if the other end is gone, or has not read for so long that the way is full."""
+        """Send a message; false if the other end is gone, or has not read for long and the way is full."""
         data = json.dumps(message, separators=(",", ":")).encode()
         assert len(data) <= MESSAGE_BYTES_MAX  # noqa: S101
         try:

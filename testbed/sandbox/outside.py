@@ -19,7 +19,8 @@ from typing import IO
 
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.commands import init_command, sandbox_command
-from testbed.sandbox.permission import check_tools, failed_to_start, user_namespace_needed
+from testbed.sandbox.permission import failed_to_start, user_namespace_needed
+from testbed.sandbox.tools import SANDBOX_TOOLS, check_tools, search_path
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENTER_TIMEOUT_S = 20.0
@@ -47,6 +48,7 @@ class Sandbox:
     ) -> None:
         self._command = list(command)
         self._environment = {**os.environ, **(environment or {}), RUN_VARIABLE: token}
+        self._environment["PATH"] = search_path(self._environment)
         self._environment["PYTHONPATH"] = os.pathsep.join(
             [str(PROJECT), *filter(None, [self._environment.get("PYTHONPATH")])]
         )
@@ -59,7 +61,7 @@ class Sandbox:
 
     def __enter__(self) -> "Sandbox":
         """Raises MachineError, with what to do, where sandboxes cannot be made."""
-        check_tools()
+        check_tools(SANDBOX_TOOLS)
         # The kernel sends the parent-death signal when the starting *thread* dies (prctl(2)).
         assert threading.current_thread() is threading.main_thread()  # noqa: S101
         with contextlib.ExitStack() as stack:

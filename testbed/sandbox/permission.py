@@ -3,14 +3,10 @@
 Reads the kernel's switches; tries nothing and changes nothing.
 """
 
-import shutil
 from pathlib import Path
 
 from testbed.errors import MachineError
 from testbed.sandbox.commands import needs_user_namespace
-
-TOOLS = {"setpriv": "util-linux", "unshare": "util-linux", "mount": "mount", "ip": "iproute2"}
-"""Programs that a sandbox is made with, and the Debian packages that bring them."""
 
 
 def effective_capabilities() -> int:
@@ -24,14 +20,6 @@ def effective_capabilities() -> int:
 def user_namespace_needed() -> bool:
     """Whether a sandbox of this user needs a user namespace of its own."""
     return needs_user_namespace(effective_capabilities())
-
-
-def missing_tool() -> str | None:
-    """What to install, if a program that makes sandboxes is missing."""
-    for tool, package in TOOLS.items():
-        if shutil.which(tool) is None:
-            return f"`{tool}` is not installed (Debian and Ubuntu: package {package})"
-    return None
 
 
 def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
@@ -57,13 +45,6 @@ def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
             "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
         )
     return None
-
-
-def check_tools() -> None:
-    """Raises MachineError if a program that makes sandboxes is missing."""
-    problem = missing_tool()
-    if problem is not None:
-        raise MachineError(f"cannot make a sandbox: {problem}")
 
 
 def failed_to_start(stderr: str) -> MachineError:

@@ -1,0 +1,171 @@
+"""What the user sees while a run goes on: a live line on a terminal, plain lines elsewhere; on standard
+error.
+
+Both show the same: the phase, elapsed of total time, events a second at a client, and problems and changes
+of links and processes as they happen. They only read the run's messages (`testbed.runner.record`).
+"""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+LINE_PERIOD_S = 5.0
+PHASES = {
+    "building": "building the network and starting the nodes",
+    "running": "running",
+    "draining": "draining",
+    "collected": "collected",
+}
+
+
+@dataclass(slots=True)
+class Situation:
+    """Where the run is, from its messages so far."""
+
+    phase: str = "planned"
+    zero_ns: int | None = None
+    duration_s: float = 0.0
+    events_per_s: int = 0
+    _seen: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def take(self, message: dict[str, Any]) -> str | None:
+        """Update from a message; a line to show, if it is one of those that matter by themselves."""
+        match message.get("did"):
+            case "phase":
+                self.phase = message["phase"]
+            case "running":
+                self.zero_ns, self.duration_s = message["zero_ns"], message["duration_us"] / 1e6
+            case "progress":
+                self.events_per_s = message["events_per_s"]
+            case "problem":
+                return f"problem: {message['text']}"
+            case "change":
+                return self._change(message)
+        return None
+
+    def elapsed_s(self, now_ns: int) -> float:
+        """Seconds since time 0, between 0 and the duration."""
+        if self.zero_ns is None:
+            return 0.0
+        return min(max(0.0, (now_ns - self.zero_ns) / 1e9), self.duration_s)
+
+    def text(self, now_ns: int) -> str:
+        """The situation in a line."""
+        if self.phase != "running":
+            return PHASES.get(self.phase, self.phase)
+        elapsed = f"{self.elapsed_s(now_ns):.0f} of {self.duration_s:.0f} s"
+        return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s"
+
+    def _change(self, message: dict[str, Any]) -> str | None:
+        """Both directions of a link usually change at once; that is one line."""
+        what = message.get("link") or message.get("process")
+        became = message.get("state") or message.get("action")
+        key = (message["fault"], what, became, message["requested_ns"])
+        if key in self._seen or self.zero_ns is None:
+            return None
+        self._seen.add(key)
+        at_s = (message["requested_ns"] - self.zero_ns) / 1e9
+        return f"{at_s:6.1f} s  {message['fault']}: {what} {became}"
+
+
+class Follower(Protocol):
+    """Shows a run. A context manager, called with each message."""
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """Show what follows from a message of the run; {} only says that time has passed."""
+
+    def say(self, text: str) -> None:
+        """Show a line of somebody else's, the analysis' for example."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def follower() -> Follower:
+    """The one for this standard error."""
+    return LiveFollower() if sys.stderr.isatty() else PlainFollower()
+
+
+class PlainFollower:
+    """Lines: one for each phase and event, and one every LINE_PERIOD_S at most in between."""
+
+    def __init__(self) -> None:
+        self._situation = Situation()
+        self._shown_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        line = self._situation.take(message)
+        if line is not None:
+            self.say(line)
+        new_phase = message.get("did") == "phase" and self._situation.phase != "running"
+        passing = self._situation.phase == "running" and time.monotonic() - self._shown_s >= LINE_PERIOD_S
+        if new_phase or (passing and self._situation.zero_ns is not None):
+            self._shown_s = time.monotonic()
+            self.say(self._situation.text(time.time_ns()))
+
+    def say(self, text: str) -> None:
+        """See Follower."""
+        click.echo(text, err=True)
+
+
+class LiveFollower:
+    """One line that changes, and lines above it for what happens."""
+
+    def __init__(self) -> None:
+        self._situation = Situation()
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        line = self._situation.take(message)
+        if line is not None:
+            self._print(line)
+        now_ns = time.time_ns()
+        running = self._situation.phase == "running"
+        self._progress.update(
+            self._task,
+            description=self._situation.text(now_ns),
+            total=self._situation.duration_s if running else None,
+            completed=self._situation.elapsed_s(now_ns) if running else 0,
+        )
+
+    def say(self, text: str) -> None:
+        """See Follower."""
+        self._progress.update(self._task, description=text, total=None)
+
+    def _print(self, line: str) -> None:
+        self._progress.console.print(line, markup=False, highlight=False)

@@ -1,0 +1,73 @@
+"""The short summary of a run on standard output: verdict, numbers, expectations, where to read on."""
+
+from typing import Any
+
+import click
+
+from experiments.rundir import RunDirectory
+
+LABEL_WIDTH = 12
+COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
+RECOVERY = {"detect_s": "noticed", "switch_s": "new way", "catch_up_s": "caught up", "settled_s": "settled"}
+
+
+def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, Any] | None) -> None:
+    """Print it. `content` is run.json's; without a summary only what the run itself knows is shown."""
+    for problem in content["problems"]:
+        _row("problem", problem)
+    if summary is None:
+        _row("run", f"{content['outcome']} ({content['phase']})")
+        _row("captures", str(run.captures))
+        return
+    _row("verdict", click.style(summary["verdict"], fg=COLOURS.get(summary["verdict"]), bold=True))
+    for label, text in summary_rows(summary):
+        _row(label, text)
+    _row("report", str(run.report_html))
+    _row("summary", str(run.summary_json))
+
+
+def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Label and text of each line about the numbers."""
+    fidelity = summary["fidelity"]
+    rows = [("fidelity", "valid" if fidelity["valid"] else "invalid")]
+    rows += [("", reason) for reason in fidelity["reasons"]]
+    rows.append(("events", _events(summary["events"])))
+    rows.append(("throughput", f"{_number(summary['throughput']['events_per_s'])} events/s at a client"))
+    latency = summary["latency"]
+    rows.append(("latency", ", ".join(f"{name[:-3]} {_number(latency[name])} ms" for name in latency)))
+    rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
+    for expectation in summary["expectations"]:
+        held = "held" if expectation["held"] else "NOT HELD"
+        rows.append(("expected", f"{expectation['text']}: {held} ({_number(expectation['value'])})"))
+    return rows
+
+
+def _events(events: dict[str, Any]) -> str:
+    published, delivered = _number(events["published"]), _number(events["delivered"])
+    faults = ", ".join(
+        f"{_number(events[name])} {name.replace('_', ' ')}"
+        for name in ("lost", "duplicated", "out_of_order", "corrupted")
+    )
+    return f"{published} published, {delivered} deliveries; {faults}"
+
+
+def _recovery(times: dict[str, Any]) -> str:
+    shown = [
+        f"{label} {_number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
+    ]
+    return ", ".join(shown) or "nothing measured"
+
+
+def _number(value: Any) -> str:
+    """With a sensible number of digits; "unknown" for what was not measured."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, float) and abs(value) < 1000:
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+    if isinstance(value, int | float):
+        return f"{value:,.0f}"
+    return str(value)
+
+
+def _row(label: str, text: str) -> None:
+    click.echo(f"{label:<{LABEL_WIDTH}} {text}")

@@ -1,0 +1,71 @@
+"""The first phase: network, captures, probes, node processes; ends when all nodes are ready.
+
+What takes long is started early: the launcher imports the nodes' code while the network is built, and the
+captures start while the network is probed. Nodes start last, so that the probes measure an idle network.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+
+from testbed.captures import CapturePoint, Captures
+from testbed.links.select import make_middles
+from testbed.network import Network
+from testbed.plan import Plan
+from testbed.processes import NodeProcess, Processes
+from testbed.runner.ending import Ending
+from testbed.runner.record import Phase, RunRecord
+from testbed.runner.specs import node_specs
+from testbed.runner.stage import Stage
+
+READY_S = 15.0
+READY_PER_NODE_S = 0.2
+
+
+async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitStack) -> Stage:
+    """Build everything; it is released by `stack`. Raises MachineError, TestbedError.
+
+    When the run is to end meanwhile, what there is so far is returned.
+    """
+    record.phase(Phase.BUILDING)
+    processes = Processes(
+        on_exit=lambda node: _on_exit(stage, node),
+        on_log=lambda name, entry: record.tell("log", name=name, record=entry),
+    )
+    await processes.start_launcher(sys.stderr)
+    stack.push_async_callback(processes.finish)
+    middles = make_middles(plan.links_kind, seed=plan.seed)
+    network = stack.enter_context(Network(plan, middles))
+    record.content["links"] = middles.kind
+    record.content["tcp"] = {"congestion_control": network.congestion_control}
+    captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
+    stack.push_async_callback(captures.stop)
+    specs = node_specs(plan, record.directory, network.netns)
+    stage = Stage(plan, record, ending, network, middles, captures, processes, specs)
+    await ending.or_done(_start_all(stage))
+    return stage
+
+
+async def _start_all(stage: Stage) -> None:
+    points = [CapturePoint(*point) for point in stage.network.capture_points()]
+    await asyncio.gather(
+        stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes),
+        probe(stage, "before"),
+    )
+    for spec in stage.specs.values():
+        stage.processes.start(spec)
+    await stage.processes.wait_ready(list(stage.specs), READY_S + READY_PER_NODE_S * len(stage.specs))
+    stage.note_processes()
+
+
+async def probe(stage: Stage, when: str) -> None:
+    """Round trips between all regions, into the record. `when` is "before" or "after" the nodes."""
+    for sample in await asyncio.to_thread(stage.network.probe, when):
+        stage.record.append("probes", sample)
+
+
+def _on_exit(stage: Stage, node: NodeProcess) -> None:
+    if node.exit is not None and not node.exit["expected"]:
+        how = f"signal {node.exit['signal']}" if node.exit["signal"] else f"exit code {node.exit['code']}"
+        stage.record.problem(f"{node.name} ended unexpectedly ({how}): see logs/{node.host}.jsonl")

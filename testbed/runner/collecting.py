@@ -1,0 +1,55 @@
+"""The last phase: nodes end, the network is probed again, captures end, counters are read."""
+
+import asyncio
+import dataclasses
+
+from testbed.captures import FLUSH_S, CaptureResult
+from testbed.errors import TestbedError
+from testbed.runner.building import probe
+from testbed.runner.record import Phase
+from testbed.runner.stage import Stage
+
+
+async def collect(stage: Stage) -> None:
+    """End everything in order and write down what it says. Parts that died are noted, and the rest
+    collected.
+    """
+    for name in await stage.processes.finish():
+        stage.record.problem(f"{name} did not end by itself and was killed")
+    stage.note_processes()
+    work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
+    if not stage.ending.asked:
+        work.append(probe(stage, "after"))
+    await asyncio.gather(*work)
+    for result in await stage.captures.stop():
+        stage.record.append("captures", _capture_json(stage, result))
+    try:
+        _note_counters(stage)
+    except TestbedError as error:
+        stage.record.problem(str(error))
+    stage.record.time("ended_ns")
+    stage.record.content["outcome"] = stage.ending.outcome
+    stage.record.phase(Phase.COLLECTED)
+
+
+def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
+    capture = result.capture
+    return {
+        "file": str(stage.record.directory.capture(capture.file).relative_to(stage.record.directory.path)),
+        "host": capture.host,
+        "link": capture.link,
+        "side": capture.side,
+        "interface": capture.interface,
+        "packets": result.packets,
+        "kernel_drops": result.kernel_drops,
+    }
+
+
+def _note_counters(stage: Stage) -> None:
+    for (link, direction), counters in stage.middles.counters().items():
+        entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
+        stage.record.append("counters", entry)
+        if counters.dropped_kernel:
+            stage.record.problem(
+                f"link {link} {direction}: the kernel dropped {counters.dropped_kernel} frames"
+            )

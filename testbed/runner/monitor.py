@@ -1,0 +1,73 @@
+"""Watches the machine while a run goes on: processors, disk, and whether the links still work.
+
+Once a second: how busy all processors were (from /proc/stat, for the fidelity verdict) and how much disk is
+left; more often: whether the middles of the links are alive. It only reports; what follows is the caller's
+decision.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+PERIOD_S = 1.0
+LOOKS_PER_PERIOD = 4
+DISK_RESERVE_BYTES = 64 << 20
+"""Below this much free disk a run ends tidily: there must be room to write down what became of it."""
+STAT = Path("/proc/stat")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorTimes:
+    """Clock ticks of all processors together since the machine started."""
+
+    busy: int
+    total: int
+
+
+def parse_processor_times(stat: str) -> ProcessorTimes:
+    """The first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal (guest is in
+    user).
+    """
+    ticks = [int(field) for field in stat.split("\n", 1)[0].split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return ProcessorTimes(sum(ticks) - idle, sum(ticks))
+
+
+def busy_fraction(before: ProcessorTimes, after: ProcessorTimes) -> float:
+    """Which part of all processors' time was used in between, 0 to 1."""
+    total = after.total - before.total
+    return round((after.busy - before.busy) / total, 4) if total > 0 else 0.0
+
+
+async def watch(
+    directory: Path,
+    *,
+    failure: Callable[[], str | None],
+    on_busy: Callable[[int, float], None],
+    on_disk_low: Callable[[int], None],
+    on_failure: Callable[[str], None],
+) -> None:
+    """Watch until cancelled, or until there is nothing left to watch for.
+
+    failure: why the links no longer work, or None. on_busy: (CLOCK_REALTIME ns, fraction) each second.
+    on_disk_low: bytes left, once. on_failure: the reason, once.
+    """
+    before = parse_processor_times(STAT.read_text())
+    disk_was_low = False
+    while True:
+        for _ in range(LOOKS_PER_PERIOD):
+            await asyncio.sleep(PERIOD_S / LOOKS_PER_PERIOD)
+            reason = failure()
+            if reason is not None:
+                on_failure(reason)
+                return
+        after = parse_processor_times(STAT.read_text())
+        on_busy(time.time_ns(), busy_fraction(before, after))
+        before = after
+        free = shutil.disk_usage(directory).free
+        if free < DISK_RESERVE_BYTES and not disk_was_low:
+            disk_was_low = True
+            on_disk_low(free)

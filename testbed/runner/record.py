@@ -1,0 +1,116 @@
+"""What is written about a run while it goes on: run.json, and messages to the CLI.
+
+Inside the sandbox this is the one writer of run.json. It is written at every phase, so that a crash at any
+moment leaves a file that says how far the run got; while time is measured, writing happens in a thread,
+because a synchronised write can wait for the disk. A small reserve file is given up when the disk is full,
+so that the end of such a run can be written down too.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from experiments.rundir import RunDirectory, write_json
+from testbed.sandbox.channel import Channel
+
+RESERVE_BYTES = 4 << 20
+PROBLEMS_MAX = 100
+
+
+class Phase(StrEnum):
+    """How far a run got."""
+
+    PLANNED = "planned"
+    BUILDING = "building"
+    RUNNING = "running"
+    DRAINING = "draining"
+    COLLECTED = "collected"
+
+
+class Outcome(StrEnum):
+    """How a run ended. A crash is the testbed's, not a node's: that is a problem of a completed run."""
+
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    CRASHED = "crashed"
+
+
+class RunRecord:
+    """The content of run.json, and the channel on which the CLI follows it."""
+
+    def __init__(self, directory: RunDirectory, channel: Channel) -> None:
+        self.directory = directory
+        self.content = directory.read_run()
+        self._channel = channel
+        self._reserve = directory.path / ".reserve"
+        self._saving = asyncio.Lock()
+        _make_reserve(self._reserve)
+
+    def tell(self, did: str, **fields: Any) -> None:
+        """Tell the CLI; it may miss it, and then reads run.json."""
+        self._channel.post({"did": did, **fields})
+
+    def phase(self, phase: Phase) -> None:
+        """The run is in this phase from now on."""
+        self.content["phase"] = phase
+        self.tell("phase", phase=phase)
+        self.save()
+
+    def time(self, name: str, time_ns: int | None = None) -> int:
+        """Note that something (a key of `times`) happened now, or at this CLOCK_REALTIME instant; returns
+        it.
+        """
+        noted = time.time_ns() if time_ns is None else time_ns
+        self.content["times"][name] = noted
+        return noted
+
+    def problem(self, text: str) -> None:
+        """Something that the user and the report should know."""
+        problems = self.content["problems"]
+        if len(problems) < PROBLEMS_MAX and text not in problems:
+            problems.append(text)
+            self.tell("problem", text=text[:1000])
+
+    def append(self, key: str, entry: Mapping[str, Any]) -> None:
+        """Add to one of run.json's lists."""
+        self.content[key].append(entry)
+
+    def save(self) -> None:
+        """Write run.json now."""
+        self._write(self.content)
+
+    async def save_aside(self) -> None:
+        """Write run.json in a thread."""
+        snapshot = {
+            key: list(value) if isinstance(value, list) else value for key, value in self.content.items()
+        }
+        snapshot["times"] = dict(self.content["times"])
+        async with self._saving:
+            await asyncio.to_thread(self._write, snapshot)
+
+    def close(self) -> None:
+        """Give the reserve back; idempotent."""
+        self._reserve.unlink(missing_ok=True)
+
+    def _write(self, content: Mapping[str, Any]) -> None:
+        try:
+            write_json(self.directory.run_json, content)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self._reserve.exists():
+                raise
+            self._reserve.unlink()
+            write_json(self.directory.run_json, content)
+
+
+def _make_reserve(path: Path) -> None:
+    with (
+        path.open("wb") as stream,
+        contextlib.suppress(OSError),
+    ):  # without it, only a full disk loses something
+        os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)

@@ -1,0 +1,90 @@
+"""The second phase: drivers publish, faults happen at their times, and the CLI hears of both."""
+
+import asyncio
+import signal
+import time
+
+from testbed.errors import TestbedError
+from testbed.faults import Carried, Change, carry_out
+from testbed.links.model import Applied
+from testbed.plan import LinkChange, ProcessAction, ProcessChange
+from testbed.runner.record import Phase
+from testbed.runner.stage import Stage
+
+LEAD_NS = 200_000_000
+"""From "go" to time 0, so that every driver has heard it before."""
+RESTART_TIMEOUT_S = 5.0
+SAVE_PERIOD_S = 5.0
+
+_SIGNALS = {
+    ProcessAction.KILL: signal.SIGKILL,
+    ProcessAction.STOP: signal.SIGSTOP,
+    ProcessAction.CONTINUE: signal.SIGCONT,
+}
+
+
+async def run_workload(stage: Stage) -> None:
+    """From time 0 until `duration` is over, or the run is to end before."""
+    if stage.ending.asked:
+        return
+    zero_ns = stage.record.time("zero_ns", time.time_ns() + LEAD_NS)
+    stage.processes.go(zero_ns)
+    stage.record.phase(Phase.RUNNING)
+    stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)
+    await stage.ending.or_done(_until_duration_is_over(stage, zero_ns))
+    stage.processes.stop_drivers()
+    stage.record.time("stopped_ns")
+
+
+async def _until_duration_is_over(stage: Stage, zero_ns: int) -> None:
+    faults = asyncio.create_task(
+        carry_out(
+            stage.plan.changes,
+            zero_ns=zero_ns,
+            apply=lambda change: _apply(stage, change),
+            record=lambda carried: _record(stage, carried),
+        )
+    )
+    try:
+        end_ns = zero_ns + stage.plan.duration_us * 1000
+        while (left_ns := end_ns - time.time_ns()) > 0:
+            await asyncio.sleep(min(left_ns / 1e9, SAVE_PERIOD_S))
+            await stage.record.save_aside()
+        if faults.done():
+            faults.result()
+    finally:
+        faults.cancel()
+
+
+async def _apply(stage: Stage, change: Change) -> Applied:
+    if isinstance(change, LinkChange):
+        return await asyncio.to_thread(stage.network.change, change)
+    return await _change_process(stage, change)
+
+
+async def _change_process(stage: Stage, change: ProcessChange) -> Applied:
+    requested_ns = time.time_ns()
+    if change.action is ProcessAction.RESTART:
+        await _restart(stage, change.process)
+    else:
+        ends = change.action is ProcessAction.KILL
+        stage.processes.signal(change.process, _SIGNALS[change.action], ends=ends)
+    return Applied(requested_ns, time.time_ns())
+
+
+async def _restart(stage: Stage, name: str) -> None:
+    """Start a process again; one that was killed just now is given time to be gone."""
+    processes = stage.processes
+    if not await processes.wait_progress(lambda: not processes.nodes[name].running, RESTART_TIMEOUT_S):
+        raise TestbedError(f"{name} still runs")
+    processes.start(stage.specs[name])
+    if not await processes.wait_progress(lambda: processes.nodes[name].pid is not None, RESTART_TIMEOUT_S):
+        raise TestbedError(f"{name} did not start again")
+
+
+def _record(stage: Stage, carried: Carried) -> None:
+    entry = carried.as_json()
+    stage.record.append("changes", entry)
+    stage.record.tell("change", **entry)
+    if carried.problem is not None:
+        stage.record.problem(carried.problem)

@@ -1,0 +1,48 @@
+"""What the launcher is told about each node process, computed from the plan. Pure."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from experiments.rundir import RunDirectory
+from testbed.plan import Plan, ProcessPlan
+
+
+def node_specs(plan: Plan, run: RunDirectory, netns: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+    """The launcher's NodeSpec of every process, by name. `netns` gives the path of a host's namespace."""
+    streams = {region.name: region.stream for region in plan.regions}
+    shared = {
+        "system": plan.system,
+        "parameters": plan.parameters,
+        "workload": plan.workload,
+        "members": _members(plan, streams),
+        "streams": streams,
+    }
+    return {
+        process.name: {**_own(process, run), "netns": netns(process.host), **shared}
+        for process in plan.processes
+    }
+
+
+def _members(plan: Plan, streams: dict[str, int]) -> list[dict[str, Any]]:
+    addresses = {host.name: host.address for host in plan.hosts}
+    return [
+        {
+            "name": process.name,
+            "host": process.host,
+            "region": process.region,
+            "role": process.role,
+            "index": process.index,
+            "address": addresses[process.host],
+            "stream": streams[process.region],
+        }
+        for process in plan.processes
+    ]
+
+
+def _own(process: ProcessPlan, run: RunDirectory) -> dict[str, Any]:
+    return {
+        **dataclasses.asdict(process),
+        "log": str(run.log(process.host)),
+        "deliveries": str(run.host_deliveries(process.host)),
+    }

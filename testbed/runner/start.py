@@ -1,0 +1,166 @@
+"""The outside of a run: writes down what is to run, starts the sandbox, follows it, and says how it ended.
+
+Works in the CLI's main thread. What the user sees of it is the follower's business; what Ctrl-C and SIGTERM
+mean is decided here: the first asks for a tidy stop, the second kills.
+"""
+
+import contextlib
+import secrets
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import Any
+
+from experiments.rundir import RunDirectory, write_json
+from testbed.errors import MachineError, TestbedError
+from testbed.plan import Plan, plan_to_json
+from testbed.runner.record import Outcome, Phase
+from testbed.runner.versions import made_with
+from testbed.sandbox import Sandbox
+from testbed.sandbox.channel import Channel
+from testbed.sandbox.tools import RUN_TOOLS, check_tools
+from testbed.volume import disk_needed_bytes
+
+Follow = Callable[[dict[str, Any]], None]
+"""Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without
+one.
+"""
+
+LOOK_S = 0.25
+DISK_RESERVE_BYTES = 128 << 20
+RUNNER_LOG = "runner.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended. `content` is run.json's; `by_user` says that the user had it stopped."""
+
+    content: dict[str, Any]
+    by_user: bool
+
+    @property
+    def completed(self) -> bool:
+        """It ran to its planned end."""
+        return bool(self.content["outcome"] == Outcome.COMPLETED)
+
+    @property
+    def measured(self) -> bool:
+        """It got as far as time 0, so that there is something to analyse."""
+        return "zero_ns" in self.content["times"]
+
+
+def prepare(out: Path, plan: Plan, described: dict[str, Any]) -> RunDirectory:
+    """Make the run's directory below `out`, with a run.json that says what is planned.
+
+    described: the resolved `experiment` and `topology` as plain JSON. Raises MachineError if a program is
+    missing, the place cannot be written or the disk is too small.
+    """
+    check_tools(RUN_TOOLS)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        check_disk(out, plan)
+        run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
+        write_json(run.run_json, _first_content(run, plan, described))
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+    return run
+
+
+def check_disk(out: Path, plan: Plan) -> None:
+    """Raises MachineError if the captures would not fit."""
+    free = shutil.disk_usage(out).free
+    needed = disk_needed_bytes(plan) + DISK_RESERVE_BYTES
+    if free < needed:
+        raise MachineError(
+            f"the captures need about {needed >> 20} MiB at {out}, but only {free >> 20} MiB are free: "
+            "choose another place with --out, a shorter run, or a snap length"
+        )
+
+
+def carry_out(run: RunDirectory, follow: Follow) -> Ended:
+    """Run it in a sandbox.
+
+    Raises MachineError or TestbedError if the run broke before there was anything to look at,
+    KeyboardInterrupt when the user asked twice.
+    """
+    command = [sys.executable, "-m", "testbed.runner", str(run.path.resolve())]
+    failed: dict[str, Any] = {}
+    with (
+        (run.logs / RUNNER_LOG).open("w+") as errors,
+        Sandbox(command, token=run.name, errors=errors) as sandbox,
+        _interruptible(sandbox.channel) as asked,
+    ):
+        for message in _messages(sandbox.channel):
+            if message.get("did") == "failed":
+                failed = message
+            follow(message)
+    content = _settle(run)
+    if failed:
+        raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
+    return Ended(content, by_user=asked.is_set())
+
+
+def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
+    while not channel.ended:
+        yield channel.receive(LOOK_S) or {}
+
+
+def _settle(run: RunDirectory) -> dict[str, Any]:
+    """A sandbox that died could not write down that it did."""
+    content = run.read_run()
+    if content["outcome"] is not None:
+        return content
+    reason = f"the run died while {content['phase']}: see logs/{RUNNER_LOG}"
+    return run.update_run(
+        outcome=Outcome.CRASHED,
+        problems=[*content["problems"], reason],
+        times={**content["times"], "ended_ns": time.time_ns()},
+    )
+
+
+@contextlib.contextmanager
+def _interruptible(channel: Channel) -> Iterator[Event]:
+    """Ctrl-C or SIGTERM: the first stops the run tidily, the second raises KeyboardInterrupt."""
+    asked = Event()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        channel.post({"do": "stop"})
+
+    before = {
+        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> dict[str, Any]:
+    lists: dict[str, list[Any]] = {
+        key: [] for key in ("problems", "changes", "processes", "captures", "probes", "counters", "cpu")
+    }
+    return {
+        "schema": 1,
+        "run": run.name,
+        **described,
+        "plan": plan_to_json(plan),
+        "seed": plan.seed,
+        "links": plan.links_kind,
+        **made_with(),
+        "tcp": {},
+        "phase": Phase.PLANNED,
+        "outcome": None,
+        "times": {"started_ns": time.time_ns()},
+        **lists,
+    }

@@ -1,0 +1,52 @@
+"""What a run was made with: this project's commit, versions of what takes part, the machine. Reads only."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+ANSWER_TIMEOUT_S = 5.0
+
+
+def made_with() -> dict[str, Any]:
+    """The keys `commit`, `versions` and `machine` of run.json; what cannot be found out is None."""
+    return {
+        "commit": commit(),
+        "versions": {
+            "python": platform.python_version(),
+            "cutset": _installed("cutset"),
+            "kernel": platform.release(),
+            "mininet": _installed("mininet"),
+            "tcpdump": _first_line(["tcpdump", "--version"]),
+        },
+        "machine": {"cpus": os.cpu_count(), "memory_bytes": _memory_bytes()},
+    }
+
+
+def commit() -> str | None:
+    """The checked-out commit, with "-changed" behind it if the working tree differs; None without git."""
+    known = _first_line(["git", "-C", str(PROJECT), "rev-parse", "HEAD"])
+    changes = _first_line(["git", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no"])
+    return f"{known}-changed" if known and changes else known
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return next(iter(said.stdout.splitlines()), None)
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
