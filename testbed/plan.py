@@ -8,7 +8,10 @@ all nodes are ready and the drivers start.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from topologies.shape import Shape
 
@@ -54,7 +57,7 @@ class RegionPlan:
     """A LAN: one bridge, one gateway, hosts behind LAN links."""
 
     name: str
-    subnet: str  # "10.0.2.0/24"
+    subnet: str  # "10.2.0.0/16"
     gateway: str  # host name
     stream: int  # the stream that this region owns
 
@@ -127,6 +130,7 @@ class FaultPlan:
     kind: str  # cut, restore, set, isolate, partition, flap, kill, stop, continue, restart
     target: str  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
     at_us: int
+    until_us: int | None = None  # when its last effect on links ends, if it does within the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +153,19 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain JSON, for run.json."""
+    content: dict[str, Any] = _adapter().dump_python(plan, mode="json")
+    return content
+
+
+def plan_from_json(content: dict[str, Any]) -> Plan:
+    """The plan that `plan_to_json` wrote. Raises pydantic.ValidationError if it is none."""
+    return _adapter().validate_python(content)
+
+
+@cache
+def _adapter() -> TypeAdapter[Plan]:
+    return TypeAdapter(Plan)

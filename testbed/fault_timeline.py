@@ -1,0 +1,207 @@
+"""Turns the faults of an experiment into the changes that a run applies, and says how overlapping faults add up.
+
+Every fault on links becomes *holds*: from one instant to another, a direction of a link is kept in a state, or some
+of its values are set. The rule for each direction of each link at each instant:
+
+- it is up unless an active hold keeps it from being so; `down` outweighs `blackhole`;
+- each value is that of the latest active `set` that gives it (by time, then by the order in the file), else the
+  topology's; jitter never exceeds the delay that results;
+- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Holds on other
+  links go on. A flapping link that is restored stays up;
+- a hold with `for` ends by itself. Nothing changes once the run's duration is over.
+
+Only what really changes becomes a change. It carries the name of the fault that brought it about: where a hold ends,
+the restore's if there was one; where several meet in one instant, the last that begins there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from experiments.faults import (
+    Cut,
+    Fault,
+    Flap,
+    Hold,
+    Isolate,
+    LastingFault,
+    Partition,
+    ProcessFault,
+    Restore,
+    SetLink,
+)
+from testbed.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
+from topologies.model import Link, Topology
+from topologies.shape import Shape
+
+FOREVER_US = 1 << 62
+STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
+
+Way = tuple[str, Direction]  # one direction of the link of this name
+Order = tuple[int, int]  # when a fault begins, and its number in the file
+
+
+@dataclass(slots=True)
+class LinkHold:
+    """What one fault does to one direction of one link, from `start_us` until just before `end_us`."""
+
+    fault: Fault
+    order: Order
+    way: Way
+    start_us: int
+    end_us: int
+    state: LinkState = LinkState.UP
+    values: Mapping[str, Any] = field(default_factory=dict)
+    ended_by: str = ""  # the restore that ended it early
+
+    def end(self, at_us: int, restore: str) -> None:
+        """End it at `at_us` unless it ends before."""
+        if at_us < self.end_us:
+            self.end_us, self.ended_by = max(at_us, self.start_us), restore
+
+
+def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[LinkChange]:
+    """Every change of a link's state or shape, by time."""
+    holds_of: defaultdict[Way, list[LinkHold]] = defaultdict(list)
+    for hold in link_holds(faults, topology):
+        if hold.start_us < hold.end_us:
+            holds_of[hold.way].append(hold)
+    shapes = _configured(topology)
+    changes = [change for way, holds in holds_of.items() for change in _changes_of(way, shapes[way], holds)]
+    positions = {way: number for number, way in enumerate(shapes)}
+    changes = [change for change in changes if change.at_us < duration_us]
+    return sorted(changes, key=lambda change: (change.at_us, positions[change.link, change.direction]))
+
+
+def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
+    """What happens to processes, by time."""
+    changes = [
+        ProcessChange(fault.at_us, fault.name, fault.process, ProcessAction(fault.kind))
+        for fault in faults
+        if isinstance(fault, ProcessFault)
+    ]
+    return sorted(changes, key=lambda change: change.at_us)
+
+
+def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[FaultPlan]:
+    """The faults as asked for, by time, with the end of those that end within the run."""
+    ends: defaultdict[str, int] = defaultdict(int)
+    for hold in link_holds(faults, topology):
+        ends[hold.fault.name] = max(ends[hold.fault.name], hold.end_us)
+    plans = [
+        FaultPlan(
+            name=fault.name,
+            kind=fault.kind,
+            target=fault.target,
+            at_us=fault.at_us,
+            until_us=ends[fault.name] if fault.name in ends and ends[fault.name] < duration_us else None,
+        )
+        for fault in faults
+    ]
+    return sorted(plans, key=lambda plan: plan.at_us)
+
+
+def link_holds(faults: Sequence[Fault], topology: Topology) -> list[LinkHold]:
+    """The holds of all faults, those ended early by restores included."""
+    holds = [
+        hold
+        for number, fault in enumerate(faults)
+        if isinstance(fault, LastingFault)
+        for hold in _holds_of(fault, (fault.at_us, number), topology)
+    ]
+    for number, fault in enumerate(faults):
+        if isinstance(fault, Restore):
+            for hold in holds:
+                if hold.order < (fault.at_us, number) and _ends(fault, hold, topology):
+                    hold.end(fault.at_us, fault.name)
+    return holds
+
+
+def _ends(restore: Restore, hold: LinkHold, topology: Topology) -> bool:
+    if isinstance(restore.what, str):
+        return hold.fault.name == restore.what
+    link = topology.link_between(restore.what)
+    return link is not None and hold.way[0] == link.name
+
+
+def _holds_of(fault: LastingFault, order: Order, topology: Topology) -> Iterator[LinkHold]:
+    end = fault.at_us + fault.for_us if fault.for_us is not None else FOREVER_US
+    for way in _ways(fault, topology):
+        if isinstance(fault, SetLink):
+            yield LinkHold(fault, order, way, fault.at_us, end, values=fault.values())
+        elif isinstance(fault, Flap):
+            for start in range(fault.at_us, end, fault.down_us + fault.up_us):
+                stop = min(start + fault.down_us, end)
+                yield LinkHold(fault, order, way, start, stop, STATES[fault.mode])
+        elif isinstance(fault, Hold):
+            yield LinkHold(fault, order, way, fault.at_us, end, STATES[fault.mode])
+
+
+def _ways(fault: LastingFault, topology: Topology) -> list[Way]:
+    """The directions of links that a fault acts on."""
+    if not isinstance(fault, (Hold, SetLink)):
+        return []
+    ways = []
+    for link, leads_forward in _links(fault, topology):
+        forward, backward = Direction.FORWARD, Direction.BACKWARD
+        if not leads_forward:
+            forward, backward = backward, forward
+        if fault.direction != "backward":
+            ways.append((link.name, forward))
+        if fault.direction != "forward":
+            ways.append((link.name, backward))
+    return ways
+
+
+def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
+    """The links that a fault acts on, and whether its own forward is the link's."""
+    if isinstance(fault, Isolate):
+        others = [region for region in topology.regions if region != fault.region]
+        return topology.cut_set([[fault.region], others])
+    if isinstance(fault, Partition):
+        return topology.cut_set(fault.groups)
+    if isinstance(fault, (Cut, Flap, SetLink)) and (link := topology.link_between(fault.link)):
+        return [(link, link.between[0] == fault.link[0])]
+    return []
+
+
+def _configured(topology: Topology) -> dict[Way, Shape]:
+    shapes = {}
+    for link in topology.links:
+        shapes[link.name, Direction.FORWARD] = link.forward_shape
+        shapes[link.name, Direction.BACKWARD] = link.backward_shape
+    return shapes
+
+
+def _changes_of(way: Way, configured: Shape, holds: Sequence[LinkHold]) -> Iterator[LinkChange]:
+    """Go through the instants at which holds of one direction begin or end."""
+    begins: defaultdict[int, list[LinkHold]] = defaultdict(list)
+    ends: defaultdict[int, list[LinkHold]] = defaultdict(list)
+    for hold in holds:
+        begins[hold.start_us].append(hold)
+        ends[hold.end_us].append(hold)
+    active: list[LinkHold] = []
+    now = (LinkState.UP, configured)
+    for at_us in sorted(begins.keys() | ends.keys()):
+        active = [hold for hold in active if hold.end_us > at_us] + begins[at_us]
+        before, now = now, _effect(configured, active)
+        if now != before:
+            yield LinkChange(at_us, _cause(begins[at_us], ends[at_us]), *way, *now)
+
+
+def _effect(configured: Shape, active: Sequence[LinkHold]) -> tuple[LinkState, Shape]:
+    states = {hold.state for hold in active}
+    state = next((s for s in (LinkState.DOWN, LinkState.BLACKHOLE) if s in states), LinkState.UP)
+    values: dict[str, Any] = {}
+    for hold in sorted(active, key=lambda hold: hold.order):
+        values.update(hold.values)
+    shape = replace(configured, **values)
+    return state, replace(shape, jitter_us=min(shape.jitter_us, shape.delay_us))
+
+
+def _cause(begun: Sequence[LinkHold], ended: Sequence[LinkHold]) -> str:
+    if begun:
+        return max(begun, key=lambda hold: hold.order).fault.name
+    last = max(ended, key=lambda hold: hold.order)
+    return last.ended_by or last.fault.name

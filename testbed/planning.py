@@ -1,0 +1,149 @@
+"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started, read or drawn by lot.
+
+Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number k has
+the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links, hosts and
+processes stand in the order of the files, roles in the system's own order.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+
+from experiments.checks import problems
+from experiments.model import Experiment
+from experiments.parameters import roles_of
+from experiments.roles import counts_in
+from testbed.fault_timeline import fault_plans, link_changes, process_changes
+from testbed.plan import (
+    CapturePlan,
+    HostPlan,
+    LinkChange,
+    LinkPlan,
+    Plan,
+    ProcessChange,
+    ProcessPlan,
+    RegionPlan,
+)
+from topologies.document import dotted
+from topologies.errors import InputError
+from topologies.model import Topology
+
+WAN_NETWORK = IPv4Address("10.255.0.0")
+GATEWAY_ROLE = "gateway"
+
+
+def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, links_kind: str) -> Plan:
+    """The plan of one run.
+
+    seed: where the run's randomness begins, in place of the experiment's. links_kind: auto, netem or relay.
+    Raises InputError if the experiment names regions, links or processes that the topology does not have.
+    """
+    for path, problem in problems(experiment, topology):
+        raise InputError(experiment.name, None, dotted(path), problem)
+    run_seed = experiment.seed if seed is None else seed
+    hosts = tuple(_hosts(experiment, topology))
+    links = (*_wan_links(topology), *_lan_links(topology, hosts))
+    return Plan(
+        experiment=experiment.name,
+        system=experiment.system,
+        parameters=experiment.all_parameters(),
+        workload={
+            "event_size_bytes": experiment.workload.event_size_bytes,
+            "rate_per_s": experiment.workload.rate_per_s,
+            "closed_loop": experiment.workload.closed_loop,
+        },
+        seed=run_seed,
+        duration_us=experiment.duration_us,
+        drain_us=experiment.drain_us,
+        links_kind=links_kind,
+        snaplen_bytes=experiment.captures.snaplen_bytes,
+        regions=tuple(_regions(topology)),
+        hosts=hosts,
+        links=links,
+        processes=tuple(_processes(hosts, run_seed)),
+        captures=tuple(_captures(experiment, hosts, links)),
+        faults=tuple(fault_plans(experiment.faults, topology, experiment.duration_us)),
+        changes=_changes(experiment, topology),
+    )
+
+
+def region_network(number: int) -> IPv4Network:
+    """The network of the region at this place in the topology, from 0."""
+    return IPv4Network((f"10.{number}.0.0", 16))
+
+
+def process_seed(run_seed: int, process: str) -> int:
+    """A process's own seed: independent of which other processes there are."""
+    digest = hashlib.blake2b(f"{run_seed} {process}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1  # fits a signed 64-bit number
+
+
+def _regions(topology: Topology) -> Iterator[RegionPlan]:
+    for number, name in enumerate(topology.regions):
+        yield RegionPlan(name, str(region_network(number)), f"{name}-gw", stream=number)
+
+
+def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:
+    """Each region's gateway, then its hosts."""
+    for number, region in enumerate(topology.regions):
+        network = region_network(number)
+        yield HostPlan(f"{region}-gw", region, GATEWAY_ROLE, 0, str(network[1]), "")
+        counts = counts_in(experiment.roles, region)
+        places = ((role, i) for role in roles_of(experiment.system) for i in range(counts.get(role, 0)))
+        for offset, (role, index) in enumerate(places):
+            name = f"{region}-{role}-{index}"
+            yield HostPlan(name, region, role, index, str(network[2 + offset]), f"lan-{name}")
+
+
+def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
+    for number, link in enumerate(topology.links):
+        network = IPv4Network((WAN_NETWORK + 4 * number, 30))
+        yield LinkPlan(
+            name=link.name,
+            kind="wan",
+            a=link.between[0],
+            b=link.between[1],
+            forward=link.forward_shape,
+            backward=link.backward_shape,
+            a_address=str(network[1]),
+            b_address=str(network[2]),
+            subnet=str(network),
+        )
+
+
+def _lan_links(topology: Topology, hosts: tuple[HostPlan, ...]) -> Iterator[LinkPlan]:
+    shapes = {name: region.lan.shape() for name, region in topology.regions.items()}
+    for host in hosts:
+        if host.lan_link:
+            shape = shapes[host.region]
+            yield LinkPlan(host.lan_link, "lan", host.name, host.region, shape, shape)
+
+
+def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPlan]:
+    for host in hosts:
+        if host.role != GATEWAY_ROLE:
+            name = f"{host.region}/{host.role}-{host.index}"
+            yield ProcessPlan(
+                name, host.name, host.region, host.role, host.index, process_seed(run_seed, name)
+            )
+
+
+def _captures(
+    experiment: Experiment, hosts: tuple[HostPlan, ...], links: tuple[LinkPlan, ...]
+) -> Iterator[CapturePlan]:
+    if "hosts" in experiment.captures.where:
+        for host in hosts:
+            if host.role != GATEWAY_ROLE:
+                yield CapturePlan(f"{host.name}-eth0.pcap", host=host.name)
+    if "gateways" in experiment.captures.where:
+        for link in links:
+            if link.kind == "wan":
+                for side in (link.a, link.b):
+                    yield CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
+
+
+def _changes(experiment: Experiment, topology: Topology) -> tuple[LinkChange | ProcessChange, ...]:
+    """All changes by time; at one instant links change before processes."""
+    links = link_changes(experiment.faults, topology, experiment.duration_us)
+    changes: list[LinkChange | ProcessChange] = [*links, *process_changes(experiment.faults)]
+    return tuple(sorted(changes, key=lambda change: change.at_us))
