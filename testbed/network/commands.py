@@ -1,4 +1,4 @@
-"""The lines for `ip -batch` and `bridge -batch` that make the network of a layout. Pure; see `execution`.
+"""The lines for `ip -batch` and `bridge -batch` that make the network of a layout. Pure.
 
 IPv6 stays off (no neighbour discovery, no router solicitations), multicast is not snooped and neighbours are
 permanent, so that nothing but the system under test puts packets on the links. Sources: ip-link(8),

@@ -6,7 +6,8 @@ in batches by `Network`, and these objects are then told what there is.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mininet.link import Intf
@@ -62,6 +63,14 @@ def make_mininet() -> Mininet:
     """An empty Mininet that neither asks for uid 0 nor raises the machine's limits, as its `init` would."""
     Mininet.inited = True
     return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
+
+
+def add_hosts(net: Mininet, names: Sequence[str]) -> None:
+    """Start the hosts' shells, as many at a time as there are processors, and add them in this order."""
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shell") as pool:
+        for host in pool.map(PlainHost, names):
+            net.hosts.append(host)
+            net.nameToNode[host.name] = host
 
 
 def tell(net: Mininet, layout: Layout) -> None:

@@ -21,11 +21,12 @@ from typing import Any
 
 from mininet.net import Mininet
 
+from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, Middles
 from testbed.network import commands, mininet_nodes, probes
-from testbed.network.execution import inside_each, run_batch, write_settings
 from testbed.network.layout import Interface, Port, capture_point, make_layout
+from testbed.network.namespaces import inside_each, write_settings
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
 
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
@@ -144,8 +145,7 @@ class Network:
     def _start_hosts(self, stack: contextlib.ExitStack) -> None:
         self.mininet = mininet_nodes.make_mininet()
         stack.callback(mininet_nodes.end_shells, self.mininet.hosts)
-        for host in self._plan.hosts:
-            self.mininet.addHost(host.name, ip=None)
+        mininet_nodes.add_hosts(self.mininet, [host.name for host in self._plan.hosts])
         self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
 
     def _configure(self) -> None:

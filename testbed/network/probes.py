@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.network.execution import inside_each
+from testbed.network.namespaces import inside_each
 
 ROUNDS = 8
 INTERVAL_S = 0.05

@@ -1,4 +1,4 @@
-"""The one place where the network's commands are executed, and settings written, in whichever namespace.
+"""Doing things inside a host's network namespace.
 
 A thread can be in a network namespace of its own (setns(2)), and what it starts, opens and writes belongs
 there: so hosts are configured from short-lived threads, without a process that enters each namespace first.
@@ -6,56 +6,17 @@ there: so hosts are configured from short-lived threads, without a process that 
 
 import ctypes
 import os
-import re
-import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from testbed.errors import MachineError, TestbedError
+from testbed.errors import TestbedError
 
-COMMAND_TIMEOUT_S = 30.0
 CLONE_NEWNET = 0x40000000  # sched.h
 
 _Result = TypeVar("_Result")
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
-    """Run `tool -batch` (ip, bridge or tc) in the calling thread's namespace.
-
-    doing: what it is for, as the error says it. Raises MachineError if the tool is missing, TestbedError with
-    the line that failed.
-    """
-    if not lines:
-        return
-    text = "\n".join(lines) + "\n"
-    try:
-        result = subprocess.run(
-            [tool, "-batch", "-"],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise MachineError(
-            f"{doing}: `{tool}` is not installed (Debian and Ubuntu: package iproute2)"
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"{doing}: `{tool} -batch` took more than {COMMAND_TIMEOUT_S} s") from None
-    if result.returncode != 0:
-        raise TestbedError(
-            f"{doing}: {tool} {_failed_line(lines, result.stderr)}: {' '.join(result.stderr.split())}"
-        )
-
-
-def _failed_line(lines: Sequence[str], stderr: str) -> str:
-    """The line that a batch stopped at: iproute2 says "Command failed -:3"."""
-    found = re.search(r"Command failed -:(\d+)", stderr)
-    return lines[int(found[1]) - 1] if found else "-batch"
 
 
 def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = frozenset()) -> None:

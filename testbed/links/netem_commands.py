@@ -1,0 +1,145 @@
+"""The `ip` and `tc` lines of netem's middles. Pure; nothing is executed here.
+
+The middle of a link, for frames from a to b (the other direction is its mirror image):
+
+    a_interface - bridge - near = far - bridge - b_interface
+                            |                        |
+                     netem: delay, jitter     netem: loss, rate, queue
+
+- `near = far` is a veth pair. On a link with loss, a rate or a queue limit it takes no offloaded frames
+  (gso_max_segs 1): the kernel cuts them up on their way through it, whatever the hosts' own offloads are, and
+  so loss, rate and queue work on MTU-sized segments. The delay stands before it, the rest behind.
+- Two netems rather than one: netem's queue also holds what is in flight, so with one of them a limit for the
+  queue would cap a long link instead, and the more so the smaller the packets are.
+- The rate is netem's own rather than TBF's or HTB's: it computes each segment's time from the one before, so
+  it needs no burst, is exact with coarse timers, and one command changes it together with the rest.
+- A netem with a rate never lets a packet leave before an earlier one. So where jitter must not reorder, the
+  delay has a rate, too, that is too high to matter.
+- A blackhole *replaces* both netems under another handle, at which the kernel drops what the old ones hold.
+  Healing changes them in place.
+
+Sources: tc-netem(8), tc(8), ip-link(8), linux/net/sched/sch_netem.c.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.links.model import LinkWiring
+from testbed.links.queueing import queue_limit_packets
+from testbed.plan import Direction
+from topologies.shape import Shape
+
+IN_FLIGHT_PACKETS_MAX = 1_000_000
+"""What a delay may hold: 150 ms of full-sized segments at 80 Gbit/s, or of 200-byte ones at 10 Gbit/s."""
+
+ORDER_KEEPING_RATE_BITS_PER_S = 1_000_000_000_000
+OFFLOADED_SEGMENTS_MAX = 65_535
+MTU_BYTES_MAX = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The interfaces whose queueing disciplines make one direction of a link."""
+
+    delay: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Middle:
+    """The names of what a middle is made of."""
+
+    wiring: LinkWiring
+    near: str
+    far: str
+    near_bridge: str
+    far_bridge: str
+
+    def stages(self, direction: Direction) -> Stages:
+        """Where the direction's two netems are."""
+        if direction is Direction.FORWARD:
+            return Stages(self.near, self.wiring.b_interface)
+        return Stages(self.far, self.wiring.a_interface)
+
+
+def make_middle(number: int, wiring: LinkWiring) -> Middle:
+    """Name the parts of a middle by a number, because an interface's name has at most 15 characters."""
+    return Middle(wiring, f"nx{number}", f"ny{number}", f"na{number}", f"nb{number}")
+
+
+def is_limited(shape: Shape) -> bool:
+    """Whether segments have to be told apart, so that offloaded frames must be cut up."""
+    return shape.loss > 0 or shape.rate_bits_per_s is not None
+
+
+def wire_lines(middle: Middle) -> list[str]:
+    """For `ip -batch`: make bridges and pair, and join them."""
+    wiring = middle.wiring
+    size = f"mtu {MTU_BYTES_MAX} numtxqueues 1 numrxqueues 1"
+    lines = [f"link add {middle.near} {size} type veth peer name {middle.far} {size}"]
+    sides = (
+        (middle.near_bridge, wiring.a_interface, middle.near),
+        (middle.far_bridge, wiring.b_interface, middle.far),
+    )
+    for bridge, outer, inner in sides:
+        lines.append(f"link add {bridge} type bridge stp_state 0 mcast_snooping 0")
+        lines.append(f"link set {bridge} up")
+        for port in (outer, inner):
+            lines.append(f"link set {port} up master {bridge}")
+            # Between two ports there is nothing to learn.
+            lines.append(f"link set {port} type bridge_slave learning off flood on")
+    for direction, shape in ((Direction.FORWARD, wiring.forward), (Direction.BACKWARD, wiring.backward)):
+        lines += offload_lines(middle.stages(direction), shape)
+    return lines
+
+
+def unwire_lines(middles: Sequence[Middle]) -> list[str]:
+    """For `ip -force -batch`: remove what `wire_lines` made."""
+    return [
+        f"link del {name}"
+        for middle in middles
+        for name in (middle.near, middle.near_bridge, middle.far_bridge)
+    ]
+
+
+def offload_lines(stages: Stages, shape: Shape) -> list[str]:
+    """For `ip -batch`: cut offloaded frames up on their way out of the delay, or let them through."""
+    segments = 1 if is_limited(shape) else OFFLOADED_SEGMENTS_MAX
+    return [f"link set {stages.delay} gso_max_segs {segments}"]
+
+
+def shape_lines(
+    action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False
+) -> list[str]:
+    """For `tc -batch`: both netems of a direction.
+
+    action: "add" makes them; "change" changes them in place; "replace" with a new handle makes new ones and
+    drops what the old ones hold. The limit comes first, so that nothing leaves any more once it is done.
+    """
+    limit = limit_options(shape, loss=1.0 if blackhole else shape.loss)
+    delay = delay_options(shape, loss=1.0 if blackhole else 0.0)
+    return [
+        f"qdisc {action} dev {device} root handle {handle}: netem {options}"
+        for device, options in ((stages.limit, limit), (stages.delay, delay))
+    ]
+
+
+def delay_options(shape: Shape, *, loss: float) -> str:
+    """netem's options for delay and jitter. All are given each time: a change keeps what it does not name."""
+    keeps_order = shape.jitter_us == 0 or not shape.reorder
+    rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
+    delay = f"delay {shape.delay_us}us {shape.jitter_us}us"
+    return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
+
+
+def limit_options(shape: Shape, *, loss: float) -> str:
+    """netem's options for loss, rate and queue."""
+    # One more than may wait: netem also counts the segment that is being sent.
+    waiting = queue_limit_packets(shape)
+    limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1
+    rate = shape.rate_bits_per_s or 0
+    return f"limit {limit} delay 0us 0us rate {rate}bit loss random {_percent(loss)}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:.9g}%"

@@ -1,0 +1,66 @@
+"""Which kind of middle a run gets: netem where the kernel has it, otherwise the relay.
+
+Whether the kernel has netem is found out by trying, in namespaces of its own and as whoever runs this,
+because a module may be there but forbidden, or loaded on demand.
+"""
+
+import shutil
+import subprocess
+
+from testbed.errors import MachineError
+from testbed.links.model import Middles
+from testbed.links.netem import NetemMiddles
+from testbed.links.relay.client import RelayMiddles
+from testbed.sandbox.commands import sandbox_command
+from testbed.sandbox.permission import user_namespace_needed
+
+KINDS = ("auto", "netem", "relay")
+TRY_TIMEOUT_S = 10.0
+TRY = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+
+
+def kernel_has_netem() -> bool:
+    """Whether a run here could use netem. Works in a sandbox and outside of one."""
+    return _why_no_netem() is None
+
+
+def select_middles(kind: str, seed: int) -> Middles:
+    """The middles for a run.
+
+    kind: "netem", "relay", or "auto" for netem where it works and otherwise the relay.
+    seed: makes the relay's losses and jitter repeatable; netem draws its own.
+    Raises MachineError if netem is asked for and does not work here.
+    """
+    assert kind in KINDS, kind  # noqa: S101 (the plan is checked)
+    if kind == "relay":
+        return RelayMiddles(seed)
+    problem = _why_no_netem()
+    if problem is None:
+        return NetemMiddles()
+    if kind == "auto":
+        return RelayMiddles(seed)
+    raise MachineError(
+        f"links of kind netem do not work here: {problem}. Load the module (`sudo modprobe sch_netem`; on"
+        " Ubuntu it is in linux-modules-extra-$(uname -r), Debian's cloud kernels lack it and linux-image-amd64"
+        " has it), or use --links relay"
+    )
+
+
+def _why_no_netem() -> str | None:
+    """What the kernel says when it is asked for a netem, or None if it makes one."""
+    if shutil.which("tc") is None:
+        return "`tc` is not installed (Debian and Ubuntu: package iproute2)"
+    command = sandbox_command(TRY, user_namespace=user_namespace_needed())
+    try:
+        result = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=TRY_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = " ".join(result.stderr.split()).removeprefix("Error: ")
+    return None if result.returncode == 0 else f"this kernel has no sch_netem ({said})"
