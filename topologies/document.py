@@ -88,7 +88,7 @@ def find_file(kind: str, folder: Path, name_or_path: str, *, beside: Path | None
 
 def files_in(folder: Path) -> list[Path]:
     """The YAML files of a folder, by name."""
-    return sorted(folder.glob("*.yaml"))
+    return sorted(folder.glob("*.yaml"), key=lambda file: file.stem)
 
 
 def read_document(path: Path) -> Document:

@@ -1,0 +1,27 @@
+"""The JSON schema of experiment files: the model's, with each system's parameters and roles in it."""
+
+from typing import Any
+
+from experiments.captures import NONE
+from experiments.model import Experiment
+from experiments.parameters import known_systems, parameters_schema
+from topologies.json_schema import schema_of
+
+
+def experiment_schema() -> dict[str, Any]:
+    """The schema of an experiment file; which parameters there are follows from the system."""
+    schema = schema_of(Experiment)
+    schema["properties"]["system"]["enum"] = known_systems()
+    captures = schema["properties"]["captures"]
+    description = captures.pop("description")
+    schema["properties"]["captures"] = {"anyOf": [captures, {"const": NONE}], "description": description}
+    schema["allOf"] = [_parameters_of(system) for system in known_systems()]
+    return schema
+
+
+def _parameters_of(system: str) -> dict[str, Any]:
+    """If the file names this system, then its parameters are these."""
+    return {
+        "if": {"properties": {"system": {"const": system}}, "required": ["system"]},
+        "then": {"properties": {"parameters": parameters_schema(system)}},
+    }

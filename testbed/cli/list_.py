@@ -1,0 +1,31 @@
+"""`cutset list`: the experiments and topologies that come with Cutset, a line each."""
+
+from collections.abc import Callable, Iterable
+
+import click
+
+
+@click.command(name="list")
+def command() -> None:
+    """Show the experiments and topologies there are."""
+    from experiments.loader import experiment_names, load_experiment
+    from topologies.loader import load_topology, topology_names
+
+    _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
+    click.echo()
+    _section("Topologies", topology_names(), lambda name: load_topology(name).description)
+
+
+def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:
+    """One line for each name; a file that cannot be read says why in its line instead of hiding the others."""
+    from topologies.errors import InputError
+
+    click.secho(title, bold=True)
+    names = list(names)
+    width = max(map(len, names), default=0)
+    for name in names:
+        try:
+            said = describe(name)
+        except InputError as error:
+            said = click.style(f"cannot be used: {error}", fg="red")
+        click.echo(f"  {name:<{width}}  {said}".rstrip())
