@@ -41,8 +41,8 @@ def select_middles(kind: str, seed: int) -> Middles:
         return RelayMiddles(seed)
     raise MachineError(
         f"links of kind netem do not work here: {problem}. Load the module (`sudo modprobe sch_netem`; on"
-        " Ubuntu it is in linux-modules-extra-$(uname -r), Debian's cloud kernels lack it and linux-image-amd64"
-        " has it), or use --links relay"
+        " Ubuntu it is in linux-modules-extra-$(uname -r), Debian has it in linux-image-amd64 but not in its"
+        " cloud kernels), or use --links relay"
     )
 
 
