@@ -10,7 +10,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from testbed.captures import CapturePoint, Captures
-from testbed.links.select import make_middles
+from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
@@ -35,7 +35,7 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
     )
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
-    middles = make_middles(plan.links_kind, seed=plan.seed)
+    middles = select_middles(plan.links_kind, plan.seed)
     network = stack.enter_context(Network(plan, middles))
     record.content["links"] = middles.kind
     record.content["tcp"] = {"congestion_control": network.congestion_control}

@@ -1,0 +1,34 @@
+"""What lives in the sandboxes of these tests: makes interfaces and processes that do not want to die, and
+waits.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from testbed.sandbox.channel import Channel
+
+
+def main() -> None:
+    """Report readiness on the control channel, then stay."""
+    subprocess.run(["ip", "link", "add", "inside0", "type", "veth", "peer", "name", "inside1"], check=True)
+    if os.fork() == 0:
+        os.setsid()  # an orphan of a session of its own
+        if os.fork() != 0:
+            os._exit(0)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        time.sleep(600)
+    if "--obey" in sys.argv:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    else:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.wait()
+    Channel.inherited().post({"did": "settle"})
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Sandboxes: what is in them, how they end, and that nothing of them stays."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import MachineError
+from testbed.sandbox import Sandbox, run_in_sandbox
+from tests.testbed.as_ordinary_user import ordinary
+from tests.testbed.leftovers import (
+    assert_nothing_left,
+    host_interfaces,
+    namespaces_of,
+    process_running,
+    processes_of,
+)
+
+pytestmark = pytest.mark.network
+
+PYTHON = sys.executable
+PID_1 = [PYTHON, "-m", "testbed.sandbox.init"]
+INHABITANT = [PYTHON, "-m", "tests.testbed.sandbox.inhabitant"]
+
+
+@pytest.fixture
+def token() -> str:
+    return f"test-{secrets.token_hex(6)}"
+
+
+def test_a_command_says_what_it_says_and_ends_as_it_ends() -> None:
+    result = run_in_sandbox(["sh", "-c", "cat; echo oops >&2; exit 3"], text="hello")
+    assert (result.returncode, result.stdout, result.stderr) == (3, "hello", "oops\n")
+
+
+def test_a_command_ended_by_a_signal_counts_as_in_shells() -> None:
+    assert run_in_sandbox(["sh", "-c", "kill -9 $$"]).returncode == 128 + signal.SIGKILL
+
+
+def test_a_command_that_does_not_exist_is_named() -> None:
+    result = run_in_sandbox(["no-such-program"])
+    assert result.returncode != 0
+    assert "no-such-program" in result.stderr
+
+
+def test_inside_there_is_only_a_loopback_and_it_is_up() -> None:
+    result = run_in_sandbox(["sh", "-c", "ls /sys/class/net; ip -o link show up"])
+    names, up = result.stdout.splitlines()
+    assert names == "lo"
+    assert " lo: " in up
+
+
+def test_inside_only_its_own_processes_are_seen() -> None:
+    result = run_in_sandbox(["sh", "-c", "ls /proc | grep -c '^[0-9]'"])
+    assert int(result.stdout) < 10
+
+
+def test_mounts_made_inside_are_not_seen_outside() -> None:
+    before = Path("/proc/mounts").read_text()
+    result = run_in_sandbox(["sh", "-c", "mount --bind /dev/null /etc/hosts && cat /etc/hosts"])
+    assert (result.returncode, result.stdout) == (0, "")
+    assert Path("/proc/mounts").read_text() == before
+    assert Path("/etc/hosts").stat().st_size > 0
+
+
+def test_orphans_are_reaped() -> None:
+    script = "(sh -c 'sleep 0.01 &') ; sleep 0.1; grep -l '^State:.Z' /proc/[0-9]*/status"
+    assert run_in_sandbox(["sh", "-c", script]).stdout == ""
+
+
+def test_term_to_the_first_process_reaches_the_command(token: str) -> None:
+    with Sandbox([*INHABITANT, "--obey"], token=token) as sandbox:
+        assert sandbox.channel.receive(20) == {"did": "settle"}
+        os.kill(process_running(token, *PID_1), signal.SIGTERM)
+        assert sandbox.wait(20) == 7
+    assert not processes_of(token)
+
+
+def test_leaving_kills_what_does_not_want_to_die(token: str) -> None:
+    interfaces = host_interfaces()
+    with Sandbox(INHABITANT, token=token) as sandbox:
+        assert sandbox.channel.receive(20) == {"did": "settle"}
+        namespaces = namespaces_of(token)
+        assert namespaces
+    assert not processes_of(token)
+    assert_nothing_left(token, namespaces, interfaces)
+
+
+def test_a_stopped_first_process_cannot_keep_a_sandbox_alive(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("testbed.sandbox.outside.DIE_TIMEOUT_S", 0.2)
+    interfaces = host_interfaces()
+    with Sandbox(INHABITANT, token=token) as sandbox:
+        assert sandbox.channel.receive(20) == {"did": "settle"}
+        namespaces = namespaces_of(token)
+        os.kill(process_running(token, *PID_1), signal.SIGSTOP)
+    assert_nothing_left(token, namespaces, interfaces)
+
+
+def test_two_at_once_have_interfaces_of_the_same_names(token: str) -> None:
+    with Sandbox(INHABITANT, token=token) as one, Sandbox(INHABITANT, token=token) as other:
+        assert one.channel.receive(20) == other.channel.receive(20) == {"did": "settle"}
+        assert len(namespaces_of(token)) == 2
+    assert not processes_of(token)
+
+
+@pytest.fixture(params=["as we are", "ordinary user"])
+def holder(request: pytest.FixtureRequest, token: str, tmp_path: Path) -> Iterator[int]:
+    """A process that holds a sandbox, as the CLI would; the PID of the interpreter itself."""
+    command = [PYTHON, "-m", "tests.testbed.sandbox.holder", token]
+    if request.param == "ordinary user":
+        command = ordinary(command, tmp_path)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "settled\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("victim", ["the CLI", "unshare", "PID 1"])
+def test_killing_any_one_process_leaves_nothing(holder: int, token: str, victim: str) -> None:
+    interfaces, namespaces = host_interfaces(), namespaces_of(token)
+    victims = {
+        "the CLI": lambda: holder,
+        "unshare": lambda: process_running(token, "unshare"),
+        "PID 1": lambda: process_running(token, *PID_1),
+    }
+    assert namespaces
+    os.kill(victims[victim](), signal.SIGKILL)
+    assert_nothing_left(token, namespaces, interfaces)
+
+
+def test_where_namespaces_are_forbidden_the_error_says_what_to_do(tmp_path: Path) -> None:
+    script = "from testbed.sandbox import run_in_sandbox; run_in_sandbox(['true'])"
+    nested = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", nested, "sh"]
+    drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
+    result = subprocess.run(
+        ordinary([*command, *drop, PYTHON, "-c", script], tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (
+        f"{MachineError.__name__}: cannot make a sandbox: user namespaces are switched off here"
+        in result.stderr
+    )
+    assert "sudo sysctl user.max_user_namespaces=" in result.stderr
