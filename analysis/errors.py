@@ -1,4 +1,4 @@
-"""The analysis' errors. Each says what was being done, with which input, and what to do; the CLI prints one line."""
+"""The analysis' errors: what was being done, with which input, and what to do, in one line for the CLI to print."""
 
 
 class AnalysisError(Exception):

@@ -1,8 +1,8 @@
 """The tables that come straight from captures: one definition of each, for NumPy, Arrow, Parquet and Spark.
 
-Each schema is an Arrow schema; `spark_schema` derives Spark's from it, so the two cannot differ (Spark's Arrow
-reader insists on the same order, types and nullability). All times are CLOCK_REALTIME nanoseconds as bigint, since
-Spark has no nanosecond time stamp. Tables computed from these (events, timelines) have their schemas elsewhere.
+Each schema is an Arrow schema; `spark_schema` derives Spark's from it, so the two cannot differ (Spark insists
+on the same order, types and nullability from Python). All times are CLOCK_REALTIME nanoseconds as bigint, since
+Spark has no nanosecond time stamp. Tables computed from these (events, timelines) have schemas of their own.
 """
 
 from typing import TYPE_CHECKING, Any, cast
@@ -19,8 +19,8 @@ def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
 
 _INT, _BIGINT, _STRING, _BOOLEAN = pa.int32(), pa.int64(), pa.string(), pa.bool_()
 
-# One row per record of a capture. Where a header is missing or cut off, its columns are 0, and `proto` is -1 where
-# no IP header could be read. Payload stays in the capture: read `payload_length` bytes (of which only
+# One row per record of a capture. Where a header is missing or cut off, its columns are 0, and `proto` is -1
+# where no IP header could be read. Payload stays in the capture: `payload_length` bytes (of which only
 # `length - payload_offset` were captured) at `offset + 16 + payload_offset`.
 PACKETS = _schema(
     ("capture", _STRING, False),  # file name without suffix
@@ -61,13 +61,14 @@ MESSAGES = _schema(
     ("stream_offset", _BIGINT, False),
     ("length", _INT, False),  # whole frame, its length field included
     ("t_first_ns", _BIGINT, False),  # its first byte was seen
-    ("t_complete_ns", _BIGINT, False),  # it and every byte before it had been seen
+    ("t_complete_ns", _BIGINT, True),  # it and every byte before it had been seen; null behind a gap
     ("type", _STRING, False),
     ("stream", _INT, True),
     ("kind", _INT, True),
     ("first_seq", _BIGINT, True),
     ("count", _INT, True),
     ("request", _BIGINT, True),  # first_request
+    ("cnt", _BIGINT, True),  # of a subscription
     ("payload_length", _INT, True),  # bytes after the fixed head
     ("retransmitted", _BOOLEAN, False),  # some byte of it was seen more than once
     ("advertised", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])), True),

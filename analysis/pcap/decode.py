@@ -1,0 +1,188 @@
+"""Messages of a reassembled stream, by the very table of fields that the nodes' codec is made from.
+
+For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields sliced
+out as columns (`node.core.layout` says where they stand). A frame whose body does not fit its type is counted as
+malformed and left out; the frames after it are not affected. A message is only given out if every byte of it was
+seen on the wire; its head must be in the capture, its payload need not (snap length).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.pcap.format import Bytes, Integers, column, gather
+from analysis.pcap.frames import Frames, FrameWalk
+from analysis.pcap.reassemble import Stream
+from analysis.schemas import MESSAGES
+from node.core.framing import HEADER_BYTES
+from node.core.layout import Codec, Layout
+
+_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
+_COLUMN_OF = {"first_request": "request"}  # where a field's column has another name
+_FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt")
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Decoding:
+    """Counts of one stream; the columns of DECODING with the same names."""
+
+    messages: int = 0
+    malformed: int = 0
+    unfinished_bytes: int = 0
+    undecoded_bytes: int = 0
+    stopped: str | None = None
+
+
+def decode(
+    data: Bytes, stream: Stream, codec: Codec, names: Mapping[str, Any], counts: Decoding
+) -> Iterator[pa.RecordBatch]:
+    """Decode a stream's messages into batches of MESSAGES, and count into `counts`.
+
+    `names` has the values of the columns that are the same for all of them (capture, host, …).
+    """
+    if not stream.pieces.start.size:
+        return
+    if not stream.synchronised:
+        counts.undecoded_bytes = int(stream.pieces.length.sum())
+        counts.stopped = "the beginning of the connection is not in the capture"
+        return
+    walk = FrameWalk(data, stream.pieces)
+    for frames in walk.frames():
+        batch = _decode_frames(frames, stream, codec, names, counts)
+        counts.messages += batch.num_rows
+        yield batch
+    _count_rest(walk, stream, counts)
+
+
+def _count_rest(walk: FrameWalk, stream: Stream, counts: Decoding) -> None:
+    """Count the bytes after the last frame, and say why they are not decoded."""
+    pieces = stream.pieces
+    counts.stopped = walk.stopped
+    rest = int(np.clip(pieces.end - np.maximum(pieces.start, walk.position), 0, None).sum())
+    if walk.stopped:
+        counts.undecoded_bytes += rest
+    else:
+        counts.unfinished_bytes += rest
+
+
+def _decode_frames(
+    frames: Frames, stream: Stream, codec: Codec, names: Mapping[str, Any], counts: Decoding
+) -> pa.RecordBatch:
+    fits, readable = np.zeros((2, frames.start.size), np.bool_)
+    types = [layout for kind, layout in sorted(codec.by_type.items()) if (frames.type == kind).any()]
+    for layout in types:
+        of_type = frames.type == layout.type
+        fits |= of_type & _body_fits(layout, frames.length - HEADER_BYTES)
+        readable |= of_type & (frames.known >= HEADER_BYTES + layout.head.size)
+    seen = _seen_bytes(frames, stream)
+    whole = seen == frames.length
+    counts.malformed += int((~fits).sum())
+    counts.unfinished_bytes += int(seen[fits & ~whole].sum())
+    counts.undecoded_bytes += int(seen[fits & whole & ~readable].sum())
+    chosen = np.flatnonzero(fits & whole & readable)
+    columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
+    columns |= _times(frames, stream, chosen)
+    columns |= _heads(frames, types, chosen)
+    arrays = [columns[field.name].cast(field.type) for field in MESSAGES]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+
+
+def _body_fits(layout: Layout, body: Integers) -> Mask:
+    """Whether bodies of these sizes can be this message: a fixed head, then nothing, anything, or whole rows."""
+    size = layout.head.size
+    if layout.tail is None:
+        return body == size
+    row_bytes = _row_bytes(layout)
+    return (body >= size) & ((body - size) % row_bytes == 0 if row_bytes else True)
+
+
+def _row_bytes(layout: Layout) -> int:
+    return sum(np.dtype(_KINDS[field.format]).itemsize for field in layout.row_fields)
+
+
+def _seen_bytes(frames: Frames, stream: Stream) -> Integers:
+    """Bytes of each frame that were seen on the wire."""
+    pieces = stream.pieces
+    before = np.cumsum(pieces.length) - pieces.length
+
+    def up_to(position: Integers) -> Integers:
+        piece = np.searchsorted(pieces.start, position, side="right") - 1
+        return before[piece] + np.minimum(position - pieces.start[piece], pieces.length[piece])
+
+    return up_to(frames.start + frames.length) - up_to(frames.start)
+
+
+def _times(frames: Frames, stream: Stream, chosen: Integers) -> dict[str, pa.Array]:
+    """When messages came, and whether parts of them came again."""
+    start, length = frames.start[chosen], frames.length[chosen]
+    first = np.searchsorted(stream.pieces.start, start, side="right") - 1
+    last = np.searchsorted(stream.pieces.start, start + length - 1, side="right") - 1
+    holes, _ = stream.missing
+    beyond_hole = start + length > holes[0] if holes.size else np.zeros(chosen.size, np.bool_)
+    reach = np.maximum.accumulate(np.concatenate(([-1], stream.repeated_end)))
+    again = reach[np.searchsorted(stream.repeated_start, start + length)] > start
+    return {
+        "stream_offset": pa.array(start),
+        "length": pa.array(length),
+        "t_first_ns": pa.array(stream.pieces.t_ns[first]),
+        "t_complete_ns": pa.array(stream.complete_ns[last], mask=beyond_hole),
+        "retransmitted": pa.array(again),
+    }
+
+
+def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
+    """The columns that come from the fixed heads and from rows."""
+    values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
+    absent = {name: np.ones(chosen.size, np.bool_) for name in _FIELD_COLUMNS}
+    labels = pa.array([layout.name for layout in types], pa.string())
+    label = np.zeros(chosen.size, np.int64)
+    tail_bytes = frames.length[chosen] - HEADER_BYTES
+    advertised = pa.nulls(chosen.size, MESSAGES.field("advertised").type)
+    for number, layout in enumerate(types):
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        label[where] = number
+        tail_bytes[where] -= layout.head.size
+        heads = gather(frames.content, frames.at[chosen[where]] + HEADER_BYTES, layout.head.size)
+        for field in layout.fields:
+            name = _COLUMN_OF.get(field.name, field.name)
+            if name in values:
+                values[name][where] = column(heads, field.offset, _KINDS[field.format])
+                absent[name][where] = False
+        if layout.row_fields:
+            advertised = _rows(frames, layout, chosen, where)
+    columns = {name: pa.array(values[name], mask=absent[name]) for name in _FIELD_COLUMNS}
+    return columns | {
+        "type": labels.take(pa.array(label)),
+        "payload_length": pa.array(tail_bytes),
+        "advertised": advertised,
+    }
+
+
+def _rows(frames: Frames, layout: Layout, chosen: Integers, where: Integers) -> pa.Array:
+    """The rows of the messages at `where`, as one list each; null for the others and where bytes are missing."""
+    first = HEADER_BYTES + layout.head.size
+    row_bytes = _row_bytes(layout)
+    whole = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
+    counts = np.zeros(chosen.size, np.int64)
+    counts[whole] = (frames.length[chosen[whole]] - first) // row_bytes
+    ends = np.cumsum(counts)
+    within = np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)
+    rows = gather(
+        frames.content, np.repeat(frames.at[chosen] + first, counts) + within * row_bytes, row_bytes
+    )
+    fields = [pa.array(column(rows, field.offset, _KINDS[field.format])) for field in layout.row_fields]
+    kind = MESSAGES.field("advertised").type
+    struct = pa.StructArray.from_arrays(
+        [array.cast(field.type) for array, field in zip(fields, kind.value_type, strict=True)],
+        fields=list(kind.value_type),
+    )
+    null = np.ones(chosen.size, np.bool_)
+    null[whole] = False
+    offsets = pa.array(np.concatenate(([0], ends)), pa.int32())
+    return pa.ListArray.from_arrays(offsets, struct, type=kind, mask=pa.array(null))

@@ -1,0 +1,190 @@
+"""Header fields as columns: Ethernet, stacked VLAN tags, IPv4 with options, IPv6 with extension headers, TCP, UDP.
+
+Given the offsets of records, each layer's header is gathered in one go for all packets that have it, and fields
+are sliced out of the copies: no loop over packets anywhere. A field is only taken from bytes that were captured; a
+header that is cut off counts as absent. IP fragments after the first have no ports. Nothing is reassembled here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.pcap.format import RECORD_HEADER_BYTES, Bytes, Format, Integers, column, gather
+from analysis.pcap.index import read_times
+from analysis.schemas import PACKETS
+
+VLAN_TAGS_MAX = 4
+EXTENSION_HEADERS_MAX = 8
+NOT_IP = -1
+
+_ETHERNET_BYTES, _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 14, 4, 20, 40, 20, 8
+_ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
+_ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)
+_TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
+_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60)  # RFC 8200, section 4.1; RFC 4302
+
+Columns = dict[str, npt.NDArray[np.integer]]
+_Where = Integers | slice
+
+_WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
+
+
+@dataclass(slots=True)
+class _Layers:
+    """What one layer tells the next, per packet. Offsets count from the record's data."""
+
+    at: Integers  # where the layer that comes next begins
+    end: Integers  # where the IP packet ends on the wire
+    proto: Integers
+    whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
+
+
+def read_fields(data: Bytes, offsets: Integers, form: Format) -> Columns:
+    """Take the columns of `PACKETS` (without `capture`) from the records at these offsets."""
+    packets = offsets.size
+    columns: Columns = {name: np.zeros(packets, width) for name, width in _WIDTHS.items()}
+    records = gather(data, offsets, RECORD_HEADER_BYTES + _ETHERNET_BYTES)
+    length, wire_length = column(records, 8, form.order + "u4"), column(records, 12, form.order + "u4")
+    columns["t_ns"][:] = read_times(records, form)
+    columns["offset"][:] = offsets
+    columns["length"][:] = length
+    columns["wire_length"][:] = wire_length
+    ethertype = np.where(length >= _ETHERNET_BYTES, column(records, RECORD_HEADER_BYTES + 12, ">u2"), 0)
+    body = offsets + RECORD_HEADER_BYTES
+    begin = _skip_vlan_tags(data, body, length, ethertype)
+    layers = _Layers(begin, wire_length, np.full(packets, NOT_IP), np.zeros(packets, np.bool_))
+    _read_ipv4(data, body, length, ethertype == _ETHERTYPE_IPV4, layers, columns)
+    _read_ipv6(data, body, length, ethertype == _ETHERTYPE_IPV6, layers, columns)
+    columns["proto"][:] = layers.proto
+    columns["payload_offset"][:] = layers.at
+    columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
+    _read_tcp(data, body, length, layers, columns)
+    _read_udp(data, body, length, layers, columns)
+    return columns
+
+
+def _where(mask: npt.NDArray[np.bool_]) -> _Where:
+    """An index of the packets in a mask: a slice if it is all of them, which spares copies."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _none(where: _Where) -> bool:
+    return not isinstance(where, slice) and where.size == 0
+
+
+def _skip_vlan_tags(data: Bytes, body: Integers, length: Integers, ethertype: Integers) -> Integers:
+    """Where the network layer begins; `ethertype` becomes that of the innermost tag."""
+    begin = np.full(body.size, _ETHERNET_BYTES)
+    for _ in range(VLAN_TAGS_MAX):
+        tagged = np.flatnonzero(np.isin(ethertype, _ETHERTYPES_VLAN))
+        if tagged.size == 0:
+            break
+        inner = column(gather(data, body[tagged] + begin[tagged], _VLAN_BYTES), 2, ">u2")
+        begin[tagged] += _VLAN_BYTES
+        ethertype[tagged] = np.where(begin[tagged] <= length[tagged], inner, 0)
+    return begin
+
+
+def _read_ipv4(
+    data: Bytes,
+    body: Integers,
+    length: Integers,
+    mask: npt.NDArray[np.bool_],
+    layers: _Layers,
+    columns: Columns,
+) -> None:
+    """RFC 791. A total length of 0 is a segmentation-offloaded packet over 64 KiB: it ends with the frame."""
+    where = _where(mask & (length >= layers.at + _IPV4_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = gather(data, body[where] + begin, _IPV4_BYTES)
+    first = column(header, 0, "u1")
+    header_bytes = (first & 0x0F) * 4
+    total = column(header, 2, ">u2")
+    good = (first >> 4 == 4) & (header_bytes >= _IPV4_BYTES)
+    layers.proto[where] = np.where(good, column(header, 9, "u1"), NOT_IP)
+    layers.at[where] = begin + header_bytes
+    frame_end = layers.end[where]
+    layers.end[where] = np.where(total == 0, frame_end, np.minimum(begin + total, frame_end))
+    layers.whole[where] = good & (column(header, 6, ">u2") & 0x1FFF == 0)
+    columns["ip_id"][where] = column(header, 4, ">u2")
+    columns["src_lo"][where] = column(header, 12, ">u4")
+    columns["dst_lo"][where] = column(header, 16, ">u4")
+
+
+def _read_ipv6(
+    data: Bytes,
+    body: Integers,
+    length: Integers,
+    mask: npt.NDArray[np.bool_],
+    layers: _Layers,
+    columns: Columns,
+) -> None:
+    """RFC 8200. A payload length of 0 is a jumbogram (RFC 2675) or an offloaded packet: it ends with the frame."""
+    where = _where(mask & (length >= layers.at + _IPV6_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = gather(data, body[where] + begin, _IPV6_BYTES)
+    good = column(header, 0, "u1") >> 4 == 6
+    payload = column(header, 4, ">u2")
+    layers.proto[where] = np.where(good, column(header, 6, "u1"), NOT_IP)
+    layers.at[where] = begin + _IPV6_BYTES
+    frame_end = layers.end[where]
+    layers.end[where] = np.where(
+        payload == 0, frame_end, np.minimum(begin + _IPV6_BYTES + payload, frame_end)
+    )
+    layers.whole[where] = good
+    for name, at in (("src_hi", 8), ("src_lo", 16), ("dst_hi", 24), ("dst_lo", 32)):
+        columns[name][where] = column(header, at, ">i8")
+    _skip_extension_headers(data, body, length, mask, layers)
+
+
+def _skip_extension_headers(
+    data: Bytes, body: Integers, length: Integers, mask: npt.NDArray[np.bool_], layers: _Layers
+) -> None:
+    """Follow the chain of extension headers; one that is cut off leaves `proto` at its own number."""
+    for _ in range(EXTENSION_HEADERS_MAX):
+        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (length >= layers.at + 8)
+        where = np.flatnonzero(more)
+        if where.size == 0:
+            return
+        header = gather(data, body[where] + layers.at[where], 8)
+        kind, size = layers.proto[where], column(header, 1, "u1")
+        units = np.select([kind == _FRAGMENT, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
+        later_fragment = (kind == _FRAGMENT) & (column(header, 2, ">u2") >> 3 != 0)
+        layers.proto[where] = column(header, 0, "u1")
+        layers.at[where] += units
+        layers.whole[where] = ~later_fragment
+
+
+def _read_tcp(data: Bytes, body: Integers, length: Integers, layers: _Layers, columns: Columns) -> None:
+    """RFC 9293."""
+    where = _where(layers.whole & (layers.proto == _TCP) & (length >= layers.at + _TCP_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = gather(data, body[where] + begin, _TCP_BYTES)
+    columns["sport"][where] = column(header, 0, ">u2")
+    columns["dport"][where] = column(header, 2, ">u2")
+    columns["seq"][where] = column(header, 4, ">u4")
+    columns["ack"][where] = column(header, 8, ">u4")
+    columns["flags"][where] = column(header, 13, "u1")
+    payload = begin + np.maximum((column(header, 12, "u1") >> 4) * 4, _TCP_BYTES)
+    columns["payload_offset"][where] = payload
+    columns["payload_length"][where] = np.maximum(layers.end[where] - payload, 0)
+
+
+def _read_udp(data: Bytes, body: Integers, length: Integers, layers: _Layers, columns: Columns) -> None:
+    """RFC 768. The IP length rules: UDP's own may be 0 when offloaded."""
+    where = _where(layers.whole & (layers.proto == _UDP) & (length >= layers.at + _UDP_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = gather(data, body[where] + begin, _UDP_BYTES)
+    columns["sport"][where] = column(header, 0, ">u2")
+    columns["dport"][where] = column(header, 2, ">u2")
+    columns["payload_offset"][where] = begin + _UDP_BYTES
+    columns["payload_length"][where] = np.maximum(layers.end[where] - begin - _UDP_BYTES, 0)

@@ -1,0 +1,181 @@
+"""Made-up captures of any size, fast: whole runs of Sprinkler traffic, written as arrays of fixed-size rounds.
+
+A capture is a sequence of equal rounds. In each round every flow sends one message in one segment and gets an
+acknowledgement, so a round has a fixed layout and a capture is one structured array: millions of packets take
+seconds. The messages are made by the nodes' codec; only their sequence numbers are written in afterwards.
+"""
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from node.core.framing import HEADER_BYTES
+from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published
+
+PORT = 7000
+START_NS = 1_700_000_000_000_000_000
+ROUND_NS = 5_000_000  # a batch every 5 ms
+_HEADERS_BYTES = 14 + 20 + 20
+_SEQUENCE_FIELD = {Events: "first_seq", Publish: "first_request", Published: "first_seq"}
+
+Message = Events | Publish | Published
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One direction of one connection: in every round `message`, its sequence number going up by its count."""
+
+    src: str
+    sport: int
+    dst: str
+    dport: int
+    message: Message
+
+
+def events(stream: int, count: int, event_bytes: int) -> Events:
+    """A batch of events."""
+    return Events(0, stream, 1, count, event_bytes, bytes(count * event_bytes))
+
+
+def write_capture(path: Path, flows: Sequence[Flow], rounds: int) -> int:
+    """Write a nanosecond capture of these flows, connection set-up first. Returns its number of packets."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1))
+        _handshakes(flows).tofile(file)
+        for first in range(0, rounds, _CHUNK_ROUNDS):
+            _rounds(flows, first, min(rounds, first + _CHUNK_ROUNDS)).tofile(file)
+    return len(flows) * (1 + 2 * rounds)
+
+
+_CHUNK_ROUNDS = 2_000
+
+
+def _handshakes(flows: Sequence[Flow]) -> npt.NDArray[np.uint8]:
+    parts = []
+    for number, flow in enumerate(flows):
+        packet = np.zeros((1, 16 + _HEADERS_BYTES), np.uint8)
+        times = np.array([START_NS - ROUND_NS + number])
+        _fill(packet, flow, times, seq=np.array([0xFFFFFFFF]), ack=np.array([0]), flags=2, payload=0)
+        parts.append(packet.reshape(-1))
+    return np.concatenate(parts)
+
+
+def _rounds(flows: Sequence[Flow], first: int, last: int) -> npt.NDArray[np.uint8]:
+    numbers = np.arange(first, last)
+    columns = []
+    for place, flow in enumerate(flows):
+        whole = b"".join(bytes(part) for part in CODEC.encode(flow.message))
+        times = START_NS + numbers * ROUND_NS + place * (ROUND_NS // len(flows))
+        data = np.zeros((numbers.size, 16 + _HEADERS_BYTES + len(whole)), np.uint8)
+        _fill(data, flow, times, seq=numbers * len(whole), ack=numbers, flags=0x18, payload=len(whole))
+        body = data[:, 16 + _HEADERS_BYTES :]
+        body[:] = np.frombuffer(whole, np.uint8)
+        at = HEADER_BYTES + CODEC.by_type[whole[5]].offset(_SEQUENCE_FIELD[type(flow.message)])
+        _put(body, at, ">u8", numbers * flow.message.count + 1)
+        ack = np.zeros((numbers.size, 16 + _HEADERS_BYTES), np.uint8)
+        back = Flow(flow.dst, flow.dport, flow.src, flow.sport, flow.message)
+        _fill(ack, back, times + 50_000, seq=numbers * 0, ack=(numbers + 1) * len(whole), flags=0x10, payload=0)
+        columns += [data, ack]
+    return np.concatenate(columns, axis=1).reshape(-1)
+
+
+def _fill(
+    packets: npt.NDArray[np.uint8],
+    flow: Flow,
+    times: npt.NDArray[np.int64],
+    *,
+    seq: npt.NDArray[np.int64],
+    ack: npt.NDArray[np.int64],
+    flags: int,
+    payload: int,
+) -> None:
+    """Write record, Ethernet, IPv4 and TCP headers."""
+    length = _HEADERS_BYTES + payload
+    for at, value in ((0, times // 10**9), (4, times % 10**9), (8, length), (12, length)):
+        _put(packets, at, "<u4", value)
+    ip = 16 + 14
+    fields: list[tuple[int, str, Any]] = [
+        (16 + 12, ">u2", 0x0800), (ip, "u1", 0x45), (ip + 2, ">u2", length - 14), (ip + 4, ">u2", seq & 0xFFFF),
+        (ip + 8, "u1", 64), (ip + 9, "u1", 6), (ip + 12, ">u4", _number(flow.src)), (ip + 16, ">u4", _number(flow.dst)),
+        (ip + 20, ">u2", flow.sport), (ip + 22, ">u2", flow.dport), (ip + 24, ">u4", seq & 0xFFFFFFFF),
+        (ip + 28, ">u4", ack & 0xFFFFFFFF), (ip + 32, "u1", 0x50), (ip + 33, "u1", flags),
+    ]  # fmt: skip
+    for at, kind, value in fields:
+        _put(packets, at, kind, value)
+
+
+def _put(packets: npt.NDArray[np.uint8], at: int, kind: str, value: Any) -> None:
+    column = np.empty((packets.shape[0], 1), kind)
+    column[:, 0] = value
+    packets[:, at : at + column.itemsize] = column.view(np.uint8)
+
+
+def _number(address: str) -> int:
+    return int.from_bytes(bytes(int(part) for part in address.split(".")), "big")
+
+
+def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 4) -> int:
+    """Write a run directory as the main job leaves it (captures and the part of run.json that names them).
+
+    Each region has a proxy, a driver and two clients; every host is captured, and both sides of each WAN link.
+    Returns the number of packets: about 750 a round with 4 regions.
+    """
+    (path / "captures").mkdir(parents=True)
+    (path / "analysis").mkdir()
+    region_numbers = range(regions)
+    flows: dict[str, list[Flow]] = {}
+    hosts = []
+    for region in region_numbers:
+        proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
+        publish = Publish(0, region, 1, 100, event_bytes, bytes(100 * event_bytes))
+        own = [Flow(driver, 40000, proxy, PORT, publish)]
+        own.append(Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, 100)))
+        flows[f"r{region}-driver-0"] = own[:]
+        for client in range(2):
+            delivered = [
+                Flow(proxy, PORT, f"10.0.{region}.{4 + client}", 41000 + stream, events(stream, 100, event_bytes))
+                for stream in region_numbers
+            ]
+            flows[f"r{region}-client-{client}"] = delivered
+            own += delivered
+        for other in region_numbers:
+            if other != region:
+                there = f"10.0.{other}.2"
+                own.append(Flow(proxy, PORT, there, 42000 + region, events(region, 100, event_bytes)))
+                own.append(Flow(there, PORT, proxy, 42000 + other, events(other, 100, event_bytes)))
+        flows[f"r{region}-proxy-0"] = own
+        for role, address in (("proxy-0", 2), ("driver-0", 3), ("client-0", 4), ("client-1", 5)):
+            role_name, index = role.split("-")
+            hosts.append({"name": f"r{region}-{role}", "region": f"r{region}", "role": role_name,
+                          "index": int(index), "address": f"10.0.{region}.{address}"})  # fmt: skip
+    captures: list[dict[str, Any]] = [
+        {"file": f"captures/{host}-eth0.pcap", "host": host, "link": None, "side": None} for host in flows
+    ]
+    packets = sum(
+        write_capture(path / capture["file"], flows[capture["host"]], rounds) for capture in captures
+    )
+    for one in region_numbers:
+        for other in range(one + 1, regions):
+            link = [
+                Flow(f"10.0.{a}.2", PORT, f"10.0.{b}.2", 42000 + a, events(a, 100, event_bytes))
+                for a, b in ((one, other), (other, one))
+            ]
+            for side in (one, other):
+                file = f"captures/r{one}-r{other}@r{side}.pcap"
+                packets += write_capture(path / file, link, rounds)
+                captures.append(
+                    {"file": file, "host": None, "link": f"r{one}-r{other}", "side": f"r{side}"}
+                )
+    run = {
+        "schema": 1,
+        "captures": captures,
+        "plan": {"system": "sprinkler", "parameters": {"port": PORT}, "hosts": hosts},
+    }
+    (path / "run.json").write_text(json.dumps(run))
+    return packets
