@@ -124,7 +124,7 @@ class Captures:
                     running.said += line
                     if not line:
                         raise TestbedError(
-                            f"the capture {_name(running)} did not start: {_last_line(running)}"
+                            f"the capture {_name(running)} did not start: {_last_words(running)}"
                         )
         except TimeoutError:
             raise TestbedError(f"the capture {_name(running)} did not start in {READY_TIMEOUT_S} s") from None
@@ -135,7 +135,7 @@ class Captures:
             running.said += data
         code = await running.process.wait()
         if not running.ending:
-            self._on_problem(f"the capture {_name(running)} ended by itself ({code}): {_last_line(running)}")
+            self._on_problem(f"the capture {_name(running)} ended by itself ({code}): {_last_words(running)}")
 
     async def _end(self, running: _Running) -> CaptureResult:
         try:
@@ -154,6 +154,7 @@ def _name(running: _Running) -> str:
     return running.point.capture.file
 
 
-def _last_line(running: _Running) -> str:
-    lines = running.said.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+def _last_words(running: _Running) -> str:
+    """What it said, in one line, but for the announcement that it listens."""
+    lines = running.said.decode(errors="replace").splitlines()
+    return " ".join(line for line in lines if LISTENING.decode() not in line) or "it said nothing"

@@ -41,6 +41,7 @@ class Situation:
                 self.phase = message["phase"]
             case "running":
                 self.zero_ns, self.duration_s = message["zero_ns"], message["duration_us"] / 1e6
+                return f"all nodes are ready: running for {self.duration_s:g} s"
             case "progress":
                 self.events_per_s = message["events_per_s"]
             case "problem":

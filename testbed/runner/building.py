@@ -1,7 +1,7 @@
 """The first phase: network, captures, probes, node processes; ends when all nodes are ready.
 
-What takes long is started early: the launcher imports the nodes' code while the network is built, and the
-captures start while the network is probed. Nodes start last, so that the probes measure an idle network.
+The launcher is started first, because it imports the nodes' code while the network is built; it is given
+nodes last, so that the probes measure an idle network.
 """
 
 import asyncio
@@ -37,6 +37,7 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
     stack.push_async_callback(processes.finish)
     middles = select_middles(plan.links_kind, plan.seed)
     network = stack.enter_context(Network(plan, middles))
+    record.time("network_ns")
     record.content["links"] = middles.kind
     record.content["tcp"] = {"congestion_control": network.congestion_control}
     captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
@@ -49,14 +50,13 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
 
 async def _start_all(stage: Stage) -> None:
     points = [CapturePoint(*point) for point in stage.network.capture_points()]
-    await asyncio.gather(
-        stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes),
-        probe(stage, "before"),
-    )
+    await stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes)
+    await probe(stage, "before")
     for spec in stage.specs.values():
         stage.processes.start(spec)
     await stage.processes.wait_ready(list(stage.specs), READY_S + READY_PER_NODE_S * len(stage.specs))
     stage.note_processes()
+    stage.record.time("ready_ns")
 
 
 async def probe(stage: Stage, when: str) -> None:

@@ -1,0 +1,85 @@
+"""Captures: whole to the last packet, honest about their ends."""
+
+import json
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.captures import CapturePoint, parse_counts, tcpdump_command
+from testbed.plan import CapturePlan
+from testbed.sandbox import run_in_sandbox
+from tests.testbed.capturing import DATAGRAMS
+
+NANOSECOND_MAGIC = 0xA1B23C4D
+
+
+def test_a_capture_in_a_host_enters_its_namespace_first() -> None:
+    point = CapturePoint(CapturePlan("r2-gw-eth0.pcap", host="r2-gw"), "/proc/7/ns/net", "eth0")
+    command = tcpdump_command(point, Path("c/r2-gw-eth0.pcap"), snaplen_bytes=None, root=False)
+    assert command[:3] == ["nsenter", "--net=/proc/7/ns/net", "--"]
+    assert command[3] == "tcpdump"
+    assert "-Z" not in command
+
+
+def test_root_stays_root_so_that_its_files_are_its_own() -> None:
+    point = CapturePoint(CapturePlan("x.pcap"), None, "l1a")
+    command = tcpdump_command(point, Path("x.pcap"), snaplen_bytes=128, root=True)
+    assert command[0] == "tcpdump"
+    assert command[command.index("-Z") + 1] == "root"
+    assert command[command.index("-s") + 1] == "128"
+
+
+def test_counts_are_read_from_what_tcpdump_says() -> None:
+    said = "tcpdump: listening on eth0\n1 packet captured\n12 packets received by filter\n"
+    said += "3 packets dropped by kernel\n"
+    assert parse_counts(said) == (1, 3)
+
+
+def test_counts_of_a_capture_that_said_nothing_are_unknown() -> None:
+    assert parse_counts("tcpdump: listening on eth0") == (None, None)
+
+
+def capture(directory: Path, what: str) -> dict[str, Any]:
+    result = run_in_sandbox([sys.executable, "-m", "tests.testbed.capturing", str(directory), what])
+    assert result.returncode == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    assert answer["again"] == []
+    return answer
+
+
+def records(file: Path) -> list[tuple[int, int]]:
+    """Captured and original length of each record."""
+    data, offset, lengths = file.read_bytes(), 24, []
+    assert struct.unpack_from("<I", data)[0] == NANOSECOND_MAGIC
+    while offset < len(data):
+        kept, length = struct.unpack_from("<8xII", data, offset)
+        lengths.append((kept, length))
+        offset += 16 + kept
+    return lengths
+
+
+@pytest.mark.network
+def test_every_packet_up_to_the_last_is_in_the_file(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "whole")
+    assert answer["problems"] == []
+    [result] = answer["results"]
+    assert (result["packets"], result["kernel_drops"]) == (DATAGRAMS, 0)
+    assert records(tmp_path / "lo.pcap") == [(46, 46)] * DATAGRAMS
+
+
+@pytest.mark.network
+def test_a_capture_that_is_killed_is_a_problem_and_its_counts_are_unknown(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "killed")
+    assert answer["problems"] == ["the capture lo.pcap ended by itself (-9): it said nothing"]
+    assert answer["results"][0]["packets"] is None
+    assert (tmp_path / "lo.pcap").exists()
+
+
+@pytest.mark.network
+def test_a_capture_that_cannot_listen_says_why(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "nowhere")
+    assert len(answer["problems"]) == 1
+    assert "none.pcap did not start: tcpdump: nowhere0: " in answer["problems"][0]
