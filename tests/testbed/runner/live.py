@@ -1,0 +1,136 @@
+"""Runs `cutset run` on a tiny network as a user would, followed by what it says on standard error."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, process_running
+
+CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
+PROJECT = Path(__file__).resolve().parents[3]
+
+UNSHARE = ("unshare",)
+PID_1 = (sys.executable, "-m", "testbed.sandbox.init")
+RELAY = (sys.executable, "-S", "-m", "testbed.links.relay")
+
+TOPOLOGY = """
+name: two-regions
+regions:
+  r0: {lan: {delay: 1ms, rate: 1gbit}}
+  r1: {lan: {delay: 1ms, rate: 1gbit}}
+links:
+  - {between: [r0, r1], delay: 5ms, rate: 1gbit}
+"""
+EXPERIMENT = """
+name: tiny
+topology: ./two-regions.yaml
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 1}
+workload: {event_size: 10B, rate: 2000/s}
+duration: 1500ms
+drain: 30s
+"""
+CUT_FOR_GOOD = "faults: [{name: cut, at: 500ms, cut: [r0, r1]}]\n"
+"""Two regions whose only link is cut can never finish draining."""
+
+
+def write_experiment(folder: Path, *, faults: str = "") -> Path:
+    """The tiny experiment and its topology as files."""
+    (folder / "two-regions.yaml").write_text(TOPOLOGY)
+    path = folder / "tiny.yaml"
+    path.write_text(EXPERIMENT + faults)
+    return path
+
+
+class LiveRun:
+    """A `cutset run` that goes on. Leaving the context kills it if need be, and whatever it has made."""
+
+    def __init__(
+        self, folder: Path, *options: str, faults: str = "", wrapper: Sequence[str] = (), **environment: str
+    ) -> None:
+        experiment = write_experiment(folder, faults=faults)
+        self.out = folder / "runs"
+        arguments = ["run", str(experiment), "--out", str(self.out), "--no-analyze", *options]
+        self._command = [*wrapper, *CUTSET, *arguments]
+        self._environment = {**os.environ, "PYTHONPATH": _python_path(), **environment}
+        self.said: list[str] = []
+        self._interfaces = host_interfaces()
+        self._namespaces: set[str] = set()
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            cwd=PROJECT,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def until(self, text: str) -> str:
+        """Wait until a line with this text is said; the line. Fails if the run ends first."""
+        assert self.process.stderr is not None
+        while line := self.process.stderr.readline():
+            self.said.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"never said {text!r}: {''.join(self.said)}")
+
+    @property
+    def directory(self) -> Path:
+        """The run's directory, once it was announced."""
+        if not any(line.startswith("run ") for line in self.said):
+            self.until("run ")
+        [announced] = [line for line in self.said if line.startswith("run ")]
+        return Path(announced.removeprefix("run ").strip())
+
+    @property
+    def token(self) -> str:
+        """What all the run's processes carry."""
+        return self.directory.name
+
+    def pid(self, *beginning: str) -> int:
+        """The run's process whose command line begins so; remembers the namespaces that there are."""
+        pid = process_running(self.token, *beginning)
+        self._namespaces |= namespaces_of(self.token)
+        return pid
+
+    def kill(self, *beginning: str) -> None:
+        """SIGKILL for the run's process whose command line begins so, or for the CLI itself."""
+        pid = self.pid(*(beginning or PID_1))
+        os.kill(pid if beginning else self.process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """The exit code."""
+        assert self.process.stderr is not None
+        self.said += self.process.stderr.readlines()
+        return self.process.wait(60)
+
+    def record(self) -> dict[str, Any]:
+        """The content of run.json."""
+        content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
+        return content
+
+    def assert_nothing_left(self) -> None:
+        """No process, namespace or interface of it."""
+        assert_nothing_left(self.token, self._namespaces, self._interfaces)
+
+
+def _python_path() -> str:
+    return os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))

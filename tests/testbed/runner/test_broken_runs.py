@@ -1,0 +1,179 @@
+"""Runs that are killed, stopped, or run out of something: they say so, keep what they have, and leave
+nothing.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.testbed.leftovers import process_running
+from tests.testbed.runner.live import CUT_FOR_GOOD, PID_1, RELAY, UNSHARE, LiveRun
+
+pytestmark = pytest.mark.network
+
+VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY}
+MOMENTS = {"building": "building the network", "running": "cut: r0-r1 blackhole", "draining": "draining"}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim: str, moment: str) -> None:
+    with LiveRun(tmp_path, "--links", "relay", "--set", "duration=1s", faults=CUT_FOR_GOOD) as run:
+        run.until(MOMENTS[moment])
+        run.kill(*VICTIMS[victim])
+        code = run.wait()
+        record = run.record()
+        run.assert_nothing_left()
+        if victim == "the CLI":
+            assert (code, record["outcome"]) == (-signal.SIGKILL, None)
+            assert record["phase"] == moment
+        else:
+            assert record["outcome"] == "crashed", run.said
+            assert code == 1 or (code == 3 and moment == "building")
+            assert record["problems"]
+        if moment != "building":
+            captures = list((run.directory / "captures").iterdir())
+            assert captures
+            assert all(capture.stat().st_size >= 24 for capture in captures if victim == "the relay")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_term_stop_a_run_tidily(tmp_path: Path, number: signal.Signals) -> None:
+    with LiveRun(tmp_path, "--set", "duration=60s") as run:
+        run.until("running for")
+        run.pid(*PID_1)
+        run.process.send_signal(number)
+        assert run.wait() == 130, run.said
+        record = run.record()
+        assert (record["phase"], record["outcome"]) == ("collected", "interrupted")
+        assert record["problems"] == ["stopped by the user before its time"]
+        assert {process["exit"]["code"] for process in record["processes"]} == {0}
+        assert all(capture["packets"] is not None for capture in record["captures"])
+        run.assert_nothing_left()
+
+
+def test_ctrl_c_while_building_is_heeded(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "duration=60s") as run:
+        run.until("building the network")
+        run.process.send_signal(signal.SIGINT)
+        assert run.wait() == 130, run.said
+        assert run.record()["outcome"] == "interrupted"
+        assert "zero_ns" not in run.record()["times"]
+        run.assert_nothing_left()
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "duration=60s", faults=CUT_FOR_GOOD) as run:
+        run.until("cut: r0-r1 blackhole")
+        run.pid(*PID_1)
+        run.process.send_signal(signal.SIGINT)
+        run.until("draining")
+        run.process.send_signal(signal.SIGINT)
+        assert run.wait() == 130, run.said
+        assert run.record()["phase"] != "collected"
+        run.assert_nothing_left()
+
+
+def test_term_to_the_first_process_stops_a_run_tidily(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "duration=60s") as run:
+        run.until("running for")
+        os.kill(run.pid(*PID_1), signal.SIGTERM)
+        assert run.wait() == 1, run.said
+        record = run.record()
+        assert (record["phase"], record["outcome"]) == ("collected", "interrupted")
+        assert record["problems"] == ["stopped by SIGTERM before its time"]
+
+
+def test_a_node_that_ends_unexpectedly_is_a_problem_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "duration=3s", "--set", "drain=1s") as run:
+        run.until("running for")
+        victim = next(p for p in run.record()["processes"] if p["name"] == "r1/client-0")
+        os.kill(_outside_pid(run, victim["pid"]), signal.SIGKILL)
+        run.until("problem: r1/client-0 ended unexpectedly (signal 9)")
+        run.wait()
+        record = run.record()
+    assert (record["phase"], record["outcome"]) == ("collected", "completed")
+    [end] = [process["exit"] for process in record["processes"] if process["name"] == "r1/client-0"]
+    assert (end["signal"], end["expected"]) == (9, False)
+
+
+def test_a_capture_that_dies_is_a_problem_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    with LiveRun(tmp_path) as run:
+        run.until("running for")
+        os.kill(process_running(run.token, "tcpdump"), signal.SIGKILL)
+        run.until("ended by itself (-9)")
+        assert run.wait() == 0, run.said
+        record = run.record()
+    assert record["outcome"] == "completed"
+    assert [capture["packets"] for capture in record["captures"]].count(None) == 1
+
+
+def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    small_disk = f'mount -t tmpfs -o size=200m tmpfs "{tmp_path}/runs" && exec "$@"'
+    namespace = (
+        ["unshare", "--mount"]
+        if os.getuid() == 0
+        else ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount"]
+    )
+    wrapper = [*namespace, "sh", "-c", small_disk, "sh"]
+    with LiveRun(tmp_path, "--set", "duration=60s", wrapper=wrapper) as run:
+        run.until("running for")
+        seen_from_here = Path(f"/proc/{run.process.pid}/root")
+        _fill(seen_from_here / tmp_path.relative_to("/") / "runs" / "filler")
+        run.until("MiB of disk are left")
+        directory = seen_from_here / run.directory.relative_to("/")
+        run.until("collected")
+        sizes = [file.stat().st_size for file in (directory / "captures").iterdir()]
+        assert len(sizes) == 8
+        assert all(sizes)
+        assert run.wait() == 1
+
+
+def test_without_enough_disk_nothing_is_started(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "workload.event_size=1kB", "--set", "duration=24h") as run:
+        assert run.wait() == 3
+        assert "the captures need about" in run.said[-1]
+        assert list(run.out.iterdir()) == []
+
+
+def test_a_missing_program_is_named_before_anything_is_made(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for tool in ("setpriv", "unshare", "mount", "ip", "nsenter", "bridge", "tcpdump"):
+        (programs / tool).symlink_to("/bin/true")
+    with LiveRun(tmp_path, PATH=str(programs)) as run:
+        assert run.wait() == 3
+        assert run.said == ["cutset: not installed: `mnexec` (Debian and Ubuntu: package mininet)\n"]
+        assert not run.out.exists()
+
+
+def test_an_unknown_place_is_bad_input_that_names_the_known(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--on", "the-moon") as run:
+        assert run.wait() == 2
+        assert run.said == ["cutset: --on: there is no place the-moon; known: local\n"]
+
+
+def _outside_pid(run: LiveRun, inside: int) -> int:
+    """The PID here of a process that is `inside` in the sandbox's PID namespace."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text, environment = status.read_text(), (status.parent / "environ").read_bytes()
+        except OSError:
+            continue
+        [pids] = [line.split()[1:] for line in text.splitlines() if line.startswith("NSpid:")]
+        if pids[-1] == str(inside) and len(pids) > 1 and run.token.encode() in environment:
+            return int(pids[0])
+    raise AssertionError(f"no process {inside} in the sandbox")
+
+
+def _fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(1 << 20)):
+                pass
+        except OSError:
+            return

@@ -1,0 +1,95 @@
+"""Runs from the command line that go well: whole, by root and ordinary users, side by side, with faults."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.testbed.as_ordinary_user import ordinary
+from tests.testbed.leftovers import namespaces_of
+from tests.testbed.runner.live import PID_1, LiveRun
+
+pytestmark = pytest.mark.network
+
+REGIONS, PER_REGION, WAN_LINKS = 2, 3, 1
+CLIENT_KILLED_AND_RESTARTED = """
+faults:
+  - {name: end, at: 500ms, kill: r1/client-0}
+  - {name: again, at: 1s, restart: r1/client-0}
+"""
+CUT_FOR_A_WHILE = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 500ms}]\n"
+
+
+def assert_whole(record: dict[str, Any]) -> None:
+    """It ran to its end, and everything was written down."""
+    assert (record["phase"], record["outcome"], record["problems"]) == ("collected", "completed", [])
+    assert record["times"]["drained_ns"] > record["times"]["stopped_ns"] > record["times"]["zero_ns"]
+    assert len(record["captures"]) == REGIONS * PER_REGION + 2 * WAN_LINKS
+    assert all(capture["packets"] > 0 and capture["kernel_drops"] == 0 for capture in record["captures"])
+    assert len(record["counters"]) == 2 * (REGIONS * PER_REGION + WAN_LINKS)
+    assert [(probe["when"], len(probe["rtt_us"])) for probe in record["probes"]] == [
+        ("before", 8),
+        ("after", 8),
+    ]
+    assert record["cpu"]
+
+
+@pytest.mark.parametrize("user", ["as we are", "ordinary user"])
+def test_a_run_completes_and_leaves_its_record_and_nothing_else(tmp_path: Path, user: str) -> None:
+    wrapper = ordinary([], tmp_path) if user == "ordinary user" else []
+    with LiveRun(tmp_path, wrapper=wrapper) as run:
+        run.pid(*PID_1)
+        assert run.wait() == 0, run.said
+        record = run.record()
+        assert_whole(record)
+        assert {process["exit"]["code"] for process in record["processes"]} == {0}
+        files = {file.name for file in (run.directory / "captures").iterdir()}
+        assert files == {Path(capture["file"]).name for capture in record["captures"]}
+        run.assert_nothing_left()
+
+
+def test_runs_side_by_side_do_not_meet(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    with LiveRun(folders[0]) as one, LiveRun(folders[1]) as other:
+        for run in (one, other):
+            run.pid(*PID_1)
+            run.until("running for")
+        assert not namespaces_of(one.token) & namespaces_of(other.token)
+        for run in (one, other):
+            assert run.wait() == 0, run.said
+            assert_whole(run.record())
+            run.assert_nothing_left()
+
+
+def test_changes_of_links_are_recorded_with_both_their_times(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, faults=CUT_FOR_A_WHILE) as run:
+        run.until("0.5 s  cut: r0-r1 blackhole")
+        assert run.wait() == 0, run.said
+        record = run.record()
+    assert_whole(record)
+    changes = record["changes"]
+    assert [change["state"] for change in changes] == ["blackhole", "blackhole", "up", "up"]
+    assert [change["direction"] for change in changes] == ["forward", "backward"] * 2
+    zero_ns = record["times"]["zero_ns"]
+    assert [change["requested_ns"] - zero_ns for change in changes] == [500_000_000] * 2 + [1_000_000_000] * 2
+    assert all(change["applied_ns"] >= change["requested_ns"] for change in changes)
+
+
+def test_a_process_killed_by_a_fault_and_started_again_is_no_problem(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, faults=CLIENT_KILLED_AND_RESTARTED) as run:
+        assert run.wait() == 0, run.said
+        record = run.record()
+    assert (record["outcome"], record["problems"]) == ("completed", [])
+    first, second = (process["exit"] for process in record["processes"] if process["name"] == "r1/client-0")
+    assert (first["signal"], first["expected"]) == (9, True)
+    assert (second["code"], second["expected"]) == (0, True)
+    assert [change["action"] for change in record["changes"]] == ["kill", "restart"]
+
+
+def test_no_captures_if_none_are_asked_for(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, "--set", "captures=none", "--set", "duration=1s") as run:
+        assert run.wait() == 0, run.said
+        assert run.record()["captures"] == []
+        assert list((run.directory / "captures").iterdir()) == []
