@@ -29,6 +29,7 @@ GATEWAY_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
     "net/ipv4/conf/default/rp_filter": "0",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
+    "net/ipv4/icmp_ratelimit": "0",  # whoever sends towards a link that is down hears so, every time
 }
 OPTIONAL_SETTINGS = frozenset({"net/bridge/bridge-nf-call-iptables", *_NO_IPV6})
 """Settings that a kernel may not have, because it does not have the thing that they would switch off."""

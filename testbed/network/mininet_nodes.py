@@ -6,6 +6,7 @@ in batches by `Network`, and these objects are then told what there is.
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +15,7 @@ from mininet.link import Intf
 from mininet.net import Mininet
 from mininet.node import Host, Switch
 
+from testbed.errors import MachineError
 from testbed.network.layout import Interface, Layout
 
 
@@ -49,6 +51,8 @@ class PresentLink:
     def __str__(self) -> str:
         return f"{self.intf1}<->{self.intf2}"
 
+    __repr__ = __str__
+
     def status(self) -> str:
         """As Mininet's own links."""
         return f"({self.intf1.isUp()} {self.intf2.isUp()})"
@@ -60,7 +64,12 @@ class PresentLink:
 
 
 def make_mininet() -> Mininet:
-    """An empty Mininet that neither asks for uid 0 nor raises the machine's limits, as its `init` would."""
+    """An empty Mininet that neither asks for uid 0 nor raises the machine's limits, as its `init` would.
+
+    Raises MachineError without mnexec.
+    """
+    if shutil.which("mnexec") is None:
+        raise MachineError("cannot start hosts: `mnexec` is not installed (Debian, Ubuntu: package mininet)")
     Mininet.inited = True
     return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
 

@@ -1,0 +1,84 @@
+"""What a network's hosts can see of it. Runs inside the sandbox, beside the network."""
+
+import errno
+import json
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from testbed.links.model import Applied
+from testbed.network import Network
+from testbed.network.namespaces import inside_each
+from testbed.plan import Direction, LinkChange, LinkState, Plan
+
+IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
+ETH_P_ALL = 3
+ECHO_PORT = 4000
+
+
+def in_host(network: Network, host: str, work: Any) -> Any:
+    """The result of `work()` inside the host's network namespace."""
+    return inside_each({host: network.netns(host)}, [host], lambda _: work())[host]
+
+
+def told(network: Network, host: str, *command: str) -> Any:
+    """What a command with JSON output says in the host."""
+    return in_host(network, host, lambda: json.loads(subprocess.check_output(command, text=True)))
+
+
+def neighbours(network: Network, host: str) -> list[dict[str, Any]]:
+    return told(network, host, "ip", "-j", "neighbour", "show")
+
+
+def routes(network: Network, host: str) -> list[dict[str, Any]]:
+    return told(network, host, "ip", "-j", "route", "show")
+
+
+def reachable(network: Network) -> dict[str, bool]:
+    """Whether echoes come back, for each two regions ("r0 r1")."""
+    return {f"{sample['from']} {sample['to']}": bool(sample["rtt_us"]) for sample in network.probe("before")}
+
+
+def set_link(
+    network: Network, plan: Plan, name: str, state: LinkState, *directions: Direction
+) -> list[Applied]:
+    """Put a link into a state, both directions unless some are given; its shape stays."""
+    link = next(link for link in plan.links if link.name == name)
+    shapes = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    return [
+        network.change(LinkChange(0, "fault", name, direction, state, shapes[direction]))
+        for direction in directions or tuple(Direction)
+    ]
+
+
+def what_sending_says(network: Network, host: str, address: str, timeout_s: float) -> str | None:
+    """The name of the error that a UDP sender gets from the network within the timeout, None for silence."""
+    with in_host(network, host, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
+        sender.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        sender.settimeout(timeout_s)
+        try:
+            sender.connect((address, ECHO_PORT))
+            sender.send(b"?")
+            sender.recv(16)
+        except TimeoutError:
+            return None
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+    return "answered"
+
+
+def frames_seen(opened: Iterable[socket.socket], duration_s: float) -> int:
+    """How many frames packet sockets get meanwhile: the time of silence that is asked for has to pass."""
+    poller = select.poll()
+    by_descriptor = {each.fileno(): each for each in opened}
+    for descriptor in by_descriptor:
+        poller.register(descriptor, select.POLLIN)
+    end_s, seen = time.monotonic() + duration_s, 0
+    while (left_s := end_s - time.monotonic()) > 0:
+        for descriptor, _ in poller.poll(left_s * 1000):
+            by_descriptor[descriptor].recv(65536)
+            seen += 1
+    return seen

@@ -1,0 +1,82 @@
+"""Runs a test's own function in a sandbox, as whoever runs the tests or as an ordinary user.
+
+The function must stand at the top of a module; its arguments and its result are JSON. What it prints goes to
+standard error and is shown if it fails.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from testbed.sandbox import run_in_sandbox
+from tests.testbed.as_ordinary_user import ordinary
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 120.0
+
+
+def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `function(*arguments)` in a sandbox of its own; its result. Raises AssertionError if it raises."""
+    return finish(start(function, *arguments))
+
+
+def sandboxed_as_ordinary_user(function: Callable[..., Any], *arguments: Any, home: Path) -> Any:
+    """The same as an ordinary user, whose home is `home`."""
+    return finish(_popen(ordinary(_command(function, arguments), home)))
+
+
+def start(function: Callable[..., Any], *arguments: Any) -> subprocess.Popen[str]:
+    """Begin such a call; `finish` gets its result."""
+    return _popen(_command(function, arguments))
+
+
+def finish(process: subprocess.Popen[str]) -> Any:
+    """The result of a call that was begun."""
+    try:
+        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+    assert process.returncode == 0, f"in the sandbox:\n{stderr}"
+    return json.loads(stdout)
+
+
+def _command(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[str]:
+    name = f"{function.__module__}:{function.__qualname__}"
+    return [sys.executable, "-m", "tests.testbed.sandboxed", "outside", name, json.dumps(arguments)]
+
+
+def _popen(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def main(side: str, name: str, arguments: str) -> int:
+    """Outside: make the sandbox. Inside: call the function, with standard output kept for its result."""
+    if side == "outside":
+        inner = [sys.executable, "-m", "tests.testbed.sandboxed", "inside", name, arguments]
+        done = run_in_sandbox(inner, timeout_s=TIMEOUT_S)
+        sys.stderr.write(done.stderr)
+        sys.stdout.write(done.stdout)
+        return done.returncode
+    result = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    module, _, function = name.partition(":")
+    value = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    with result:
+        json.dump(value, result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""The first process inside user-mode Linux: makes the machine usable, runs one command, and halts.
+
+`init=PYTHON … -- -m tests.testbed.uml.guest DIRECTORY COMMAND…` on the kernel's command line. The host's file
+system is the root, read-only, so what the command writes must go to $TMPDIR, which is in memory. Modules are
+loaded by system call, in the order that modules.dep gives, because kmod need not be installed. The last line
+on the console is the command's exit code (see `machine`).
+"""
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MODULES = ("veth", "bridge", "sch_netem")
+MODULES_OF_UML = Path("/usr/lib/uml/modules")
+FINIT_MODULE = 313  # x86-64 system call number
+EXIT_LINE = "user-mode linux: the command's exit code is "
+SCRATCH = "/run/scratch"
+HALT_TIMEOUT_S = 10.0
+
+
+def mount_all() -> None:
+    """What an init mounts."""
+    for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run")):
+        subprocess.run(["mount", "-t", kind, kind, where], check=True)
+    for kind, where in (("devpts", "/dev/pts"), ("tmpfs", "/dev/shm"), ("tmpfs", SCRATCH)):
+        Path(where).mkdir()
+        subprocess.run(["mount", "-t", kind, kind, where], check=True)
+
+
+def load_modules() -> None:
+    """Load MODULES and what they depend on."""
+    tree = MODULES_OF_UML / platform.release()
+    needs = {}
+    for line in (tree / "modules.dep").read_text().splitlines():
+        path, _, dependencies = line.partition(":")
+        needs[Path(path).stem] = [path, *dependencies.split()]
+    for name in MODULES:
+        for path in reversed(needs[name]):
+            _load(tree / path)
+
+
+def _load(path: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    with path.open("rb") as module:
+        if libc.syscall(FINIT_MODULE, module.fileno(), b"", 0) != 0 and ctypes.get_errno() != 17:  # EEXIST
+            raise OSError(ctypes.get_errno(), f"cannot load {path}")
+
+
+def run(directory: str, command: list[str]) -> int:
+    """Run the command as the host would, with an environment of its own."""
+    environment = {
+        "PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin",
+        "HOME": SCRATCH,
+        "TMPDIR": SCRATCH,
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return subprocess.run(command, cwd=directory, env=environment, check=False).returncode
+
+
+def main(directory: str, *command: str) -> None:
+    """Does not return."""
+    try:
+        mount_all()
+        load_modules()
+        code = run(directory, list(command))
+        os.write(1, f"{EXIT_LINE}{code}\n".encode())
+    finally:
+        Path("/proc/sysrq-trigger").write_text("o")
+        time.sleep(HALT_TIMEOUT_S)
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

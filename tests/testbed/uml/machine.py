@@ -1,0 +1,43 @@
+"""Boots Debian's user-mode Linux on the host's file system, runs one command in it, and collects its console.
+
+User-mode Linux is a kernel as an ordinary process, of one processor and with coarse timers. It has netem also
+where the machine's kernel does not. It runs in a sandbox, so that nothing of it stays whatever happens.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.sandbox import run_in_sandbox
+from tests.testbed.uml.guest import EXIT_LINE
+
+KERNEL = "linux.uml"
+MEMORY = "1024M"
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Booted:
+    """What came of a command; `returncode` is None if the machine did not get as far as its end."""
+
+    returncode: int | None
+    console: str
+
+
+def is_installed() -> bool:
+    """Whether Debian's package user-mode-linux is there."""
+    return shutil.which(KERNEL) is not None
+
+
+def boot(command: Sequence[str], *, timeout_s: float) -> Booted:
+    """Run a command in a fresh machine, in the checkout. Raises TimeoutError."""
+    kernel = [KERNEL, f"mem={MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]
+    console = ["con=null", "con0=null,fd:1"]
+    init = [f"init={sys.executable}", f"PYTHONPATH={CHECKOUT}", "PYTHONDONTWRITEBYTECODE=1", "--"]
+    guest = ["-m", "tests.testbed.uml.guest", str(CHECKOUT), *command]
+    done = run_in_sandbox([*kernel, *console, *init, *guest], timeout_s=timeout_s)
+    ends = re.findall(re.escape(EXIT_LINE) + r"(-?\d+)", done.stdout)
+    return Booted(int(ends[-1]) if ends else None, done.stdout)
