@@ -1,0 +1,121 @@
+"""When proxies acted on a fault: they subscribed anew, gave a silent peer up, or heard from one again.
+
+SUBSCRIBE is seen in the packets of the proxy that sent it. What no packet shows (that a peer was taken for
+silent) stands in the nodes' logs; only the few kinds of records named here are read, and only of proxies.
+Both are few.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+
+from analysis.timelines.facts import Facts, Fault
+from analysis.timelines.ways import Sources
+from experiments.rundir import RunDirectory
+
+SUBSCRIBE, SWITCHED, SILENT, LOST, CONNECTED = (
+    "subscribe",
+    "source_switched",
+    "peer_silent",
+    "peer_lost",
+    "peer_connected",
+)
+LOGGED = (SWITCHED, SILENT, LOST, CONNECTED)
+ACTS_MAX = 100_000
+"""Of one run and kind; a system that subscribes more often is measured by its first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Something that a region's proxy did. `peer` is the other region, `stream` the one concerned, if any."""
+
+    t_ns: int
+    what: str
+    region: str
+    peer: str | None
+    stream: int | None
+
+
+def subscriptions(messages: DataFrame, facts: Facts) -> DataFrame:
+    """SUBSCRIBE as proxies sent it: host, dst, stream, t_ns."""
+    sent = messages.where((F.col("type") == "SUBSCRIBE") & (F.col("direction") == "out"))
+    by_proxies = sent.where(F.col("host").isin(list(facts.with_role("proxy"))))
+    return by_proxies.select("host", "dst", "stream", F.col("t_first_ns").alias("t_ns")).limit(ACTS_MAX)
+
+
+def from_subscriptions(rows: Iterable[Mapping[str, Any]], facts: Facts) -> list[Act]:
+    """Acts from collected rows of `subscriptions`."""
+    region_at = {host.address: host.region for host in facts.hosts.values()}
+    return [
+        Act(row["t_ns"], SUBSCRIBE, facts.hosts[row["host"]].region, region_at.get(row["dst"]), row["stream"])
+        for row in rows
+    ]
+
+
+def from_logs(run: RunDirectory, facts: Facts) -> list[Act]:
+    """Acts from the proxies' logs, in order of time; a host without a log has none."""
+    found = [act for host in facts.with_role("proxy") for act in _read_log(run.log(host), host, facts)]
+    return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
+
+
+def sources(acts: Iterable[Act]) -> dict[int, dict[str, Sources]]:
+    """Per stream and region, from whom the proxies say that they had it."""
+    rows: dict[int, dict[str, list[tuple[int, str]]]] = {}
+    for act in acts:
+        if act.what == SWITCHED and act.stream is not None and act.peer is not None:
+            rows.setdefault(act.stream, {}).setdefault(act.region, []).append((act.t_ns, act.peer))
+    return {
+        stream: {
+            region: Sources(np.array([t for t, _ in switches], np.int64), tuple(peer for _, peer in switches))
+            for region, switches in by_region.items()
+        }
+        for stream, by_region in rows.items()
+    }
+
+
+def on_fault(acts: Iterable[Act], fault: Fault, end_ns: int, stream: int, region: str) -> list[Act]:
+    """What the region's proxy did about this fault for this stream: after it, before `end_ns` (the next
+    fault).
+
+    It concerns the stream, or the connection to a region to which the fault changed the link.
+    """
+    peers = {b if a == region else a for a, b in fault.hops if region in (a, b)}
+    return [
+        act
+        for act in acts
+        if act.region == region
+        and fault.t_ns <= act.t_ns < end_ns
+        and (act.stream == stream if act.stream is not None else act.peer in peers)
+    ]
+
+
+def _read_log(path: Path, host: str, facts: Facts) -> Iterator[Act]:
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if not any(name in line for name in LOGGED):
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # a crash cut the last line short
+            if record.get("event") in LOGGED:
+                yield _act(record, host, facts)
+
+
+def _act(record: Mapping[str, Any], host: str, facts: Facts) -> Act:
+    peer = facts.hosts.get(facts.host_of.get(str(record.get("to") or record.get("peer")), ""))
+    return Act(
+        t_ns=int(record["t_ns"]),
+        what=record["event"],
+        region=facts.hosts[host].region,
+        peer=peer.region if peer else None,
+        stream=record.get("stream"),
+    )

@@ -1,0 +1,141 @@
+"""Counting from packets and counting from the nodes' own records must agree where the captures are whole.
+
+For each client and stream, the events that arrived at the client's host according to its capture are those
+that the client says it got; for each stream, the events published according to the proxies' captures are
+those that the drivers know to be published. Sets are compared, by number and digest, not only counts. A host
+is left out, with the reason, where its capture cannot tell: packets dropped, bytes missing or cut off,
+messages that could not be decoded, or a process that did not run from beginning to end. In a run that did not
+end and drain, packets may show more than the clients had time to take.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from analysis.schemas import spark_schema
+from analysis.timelines import schemas
+from analysis.timelines.facts import Facts
+from analysis.timelines.periods import Json
+from analysis.timelines.pieces import digest, total, union
+from analysis.timelines.stream_groups import COLUMNS, batches, by_host, rows
+
+PUBLISHED = ""
+"""Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
+DISAGREEMENTS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """held: None if nothing could be compared. `left_out` says which hosts were not, and why."""
+
+    held: bool | None
+    compared: int  # (client, stream) pairs and streams
+    disagreements: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def coverage(events: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of `schemas.COVERAGE` from rows of `schemas.EVENTS`: per client and stream, and what was
+    published.
+    """
+    relevant = events.where("kind = 'published' or (kind = 'arrived' and role = 'client')").select(*COLUMNS)
+    return relevant.groupBy("stream").applyInArrow(_stream(facts), spark_schema(schemas.COVERAGE))
+
+
+def _stream(facts: Facts) -> Callable[[pa.Table], pa.Table]:
+    def covered(group: pa.Table) -> pa.Table:
+        stream = int(group.column("stream")[0].as_py())
+        arrived = group.filter(pc.equal(group.column("kind"), "arrived"))
+        places = {PUBLISHED: batches(rows(group, kind="published")), **by_host(arrived, facts.clients)}
+        runs = {host: union(mine) for host, mine in places.items()}
+        return pa.Table.from_pylist(
+            [
+                {"host": host, "stream": stream, "events": total(have), "digest": digest(have)}
+                for host, have in runs.items()
+            ],
+            schema=schemas.COVERAGE,
+        )
+
+    return covered
+
+
+def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mapping[str, str]) -> Agreement:
+    """Hold rows of `COVERAGE`, from packets, against rows of `DELIVERIES`, from the nodes' records.
+
+    unfit: hosts whose captures cannot tell, and why.
+    """
+    seen = {(row["host"], row["stream"]): (row["events"], row["digest"]) for row in packets.to_pylist()}
+    said = {}
+    for row in deliveries.to_pylist():
+        said[row["client"], row["stream"]] = (row["delivered"], row["digest"])
+        said[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
+    problems, compared = [], 0
+    for key in sorted(set(seen) | set(said)):
+        host, stream = key
+        if host in unfit or (host == PUBLISHED and set(unfit) & _publishing(facts, stream)):
+            continue
+        compared += 1
+        from_packets, from_records = seen.get(key, (0, 0)), said.get(key, (0, 0))
+        if not _agree(from_packets, from_records, facts):
+            problems.append(_disagreement(key, from_packets, from_records))
+    left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
+    return Agreement(
+        not problems if compared else None, compared, tuple(problems[:DISAGREEMENTS_MAX]), left_out
+    )
+
+
+def unfit_hosts(
+    run: Json, facts: Facts, gaps: pa.Table, decoding: pa.Table, captures: pa.Table
+) -> dict[str, str]:
+    """Clients, drivers and proxies whose captures are not whole, or whose process did not run through; and
+    why.
+
+    gaps, decoding, captures: the tables of analysis.schemas.
+    """
+    found: dict[str, str] = dict.fromkeys(facts.disturbed, "its process did not run from beginning to end")
+    found |= dict.fromkeys(pc.unique(gaps.column("host")).to_pylist(), "its capture misses bytes")
+    for row in decoding.to_pylist():
+        if row["malformed"] or row["undecoded_bytes"]:
+            found[row["host"]] = "its capture holds what could not be decoded"
+    broken = {row["capture"]: row["problem"] for row in captures.to_pylist() if row["problem"]}
+    for capture in run.get("captures") or run["plan"]["captures"]:
+        stem = capture["file"].rpartition("/")[2].removesuffix(".pcap")
+        if capture.get("host") and stem in broken:
+            found[capture["host"]] = f"its capture is damaged: {broken[stem]}"
+        elif capture.get("host") and capture.get("kernel_drops") != 0:
+            found[capture["host"]] = "its capture dropped packets, or could not say"
+    for name, host in facts.hosts.items():
+        if host.role != "gateway" and name not in _captured(run):
+            found[name] = "it was not captured"
+    return found
+
+
+def _captured(run: Json) -> set[str]:
+    return {capture["host"] for capture in run["plan"]["captures"] if capture.get("host")}
+
+
+def _publishing(facts: Facts, stream: int) -> set[str]:
+    """The hosts that must be whole for what was published of a stream to be known: its proxies and its
+    drivers.
+    """
+    region = facts.owner.get(stream)
+    return {
+        host.name
+        for host in facts.hosts.values()
+        if host.region == region and host.role in ("proxy", "driver")
+    }
+
+
+def _agree(packets: tuple[int, int], records: tuple[int, int], facts: Facts) -> bool:
+    if packets == records or (packets[0] == records[0] == 0):
+        return True
+    return not facts.whole and packets[0] > records[0]
+
+
+def _disagreement(key: tuple[str, int], packets: tuple[int, int], records: tuple[int, int]) -> str:
+    who = f"{key[0]} got" if key[0] else "were published"
+    how = "but not the same ones" if packets[0] == records[0] else ""
+    return f"stream s{key[1]}: {packets[0]} events {who} by packets, {records[0]} by records {how}".rstrip()

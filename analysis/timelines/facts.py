@@ -1,0 +1,200 @@
+"""What a run says about itself, read from run.json into plain data: places, streams, faults and when they
+held.
+
+Everything that the timelines need besides packets, messages and deliveries stands here, once: which host is
+what, who owns which stream, which links join the regions, which fault disturbed which way, and the run's
+times. It is small and can be sent to Spark's workers whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from analysis.errors import AnalysisError
+from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
+
+Hop = tuple[str, str]
+"""From one region to another over the link that joins them."""
+
+MENDING = frozenset({"restore", "continue", "restart"})
+"""Kinds of faults that take a disturbance back."""
+ENDING = frozenset({"kill", "stop"})
+"""What a fault can do to a process so that it no longer takes part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of the run; `lan_delay_us` is one way, to and from its gateway."""
+
+    name: str
+    region: str
+    role: str
+    address: str
+    lan_delay_us: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault as it was asked for, and when its first change held (None: never)."""
+
+    name: str
+    kind: str
+    target: str
+    requested_s: float
+    applied_ns: int | None
+    hops: frozenset[Hop] = frozenset()
+    processes: tuple[str, ...] = ()  # hosts of the processes that it acted on
+
+    @property
+    def t_ns(self) -> int:
+        """When it took hold, for faults that are known to have done so. Raises AnalysisError otherwise."""
+        if self.applied_ns is None:
+            raise AnalysisError(f"fault {self.name} never took hold, so nothing can be measured from it")
+        return self.applied_ns
+
+    @property
+    def mends(self) -> bool:
+        """Whether it takes a disturbance back rather than make one."""
+        return self.kind in MENDING
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A run as the timelines see it. Times are CLOCK_REALTIME nanoseconds."""
+
+    run: str
+    experiment: str
+    seed: int | None
+    links_kind: str | None
+    zero_ns: int
+    stopped_ns: int | None
+    drained_ns: int | None
+    ended_ns: int | None
+    outcome: str | None
+    event_bytes: int | None
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
+    link_of: Mapping[Hop, Way] = field(default_factory=dict)
+    periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
+    disturbed: frozenset[str] = frozenset()  # hosts whose process was killed, stopped or ended unexpectedly
+
+    def with_role(self, role: str) -> tuple[str, ...]:
+        """Names of the hosts with a role, in the plan's order."""
+        return tuple(host.name for host in self.hosts.values() if host.role == role)
+
+    @property
+    def applied_faults(self) -> tuple[Fault, ...]:
+        """The faults that took hold, in order of time."""
+        applied = [fault for fault in self.faults if fault.applied_ns is not None]
+        return tuple(sorted(applied, key=lambda fault: fault.t_ns))
+
+    def next_fault_ns(self, fault: Fault) -> int | None:
+        """When the fault after this one took hold; None for the last."""
+        return min((other.t_ns for other in self.applied_faults if other.t_ns > fault.t_ns), default=None)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """All clients."""
+        return self.with_role("client")
+
+    @property
+    def steady_clients(self) -> tuple[str, ...]:
+        """The clients that ran from beginning to end; "every client" means these."""
+        return tuple(name for name in self.clients if name not in self.disturbed) or self.clients
+
+    def seconds(self, t_ns: int) -> float:
+        """Seconds since time 0 of the run."""
+        return (t_ns - self.zero_ns) / 1e9
+
+    def delay_us(self, hop: Hop, t_ns: int) -> int:
+        """The one-way delay that a hop's link was configured to have at `t_ns`; 0 where no link joins the
+        two.
+        """
+        way = self.link_of.get(hop)
+        return period_at(self.periods[way], t_ns).delay_us if way else 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run went to its end and every client was given the time to get everything."""
+        return self.outcome == "completed" and self.drained_ns is not None
+
+
+def read_facts(run: Json) -> Facts:
+    """Facts from run.json's content. Raises AnalysisError if it has no plan: then nothing was ever run."""
+    plan = run.get("plan")
+    if not plan:
+        raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
+    times = run.get("times") or {}
+    hosts = _hosts(plan)
+    return Facts(
+        run=str(run.get("run") or ""),
+        experiment=str(plan["experiment"]),
+        seed=run.get("seed"),
+        links_kind=run.get("links"),
+        zero_ns=int(times.get("zero_ns") or times.get("started_ns") or 0),
+        stopped_ns=times.get("stopped_ns"),
+        drained_ns=times.get("drained_ns"),
+        ended_ns=times.get("ended_ns"),
+        outcome=run.get("outcome"),
+        event_bytes=(plan.get("workload") or {}).get("event_size_bytes"),
+        hosts=hosts,
+        owner={int(region["stream"]): region["name"] for region in plan["regions"]},
+        link_of=_links_by_hop(plan),
+        periods=read_periods(run),
+        faults=tuple(_fault(fault, run, plan) for fault in plan.get("faults", ())),
+        host_of={process["name"]: process["host"] for process in plan["processes"]},
+        disturbed=_disturbed(run, plan),
+    )
+
+
+def _hosts(plan: Json) -> dict[str, Host]:
+    lans = {link["name"]: link for link in plan["links"] if link["kind"] == "lan"}
+    hosts = {}
+    for host in plan["hosts"]:
+        lan = lans.get(host.get("lan_link") or "")
+        delays = (lan["forward"]["delay_us"], lan["backward"]["delay_us"]) if lan else (0, 0)
+        hosts[host["name"]] = Host(host["name"], host["region"], host["role"], host["address"], delays)
+    return hosts
+
+
+def _links_by_hop(plan: Json) -> dict[Hop, Way]:
+    """Which link a hop crosses, and in which of its directions."""
+    found: dict[Hop, Way] = {}
+    for link in plan["links"]:
+        if link["kind"] == "wan":
+            found[link["a"], link["b"]] = (link["name"], "forward")
+            found[link["b"], link["a"]] = (link["name"], "backward")
+    return found
+
+
+def _fault(fault: Json, run: Json, plan: Json) -> Fault:
+    changes = [change for change in run.get("changes") or () if change["fault"] == fault["name"]]
+    applied = [change["applied_ns"] for change in changes if change.get("applied_ns") is not None]
+    hop_of = {way: hop for hop, way in _links_by_hop(plan).items()}
+    hosts = {process["name"]: process["host"] for process in plan["processes"]}
+    crossed = [(change["link"], change["direction"]) for change in changes if change.get("link")]
+    acted_on = [change["process"] for change in changes if change.get("process")]
+    return Fault(
+        name=fault["name"],
+        kind=fault["kind"],
+        target=fault["target"],
+        requested_s=fault["at_us"] / 1e6,
+        applied_ns=min(applied) if applied else None,
+        hops=frozenset(hop_of[way] for way in crossed if way in hop_of),
+        processes=tuple(sorted({hosts[name] for name in acted_on if name in hosts})),
+    )
+
+
+def _disturbed(run: Json, plan: Json) -> frozenset[str]:
+    """Hosts whose process did not run from beginning to end by itself."""
+    hosts = {process["name"]: process["host"] for process in plan["processes"]}
+    names = {change["process"] for change in run.get("changes") or () if change.get("action") in ENDING}
+    names |= {process["name"] for process in unexpected_exits(run)}
+    return frozenset(hosts[name] for name in names if name in hosts)
+
+
+def unexpected_exits(run: Json) -> list[Json]:
+    """Processes of run.json that ended without being told to."""
+    ended = [process for process in run.get("processes") or () if process.get("exit")]
+    return [process for process in ended if not process["exit"].get("expected")]

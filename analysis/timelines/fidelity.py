@@ -1,0 +1,153 @@
+"""Whether every WAN link did what it was configured to do, from the packets at both sides of its middle.
+
+A Spark step (one group per link and direction) measures; `judge` holds the few measured rows against the
+configuration. Limits, each for one direction and period:
+
+- no packet is early: the least delay is not below the configured one less the jitter;
+- the median lies within 1 ms (or 2 %) and the p99 within 5 ms (or 10 %) of the delay; jitter is allowed for.
+  A link that is busier than half its rate may queue, and then only the early side counts;
+- loss lies within 3 standard deviations of the configured one; a busy link may drop more, since its queue is
+  finite;
+- the busiest second carries at most 5 % more than the rate;
+- nothing crosses while the link is cut.
+
+A period without packets proves nothing: its figures are null, with a reason, and it counts as valid.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from analysis.schemas import spark_schema
+from analysis.timelines import schemas
+from analysis.timelines.facts import Facts
+from analysis.timelines.link_delays import Behaviour, Delays, Side, measure, wire_bytes
+from analysis.timelines.periods import Period
+from analysis.timelines.stream_groups import ints
+
+MEDIAN_NS, MEDIAN_PART = 1_000_000, 0.02
+P99_NS, P99_PART = 5_000_000, 0.10
+BUSY_PART = 0.5
+RATE_PART = 1.05
+LOSS_DEVIATIONS = 3.0
+EARLY_NS = 50_000
+"""The two captures of a link stamp one after the other; by so much a packet may seem early."""
+PROTO_TCP = 6
+KEY = ("src_lo", "dst_lo", "sport", "dport", "seq", "payload_length", "ip_id")
+
+
+def links(crossing: DataFrame, facts: Facts) -> DataFrame:
+    """Rows of `schemas.FIDELITY` from rows of `crossings.COLUMNS`."""
+    segments = crossing.where(f"proto = {PROTO_TCP} and payload_length > 0")
+    return segments.groupBy("link", "direction").applyInArrow(
+        _direction(facts), spark_schema(schemas.FIDELITY)
+    )
+
+
+def _direction(facts: Facts) -> Callable[[pa.Table], pa.Table]:
+    def rows(group: pa.Table) -> pa.Table:
+        way = (str(group.column("link")[0]), str(group.column("direction")[0]))
+        periods = facts.periods[way]
+        near, far = (
+            _side(group.filter(pc.equal(group.column("far"), far)), periods[0]) for far in (False, True)
+        )
+        latest = int(ints(group, "t_ns").max())
+        span_ns = (int(ints(group, "t_ns").min()), facts.drained_ns or latest)
+        behaviours = measure(near, far, periods, span_ns)
+        return rows_of(way, facts, behaviours)
+
+    return rows
+
+
+def _side(group: pa.Table, period: Period) -> Side:
+    size = wire_bytes(ints(group, "wire_length"), ints(group, "payload_length"), period.mtu_bytes)
+    key = (
+        np.stack([ints(group, name) for name in KEY], axis=1)
+        if group.num_rows
+        else np.zeros((0, len(KEY)), np.int64)
+    )
+    return Side(ints(group, "t_ns"), size, key)
+
+
+def rows_of(way: tuple[str, str], facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
+    """`schemas.FIDELITY` for one direction's periods and what it did in each."""
+    rows = []
+    for period, behaviour in zip(facts.periods[way], behaviours, strict=True):
+        problems, note = judge(period, behaviour)
+        delays = behaviour.delays
+        rows.append(
+            {
+                "link": way[0],
+                "direction": way[1],
+                "from_s": None if period.start_ns is None else facts.seconds(period.start_ns),
+                "to_s": None if period.end_ns is None else facts.seconds(period.end_ns),
+                "state": period.state,
+                "configured_delay_ms": period.delay_us / 1e3,
+                "delay_min_ms": delays and delays.min_ns / 1e6,
+                "delay_p50_ms": delays and delays.p50_ns / 1e6,
+                "delay_p99_ms": delays and delays.p99_ns / 1e6,
+                "configured_loss": period.loss,
+                "loss": behaviour.loss,
+                "configured_rate_bits_per_s": period.rate_bits_per_s,
+                "rate_bits_per_s": behaviour.rate_bits_per_s,
+                "packets": behaviour.packets,
+                "matched": behaviour.matched,
+                "leaked": behaviour.leaked,
+                "valid": not problems,
+                "reason": "; ".join(problems) or note,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=schemas.FIDELITY)
+
+
+def judge(period: Period, did: Behaviour) -> tuple[list[str], str | None]:
+    """What was wrong with a period, and what could not be said about it."""
+    if not period.up:
+        problems = [f"{did.leaked} packets crossed while the link was {period.state}"] if did.leaked else []
+        return problems, None if did.packets else "no packet tried to cross"
+    if did.delays is None:
+        silent = did.packets > 0 and period.loss < 1
+        return (["no packet came out"] if silent else []), None if did.packets else "no packets"
+    carried = did.rate_bits_per_s or 0.0
+    busy = period.rate_bits_per_s is not None and carried > BUSY_PART * period.rate_bits_per_s
+    return [*_delay_problems(period, did.delays, busy), *_volume_problems(period, did, busy)], None
+
+
+def _delay_problems(period: Period, delays: Delays, busy: bool) -> list[str]:
+    delay_ns, jitter_ns = period.delay_us * 1000, period.jitter_us * 1000
+    problems = []
+    if delays.min_ns < delay_ns - jitter_ns - EARLY_NS:
+        problems.append(f"a packet took only {delays.min_ns / 1e6:.3f} ms")
+    if busy:
+        return problems
+    if abs(delays.p50_ns - delay_ns) > max(MEDIAN_NS, MEDIAN_PART * delay_ns) + jitter_ns / 2:
+        problems.append(f"median delay {delays.p50_ns / 1e6:.2f} ms")
+    if delays.p99_ns > delay_ns + jitter_ns + max(P99_NS, P99_PART * delay_ns):
+        problems.append(f"p99 delay {delays.p99_ns / 1e6:.2f} ms")
+    return problems
+
+
+def _volume_problems(period: Period, did: Behaviour, busy: bool) -> list[str]:
+    problems = []
+    rate, loss = period.rate_bits_per_s, did.loss or 0.0
+    deviation = math.sqrt(max(period.loss * (1 - period.loss), 1 / did.packets) / did.packets)
+    if abs(loss - period.loss) > LOSS_DEVIATIONS * deviation and not (busy and loss > period.loss):
+        problems.append(f"loss {loss:.3%}")
+    if rate and (did.rate_bits_per_s or 0.0) > RATE_PART * rate:
+        problems.append(f"rate {did.rate_bits_per_s or 0.0:.3g} bit/s")
+    return problems
+
+
+def idle_rows(measured: pa.Table, facts: Facts) -> pa.Table:
+    """The rows of the directions over which no segment went, so that every link of the run has its rows."""
+    seen = set(
+        zip(measured.column("link").to_pylist(), measured.column("direction").to_pylist(), strict=True)
+    )
+    idle = [way for way in facts.periods if way not in seen]
+    nothing = Behaviour(0, 0, 0)
+    made = [rows_of(way, facts, [nothing] * len(facts.periods[way])) for way in idle]
+    return pa.concat_tables([measured, *made])

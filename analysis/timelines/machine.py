@@ -1,0 +1,137 @@
+"""What the machine did to the run: dropped captures, saturated processors, stalls, late faults, wrong round
+trips.
+
+Everything here stands in run.json; each check gives the reasons for which the run is invalid, or none.
+"""
+
+import itertools
+from statistics import median
+
+from analysis.timelines.facts import Facts
+from analysis.timelines.periods import Json
+
+CPU_LIMIT = 0.95
+CPU_SAMPLES = 2
+"""So many samples (a second each) in a row above the limit count as saturation: a single one is a spike."""
+STALL_NS = 500_000_000
+"""The runner takes a sample every second; one that comes this much later means that it did not get to run."""
+SAMPLE_NS = 1_000_000_000
+LATE_NS = 100_000_000
+"""A fault later than this moves every recovery time visibly."""
+ROUND_TRIP_US = 2_000.0
+"""By how much a probe's median round trip may exceed the configured one (both hosts' kernels are in it)."""
+EARLY_US = 100.0
+
+
+def machine_problems(run: Json, facts: Facts) -> list[str]:
+    """All reasons, in a fixed order."""
+    return [
+        *_capture_drops(run),
+        *_link_drops(run),
+        *_saturation(run, facts),
+        *_stalls(run, facts),
+        *_late_changes(run),
+        *_probes(run, facts),
+    ]
+
+
+def capture_drops(run: Json) -> int | None:
+    """Packets that the kernel did not give to the captures; None if some capture could not say."""
+    drops = [capture.get("kernel_drops") for capture in run.get("captures") or ()]
+    return None if any(count is None for count in drops) else sum(drops)
+
+
+def cpu_max(run: Json, facts: Facts) -> float | None:
+    """The busiest second of the run, as a part of all processors; None without samples."""
+    return max((busy for _, busy in _samples(run, facts)), default=None)
+
+
+def _samples(run: Json, facts: Facts) -> list[tuple[int, float]]:
+    """Processor samples between time 0 and the drivers' end."""
+    end_ns = facts.stopped_ns or facts.ended_ns
+    samples = [(int(sample["t_ns"]), float(sample["busy"])) for sample in run.get("cpu") or ()]
+    return [(t_ns, busy) for t_ns, busy in samples if facts.zero_ns <= t_ns <= (end_ns or t_ns)]
+
+
+def _capture_drops(run: Json) -> list[str]:
+    captures = run.get("captures") or ()
+    dropped = [capture for capture in captures if capture.get("kernel_drops")]
+    unknown = [capture["file"] for capture in captures if capture.get("kernel_drops") is None]
+    problems = [
+        f"{capture['file']}: the kernel dropped {capture['kernel_drops']} packets" for capture in dropped
+    ]
+    if unknown:
+        problems.append(f"captures ended without saying what they dropped: {', '.join(unknown)}")
+    return problems
+
+
+def _link_drops(run: Json) -> list[str]:
+    return [
+        f"link {row['link']} {row['direction']}: {row['dropped_kernel']} frames were lost on their way to it"
+        for row in run.get("counters") or ()
+        if row.get("dropped_kernel")
+    ]
+
+
+def _saturation(run: Json, facts: Facts) -> list[str]:
+    longest = current = 0
+    for _, busy in _samples(run, facts):
+        current = current + 1 if busy >= CPU_LIMIT else 0
+        longest = max(longest, current)
+    if longest < CPU_SAMPLES:
+        return []
+    return [f"processors were over {CPU_LIMIT:.0%} busy for {longest} s in a row"]
+
+
+def _stalls(run: Json, facts: Facts) -> list[str]:
+    times = [t_ns for t_ns, _ in _samples(run, facts)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
+    worst_ns = max(gaps, default=0) - SAMPLE_NS
+    return [f"the machine stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
+
+
+def _late_changes(run: Json) -> list[str]:
+    problems = []
+    for change in run.get("changes") or ():
+        what = change.get("process") or f"{change.get('link')} {change.get('direction')}"
+        if change.get("applied_ns") is None:
+            problems.append(f"fault {change['fault']} could not be applied to {what}")
+        elif (late_ns := change["applied_ns"] - change["requested_ns"]) > LATE_NS:
+            problems.append(f"fault {change['fault']} was applied to {what} {late_ns / 1e6:.0f} ms late")
+    return problems
+
+
+def _probes(run: Json, facts: Facts) -> list[str]:
+    """Round trips between regions that a link joins, held against what the link was configured to do at the
+    time.
+    """
+    problems = []
+    for probe in run.get("probes") or ():
+        hop = (probe["from"], probe["to"])
+        if hop not in facts.link_of:
+            continue
+        index = 0 if probe["when"] == "before" else -1
+        there, back = (facts.periods[facts.link_of[h]][index] for h in (hop, hop[::-1]))
+        name = f"round trip {hop[0]}-{hop[1]} {probe['when']} the run"
+        trips = [float(trip) for trip in probe["rtt_us"]]
+        if not (there.up and back.up):
+            problems += [f"{name}: an answer came although the link was cut"] if trips else []
+            continue
+        jitter_us = there.jitter_us + back.jitter_us
+        expected_us = there.delay_us + back.delay_us + _lan_us(facts, hop)
+        if not trips:
+            problems += [f"{name}: no answer"] if max(there.loss, back.loss) == 0 else []
+        elif median(trips) > expected_us + jitter_us + ROUND_TRIP_US:
+            problems.append(f"{name}: {median(trips) / 1e3:.2f} ms, configured {expected_us / 1e3:.2f} ms")
+        elif min(trips) < expected_us - jitter_us - EARLY_US:
+            problems.append(f"{name}: only {min(trips) / 1e3:.2f} ms, configured {expected_us / 1e3:.2f} ms")
+    return problems
+
+
+def _lan_us(facts: Facts, hop: tuple[str, str]) -> int:
+    """Both LANs, there and back: the probes go between the regions' first hosts that have a LAN link."""
+    total = 0
+    for region in hop:
+        hosts = [host for host in facts.hosts.values() if host.region == region and any(host.lan_delay_us)]
+        total += sum(hosts[0].lan_delay_us) if hosts else 0
+    return total

@@ -1,0 +1,129 @@
+"""One stream cut into pieces: runs of sequence numbers that were published together and came to each host
+together.
+
+Batches of a stream are intervals of sequence numbers with a time. All their ends together cut the stream into
+pieces, and within a piece every event has the same history; so whatever is asked of each event (its latency,
+where it is missing) is asked once per piece and weighted by its count. What came more than once counts when
+it first came. Nothing here looks at single events, and nothing assumes that batches keep their publisher's
+boundaries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max
+"""The time at which that happened which did not happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Batches of one stream at one place, as parallel arrays in any order. Times in nanoseconds."""
+
+    first_seq: Ints
+    count: Ints
+    t_ns: Ints
+
+    @property
+    def end_seq(self) -> Ints:
+        """One past each batch's last sequence number."""
+        return self.first_seq + self.count
+
+
+NONE = Batches(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of one stream, by sequence number. `arrived_ns` has a row per host of `hosts`; NEVER where
+    not.
+    """
+
+    first_seq: Ints
+    count: Ints
+    published_ns: Ints
+    hosts: tuple[str, ...]
+    arrived_ns: Ints
+
+    def at(self, host: str) -> Ints:
+        """When each piece came to `host`."""
+        row: Ints = self.arrived_ns[self.hosts.index(host)]
+        return row
+
+
+def cut(published: Batches, arrived: Mapping[str, Batches]) -> Pieces:
+    """Cut a stream at every batch's ends; pieces that nobody published and nobody got are left out."""
+    everything = [published, *arrived.values()]
+    edges = np.unique(np.concatenate([part for b in everything for part in (b.first_seq, b.end_seq)]))
+    published_ns = _first_times(edges, published)
+    times = [_first_times(edges, batches) for batches in arrived.values()]
+    arrived_ns = np.array(times, np.int64).reshape(len(times), max(len(edges) - 1, 0))
+    known = (published_ns != NEVER) | (arrived_ns != NEVER).any(axis=0)
+    return Pieces(
+        first_seq=edges[:-1][known],
+        count=np.diff(edges)[known],
+        published_ns=published_ns[known],
+        hosts=tuple(arrived),
+        arrived_ns=arrived_ns[:, known],
+    )
+
+
+def union(batches: Batches) -> tuple[Ints, Ints]:
+    """The sequence numbers that a place has, as the firsts and ends (exclusive) of maximal runs, in order."""
+    filled = batches.count > 0
+    order = np.argsort(batches.first_seq[filled], kind="stable")
+    first, end = batches.first_seq[filled][order], batches.end_seq[filled][order]
+    if not len(first):
+        return first, end
+    reach = np.maximum.accumulate(end)
+    starts = np.concatenate(([True], first[1:] > reach[:-1]))
+    return first[starts], reach[np.append(np.flatnonzero(starts)[1:] - 1, len(reach) - 1)]
+
+
+def repeats(batches: Batches) -> Ints:
+    """For each batch, in the order given, how many of its events an earlier batch had already."""
+    edges = np.unique(np.concatenate((batches.first_seq, batches.end_seq)))
+    piece, batch = _incidences(edges, batches)
+    order = np.argsort(piece, kind="stable")  # batches of one piece stay in the order given
+    again = np.append(False, piece[order][1:] == piece[order][:-1]) if len(order) else np.zeros(0, bool)
+    sizes = np.diff(edges)[piece[order][again]]
+    found = np.bincount(batch[order][again], sizes, minlength=len(batches.count))
+    return found.astype(np.int64)
+
+
+def shared(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> int:
+    """How many sequence numbers two sets of maximal runs share."""
+    first, end = (np.concatenate(pair) for pair in zip(some, others, strict=True))
+    both = union(Batches(first, end - first, np.zeros(len(first), np.int64)))
+    return total(some) + total(others) - total(both)
+
+
+def total(runs: tuple[Ints, Ints]) -> int:
+    """How many sequence numbers maximal runs hold."""
+    return int((runs[1] - runs[0]).sum())
+
+
+def digest(runs: tuple[Ints, Ints]) -> int:
+    """A number that tells sets of sequence numbers apart: CRC-32 over the ends of their maximal runs."""
+    return crc32(np.concatenate(runs).astype(">i8").tobytes())
+
+
+def _first_times(edges: Ints, batches: Batches) -> Ints:
+    """For every piece between two edges, the earliest time of a batch that covers it."""
+    times = np.full(max(len(edges) - 1, 0), NEVER, np.int64)
+    piece, batch = _incidences(edges, batches)
+    np.minimum.at(times, piece, batches.t_ns[batch])
+    return times
+
+
+def _incidences(edges: Ints, batches: Batches) -> tuple[Ints, Ints]:
+    """Which pieces between the edges each batch covers, as pairs of indices, batch by batch."""
+    low = np.searchsorted(edges, batches.first_seq)
+    spans = np.searchsorted(edges, batches.end_seq) - low
+    within = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
+    return np.repeat(low, spans) + within, np.repeat(np.arange(len(low)), spans)

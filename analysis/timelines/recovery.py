@@ -1,0 +1,182 @@
+"""What each fault did to each (stream, client) pair, from the events alone: a Spark step, one group per
+stream.
+
+A pair is *affected* by a fault of links if the way of the stream to the client's region, just before the
+fault, crossed one of the link directions that the fault changed; by a fault of a process if the way touched
+that proxy's region, or the process is the client. A fault that mends (restore, continue, restart) affects the
+pairs that were on a detour and whose direct way it gives back; `returned` is when their region had the stream
+from its owner again, for good. The times themselves are defined in `recovery_times`.
+
+Lost events belong to the last fault before their loss became visible, which is when the client got a later
+event.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from analysis.schemas import spark_schema
+from analysis.timelines import schemas
+from analysis.timelines.facts import Facts, Fault, Hop
+from analysis.timelines.pieces import NEVER, Pieces
+from analysis.timelines.recovery_times import Pair, PairTimes, measure
+from analysis.timelines.stream_groups import COLUMNS, pieces, sources
+from analysis.timelines.ways import Sources, change_times, length_us, way
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What is known of one stream: its pieces at every client, and each region's sources."""
+
+    facts: Facts
+    stream: int
+    cut: Pieces
+    seen: Mapping[str, Sources]
+
+    @property
+    def owner(self) -> str:
+        """The region whose stream it is."""
+        return self.facts.owner[self.stream]
+
+    def way(self, client: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The way to the client's region just before `t_ns`."""
+        return way(self.seen, self.owner, self.facts.hosts[client].region, t_ns)
+
+
+def pairs(events: DataFrame, facts: Facts, logged: Mapping[int, Mapping[str, Sources]]) -> DataFrame:
+    """Rows of `schemas.PAIRS` for every applied fault, stream and client.
+
+    events: rows of `schemas.EVENTS`. logged: per stream and region, the sources that the proxies' logs tell;
+    they count only for a stream of which no packet between proxies was seen.
+    """
+    relevant = events.where("kind = 'published' or kind = 'arrived'").select(*COLUMNS)
+    return relevant.groupBy("stream").applyInArrow(_stream_pairs(facts, logged), spark_schema(schemas.PAIRS))
+
+
+def _stream_pairs(
+    facts: Facts, logged: Mapping[int, Mapping[str, Sources]]
+) -> Callable[[pa.Table], pa.Table]:
+    def rows(group: pa.Table) -> pa.Table:
+        stream = int(group.column("stream")[0].as_py())
+        seen = sources(group, facts)
+        if not any(source.names for source in seen.values()):
+            seen = dict(logged.get(stream, {}))
+        history = History(facts, stream, pieces(group, facts.clients), seen)
+        return pa.Table.from_pylist(stream_pairs(history), schema=schemas.PAIRS)
+
+    return rows
+
+
+def stream_pairs(history: History) -> list[dict[str, object]]:
+    """The rows of one stream; see `pairs`."""
+    lost = {client: lost_after(history, client) for client in history.cut.hosts}
+    found: list[dict[str, object]] = []
+    for number, fault in enumerate(history.facts.applied_faults):
+        for client in history.cut.hosts:
+            affected = is_affected(history, fault, client)
+            row: dict[str, object] = {
+                "fault": fault.name,
+                "stream": history.stream,
+                "client": client,
+                "affected": affected,
+                "lost": lost[client][number],
+                "old_way": _text(history, client, fault.t_ns),
+                "reasons": [],
+            }
+            found.append(row | _times(history, fault, client) if affected else row)
+    return found
+
+
+def is_affected(history: History, fault: Fault, client: str) -> bool:
+    """Whether the fault concerns the pair."""
+    hosts = history.facts.hosts
+    owner, region = history.owner, hosts[client].region
+    old = history.way(client, fault.t_ns)
+    if client in fault.processes:
+        return True
+    struck = {hosts[host].region for host in fault.processes if hosts[host].role == "proxy"}
+    if fault.mends:
+        detour = old is None or len(old) > 1
+        return (detour and (owner, region) in fault.hops) or bool(struck & {owner, region})
+    if old is None:
+        return False
+    return bool(fault.hops & set(old)) or bool(struck & {owner, region, *(hop[0] for hop in old)})
+
+
+def lost_after(history: History, client: str) -> list[int]:
+    """How many published events never came to the client, per applied fault: lost between it and the next."""
+    cut, came_ns = history.cut, history.cut.at(client)
+    seen_ns = np.minimum.accumulate(came_ns[::-1])[::-1]
+    missing = (came_ns == NEVER) & (cut.published_ns != NEVER)
+    starts = np.array([fault.t_ns for fault in history.facts.applied_faults], np.int64)
+    fault = np.searchsorted(starts, seen_ns[missing], side="right") - 1
+    lost = np.bincount(fault[fault >= 0], cut.count[missing][fault >= 0], minlength=len(starts))
+    return [int(events) for events in lost]
+
+
+def way_ns(history: History, client: str, fault_ns: int) -> Ints:
+    """For each piece: the configured length of the way when it came to the client, less that just before the
+    fault; nanoseconds. 0 where either way is not known.
+    """
+    facts, old = history.facts, history.way(client, fault_ns)
+    configured = [
+        period.start_ns for row in facts.periods.values() for period in row if period.start_ns is not None
+    ]
+    ends = np.unique(np.concatenate((change_times(history.seen), np.array(configured, np.int64), [NEVER])))
+    lengths = []
+    for end_ns in ends.tolist():
+        hops = history.way(client, end_ns)
+        if hops is None or old is None:
+            lengths.append(0)
+        else:
+            lengths.append(length_us(facts, hops, end_ns - 1) - length_us(facts, old, fault_ns - 1))
+    index = np.searchsorted(ends, history.cut.at(client), side="left")
+    return 1000 * np.array(lengths, np.int64)[index]
+
+
+def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
+    """What an affected pair's row has besides."""
+    cut, region = history.cut, history.facts.hosts[client].region
+    pair = Pair(cut.count, cut.published_ns, cut.at(client), way_ns(history, client, fault.t_ns))
+    times = measure(pair, fault.t_ns, until_ns=history.facts.stopped_ns or _last(cut.published_ns))
+    returned_ns = None
+    if fault.mends and (history.owner, region) in fault.hops:
+        returned_ns, times = _returned(history, fault, region, times)
+    taken_ns = times.settled_ns if times.settled_ns is not None else times.switch_ns
+    return {
+        "switch_ns": times.switch_ns,
+        "catch_up_ns": times.catch_up_ns,
+        "settled_ns": times.settled_ns,
+        "backlog_events": times.backlog_events,
+        "returned_ns": returned_ns,
+        "new_way": None if taken_ns is None else _text(history, client, fault.t_ns + taken_ns + 1),
+        "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
+    }
+
+
+def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:
+    """When the region had the stream from its owner again and kept it so until the next fault."""
+    end_ns = history.facts.next_fault_ns(fault) or NEVER
+    source = history.seen.get(region)
+    if source is None or source.before(end_ns) != history.owner:
+        reasons = {**times.reasons, "returned_s": "the stream did not return to its direct way"}
+        return None, replace(times, reasons=reasons)
+    index = int(np.searchsorted(source.since_ns, end_ns, side="left")) - 1
+    return max(0, int(source.since_ns[index]) - fault.t_ns), times
+
+
+def _last(t_ns: Ints) -> int:
+    known = t_ns[t_ns != NEVER]
+    return int(known.max()) if len(known) else 0
+
+
+def _text(history: History, client: str, t_ns: int) -> str | None:
+    """The way just before `t_ns`, as its regions."""
+    hops = history.way(client, t_ns)
+    return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

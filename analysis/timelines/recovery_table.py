@@ -1,0 +1,122 @@
+"""The recovery table and its headline per fault, from pairs, acts and deliveries; plain Python over few rows.
+
+There is a row per applied or asked fault, stream and client. Times count from the fault's applied time.
+`detect` and `resubscribe` are those of the proxy of the client's region; packets say when it subscribed, its
+log when it noticed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.timelines import schemas
+from analysis.timelines.acts import SUBSCRIBE, SWITCHED, Act, on_fault
+from analysis.timelines.facts import Facts, Fault
+from analysis.timelines.pieces import NEVER
+
+WORST = ("resubscribe_s", "switch_s", "catch_up_s", "settled_s", "backlog_events")
+SUMS = ("lost", "duplicated", "out_of_order")
+
+
+def table(pairs: pa.Table, acts: Sequence[Act], deliveries: pa.Table | None, facts: Facts) -> pa.Table:
+    """`schemas.RECOVERY` from rows of `schemas.PAIRS` and, where nodes kept records, `schemas.DELIVERIES`."""
+    disorder = {(row["client"], row["stream"]): row for row in (deliveries.to_pylist() if deliveries else ())}
+    faults = {fault.name: fault for fault in facts.faults}
+    numbers = {fault.name: number for number, fault in enumerate(facts.applied_faults)}
+    rows = []
+    for pair in pairs.to_pylist():
+        fault = faults[pair["fault"]]
+        said = disorder.get((pair["client"], pair["stream"]))
+        after = {
+            name: said[f"{name}_after"][numbers[fault.name]] if said else None
+            for name in ("duplicated", "out_of_order")
+        }
+        rows.append(_row(pair, fault, acts, facts) | after)
+    return pa.Table.from_pylist(rows, schema=schemas.RECOVERY)
+
+
+def headline(recovery: pa.Table, facts: Facts) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Per fault the figures of summary.json, and the reasons for those that are null."""
+    found, reasons = {}, []
+    rows = recovery.to_pylist()
+    for fault in facts.faults:
+        mine = [row for row in rows if row["fault"] == fault.name]
+        figures, missing = _figures(fault, mine)
+        found[fault.name] = figures
+        reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
+    return found, reasons
+
+
+def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) -> dict[str, Any]:
+    reasons = list(pair["reasons"])
+    detect_s = resubscribe_s = None
+    if pair["affected"]:
+        mine = on_fault(
+            acts,
+            fault,
+            facts.next_fault_ns(fault) or NEVER,
+            pair["stream"],
+            facts.hosts[pair["client"]].region,
+        )
+        detect_s = _first(mine, fault)
+        asked = [act for act in mine if act.what == SUBSCRIBE] or [
+            act for act in mine if act.what == SWITCHED
+        ]
+        resubscribe_s = _first(asked, fault)
+        reasons += [] if mine else ["detect_s: the proxy did nothing about it"]
+        reasons += [] if asked else ["resubscribe_s: the proxy did not subscribe anew"]
+    return {
+        "fault": fault.name,
+        "stream": pair["stream"],
+        "client": pair["client"],
+        "affected": pair["affected"],
+        "requested_s": fault.requested_s,
+        "applied_s": facts.seconds(fault.t_ns),
+        "detect_s": detect_s,
+        "resubscribe_s": resubscribe_s,
+        **{
+            f"{name}_s": _seconds(pair[f"{name}_ns"])
+            for name in ("switch", "catch_up", "settled", "returned")
+        },
+        "backlog_events": pair["backlog_events"],
+        "lost": pair["lost"],
+        "old_way": pair["old_way"],
+        "new_way": pair["new_way"],
+        "reason": "; ".join(reasons) or None,
+    }
+
+
+def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """The worst of the affected pairs, the first detection, and sums over all pairs; null where a pair has
+    none.
+    """
+    affected = [row for row in rows if row["affected"]]
+    names = [*WORST, "returned_s"] if fault.mends else [*WORST]
+    worst = {name: _worst([row[name] for row in affected]) for name in names}
+    detected = [row["detect_s"] for row in affected if row["detect_s"] is not None]
+    sums = {name: _sum([row[name] for row in rows]) for name in SUMS}
+    figures = {"detect_s": min(detected, default=None), **worst, **sums, "affected_pairs": len(affected)}
+    if fault.applied_ns is None:
+        return figures, ["it never took hold"]
+    if not affected:
+        return figures, ["no stream's way to a client was concerned"]
+    return figures, sorted(
+        {reason for row in affected for reason in (row["reason"] or "").split("; ") if reason}
+    )
+
+
+def _first(acts: list[Act], fault: Fault) -> float | None:
+    return _seconds(min((act.t_ns for act in acts), default=None), fault.t_ns)
+
+
+def _seconds(t_ns: int | None, since_ns: int = 0) -> float | None:
+    return None if t_ns is None else round((t_ns - since_ns) / 1e9, 6)
+
+
+def _worst(values: list[Any]) -> Any:
+    return None if not values or any(value is None for value in values) else max(values)
+
+
+def _sum(values: list[Any]) -> Any:
+    return None if not values or any(value is None for value in values) else sum(values)

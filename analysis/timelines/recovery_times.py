@@ -1,0 +1,149 @@
+"""How long one client was without one stream after a fault: DESIGN's recovery times, for a single pair.
+
+All figures come from three arrays per pair: for each piece of the stream its number of events, when it was
+published (arrived at its local proxy) and when the client had it. Times count in seconds from the fault's
+applied time T.
+
+- switch: until the first event published after T has come. The *gap* lasts from T until then.
+- catch-up: until everything has come that was published by the end of the gap and had not come by T; what was
+  in flight at T, and swallowed, is part of it.
+- settled: the start of the first 200 ms bin (by time of publication) from which on the p95 latency stays
+  within 20 % of what the way allows for 2 s, but not before the switch. "Stays" means: the p95 of the bin is
+  within, and so is that of all events of those 2 s. What a way allows is the p95 of the 5 s before T plus the
+  configured length of the way by which each event came, less that of the way before T.
+- backlog: the most events that were published and had not come, between T and the end of the catch-up.
+
+A figure that cannot be measured is None, with its reason.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.timelines.percentiles import weighted
+from analysis.timelines.pieces import NEVER
+from analysis.timelines.schemas import BIN_NS
+
+Ints = npt.NDArray[np.int64]
+
+BASELINE_NS = 5_000_000_000
+SETTLED_NS = 2_000_000_000
+SETTLED_PERCENT = 120
+P95 = 95
+
+
+@dataclass(frozen=True, slots=True)
+class PairTimes:
+    """The figures of one pair; `reasons` says for each that is None why."""
+
+    switch_ns: int | None = None
+    catch_up_ns: int | None = None
+    settled_ns: int | None = None
+    backlog_events: int | None = None
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A (stream, client) pair's pieces as parallel arrays, NEVER where not, and what their ways took.
+
+    way_ns: configured length of the way by which each piece came, less that of the way just before the fault.
+    """
+
+    count: Ints
+    published_ns: Ints
+    came_ns: Ints
+    way_ns: Ints
+
+
+def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
+    """The figures of one pair for the fault applied at `fault_ns`; publishing stopped at `until_ns`."""
+    published = pair.published_ns != NEVER
+    after = published & (pair.published_ns >= fault_ns)
+    if not after.any():
+        return _nothing("no event was published after the fault")
+    first_ns = int(pair.came_ns[after].min())
+    if first_ns == NEVER:
+        return _nothing("no event published after the fault ever came")
+    reasons: dict[str, str] = {}
+    gap = published & (pair.published_ns <= first_ns) & (pair.came_ns > fault_ns)
+    end_ns = int(pair.came_ns[gap].max())
+    if end_ns == NEVER:
+        missing = int(pair.count[gap & (pair.came_ns == NEVER)].sum())
+        reasons["catch_up_s"] = f"{missing} events of the gap never came"
+    settled_ns, reason = _settled(pair, published, fault_ns, until_ns)
+    if reason:
+        reasons["settled_s"] = reason
+    return PairTimes(
+        switch_ns=first_ns - fault_ns,
+        catch_up_ns=None if end_ns == NEVER else end_ns - fault_ns,
+        settled_ns=None if settled_ns is None else max(settled_ns, first_ns - fault_ns),
+        backlog_events=_backlog(pair, published, fault_ns, min(end_ns, until_ns)),
+        reasons=reasons,
+    )
+
+
+def _nothing(reason: str) -> PairTimes:
+    return PairTimes(reasons=dict.fromkeys(("switch_s", "catch_up_s", "settled_s", "backlog_events"), reason))
+
+
+def _backlog(pair: Pair, published: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> int:
+    """The most events that were published and had not come at any time of [start, end].
+
+    It peaks when something is published, so only those times are looked at.
+    """
+    count, published_ns, came_ns = (
+        pair.count[published],
+        pair.published_ns[published],
+        pair.came_ns[published],
+    )
+    in_order, by_coming = np.argsort(published_ns, kind="stable"), np.argsort(came_ns, kind="stable")
+    times = np.unique(published_ns[(published_ns >= start_ns) & (published_ns <= end_ns)])
+    if not len(times):
+        return 0
+    out = _running(count[in_order], published_ns[in_order], times)
+    back = _running(count[by_coming], came_ns[by_coming], times)
+    return int((out - back).max())
+
+
+def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
+    """How many events there were at each of `times`."""
+    total = np.concatenate(([0], np.cumsum(count)))
+    reached: Ints = total[np.searchsorted(at_ns, times, side="right")]
+    return reached
+
+
+def _settled(
+    pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, until_ns: int
+) -> tuple[int | None, str | None]:
+    """When the first bin begins from which on latency is as the way allows, from the fault on; or why it
+    never is.
+    """
+    came = published & (pair.came_ns != NEVER)
+    latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
+    before = came & (pair.published_ns >= fault_ns - BASELINE_NS) & (pair.came_ns <= fault_ns)
+    baseline_ns = weighted(latency_ns[before], pair.count[before], P95)
+    if baseline_ns is None:
+        return None, "nothing came in the 5 s before the fault: no baseline"
+    within = came & (100 * latency_ns <= SETTLED_PERCENT * (baseline_ns + pair.way_ns))
+    after = published & (pair.published_ns >= fault_ns)
+    bins = (pair.published_ns[after] - fault_ns) // BIN_NS
+    return _first_settled(bins, ~within[after], pair.count[after], int(until_ns - fault_ns) // BIN_NS)
+
+
+def _first_settled(
+    bins: Ints, over: npt.NDArray[np.bool_], count: Ints, end_bin: int
+) -> tuple[int | None, str | None]:
+    """The start of the first bin from which on at most 5 % of the events are over, in it and over 2 s."""
+    span = SETTLED_NS // BIN_NS
+    if end_bin < span:
+        return None, "the run ended within 2 s of the fault"
+    events, bad = (np.bincount(bins, row, minlength=end_bin + 1) for row in (count, count * over))
+    events_2s, bad_2s = (np.convolve(row, np.ones(span))[span - 1 :] for row in (events, bad))
+    allowed = 1 - P95 / 100
+    good = (events > 0) & (bad <= allowed * events) & (bad_2s <= allowed * events_2s)
+    settled = np.flatnonzero(good[: end_bin - span + 1])
+    if not len(settled):
+        return None, "latency did not stay within 20 % of what the way allows for 2 s before the run ended"
+    return int(settled[0]) * BIN_NS, None

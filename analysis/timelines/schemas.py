@@ -1,0 +1,168 @@
+"""The tables of the timelines: one definition of each, for Arrow, Parquet and Spark.
+
+Columns ending in `_ns` are CLOCK_REALTIME nanoseconds, those ending in `_s` seconds since time 0 of the run
+or, in `RECOVERY`, since the fault's applied time. Null means "could not be measured", and a reason stands
+beside it.
+"""
+
+import pyarrow as pa
+
+BIN_NS = 200_000_000
+"""The width of every timeline's bins."""
+
+_INT, _BIGINT, _DOUBLE, _STRING, _BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()
+
+
+def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
+
+
+# One row per batch, place and direction. 'published': arrived whole at its local proxy, and later
+# acknowledged; 'arrived' and 'sent': whole at the host's capture. Without captures, what the nodes recorded
+# stands in.
+EVENTS = _schema(
+    ("host", _STRING, False),
+    ("region", _STRING, False),
+    ("role", _STRING, False),
+    ("kind", _STRING, False),
+    ("peer", _STRING, True),
+    ("stream", _INT, False),
+    ("first_seq", _BIGINT, False),
+    ("count", _INT, False),
+    ("t_ns", _BIGINT, False),
+    ("bytes", _BIGINT, True),
+)
+
+# One row per record of a deliveries file, as the nodes wrote it (node.core.deliveries).
+RECORDS = _schema(
+    ("host", _STRING, False),
+    ("session", _INT, False),  # counts the starts of the process, from 0
+    ("position", _BIGINT, False),  # of the record in its file
+    ("kind", _INT, False),
+    ("stream", _INT, False),
+    ("first_seq", _BIGINT, False),
+    ("count", _INT, False),
+    ("t_ns", _BIGINT, False),
+    ("batch_crc", _BIGINT, False),
+    ("running_crc", _BIGINT, False),
+)
+
+# One row per client and stream: what the client got, held against what the drivers know to be published.
+DELIVERIES = _schema(
+    ("client", _STRING, False),
+    ("stream", _INT, False),
+    ("published", _BIGINT, False),
+    ("delivered", _BIGINT, False),  # distinct events
+    ("delivered_while_running", _BIGINT, False),  # of these, until the drivers stopped
+    ("lost", _BIGINT, False),
+    ("duplicated", _BIGINT, False),  # delivered again within a session
+    ("out_of_order", _BIGINT, False),  # delivered after a later event of the same session
+    ("corrupted", _BIGINT, False),  # other bytes than were published, or never published at all
+    (
+        "unverified",
+        _BIGINT,
+        False,
+    ),  # delivered in other batches than published, so that no CRC could be compared
+    ("duplicated_after", pa.list_(_BIGINT), False),  # per applied fault in order of time: until the next one
+    ("out_of_order_after", pa.list_(_BIGINT), False),
+    ("digest", _BIGINT, False),  # of the sequence numbers that the client has
+    ("published_digest", _BIGINT, False),
+)
+
+# What a place has of a stream according to the packets, in a form that can be compared with `DELIVERIES`.
+COVERAGE = _schema(
+    ("host", _STRING, False), ("stream", _INT, False), ("events", _BIGINT, False), ("digest", _BIGINT, False)
+)
+
+# events_per_s: of a region, delivered at one of its clients (mean over them); of a stream, the same over all
+# clients; of a link, carried between the proxies at its ends. bytes_per_s: the events' bytes; of a link,
+# bytes on the wire.
+THROUGHPUT = _schema(
+    ("scope", _STRING, False),  # 'region' | 'stream' | 'link'
+    ("name", _STRING, False),  # 'r2' | 's2' | 'r2-r3'
+    ("direction", _STRING, True),  # of a link: 'forward' | 'backward'
+    ("start_s", _DOUBLE, False),
+    ("bin_s", _DOUBLE, False),
+    ("events_per_s", _DOUBLE, True),
+    ("bytes_per_s", _DOUBLE, True),
+)
+
+# How long each piece of a stream took until every client had it.
+SAMPLES = _schema(
+    ("stream", _INT, False),
+    ("published_ns", _BIGINT, False),
+    ("latency_ns", _BIGINT, False),
+    ("count", _BIGINT, False),
+)
+
+LATENCY = _schema(
+    ("origin", _STRING, False),  # region
+    ("start_s", _DOUBLE, False),  # bin of the arrival at the local proxy
+    ("bin_s", _DOUBLE, False),
+    ("count", _BIGINT, False),  # events
+    ("p50_ms", _DOUBLE, False),
+    ("p95_ms", _DOUBLE, False),
+    ("p99_ms", _DOUBLE, False),
+    ("max_ms", _DOUBLE, False),
+)
+
+# One row per fault, stream and client, from the events alone.
+PAIRS = _schema(
+    ("fault", _STRING, False),
+    ("stream", _INT, False),
+    ("client", _STRING, False),
+    ("affected", _BOOLEAN, False),
+    ("switch_ns", _BIGINT, True),
+    ("catch_up_ns", _BIGINT, True),
+    ("settled_ns", _BIGINT, True),
+    ("returned_ns", _BIGINT, True),
+    ("backlog_events", _BIGINT, True),
+    ("lost", _BIGINT, False),
+    ("old_way", _STRING, True),  # 'r2 r3'
+    ("new_way", _STRING, True),
+    ("reasons", pa.list_(_STRING), False),
+)
+
+RECOVERY = _schema(
+    ("fault", _STRING, False),
+    ("stream", _INT, False),
+    ("client", _STRING, False),
+    ("affected", _BOOLEAN, False),
+    ("requested_s", _DOUBLE, False),  # since time 0
+    ("applied_s", _DOUBLE, True),  # since time 0
+    ("detect_s", _DOUBLE, True),
+    ("resubscribe_s", _DOUBLE, True),
+    ("switch_s", _DOUBLE, True),
+    ("catch_up_s", _DOUBLE, True),
+    ("settled_s", _DOUBLE, True),
+    ("returned_s", _DOUBLE, True),  # until the owner was the source again, after a restore
+    ("backlog_events", _BIGINT, True),
+    ("lost", _BIGINT, True),
+    ("duplicated", _BIGINT, True),
+    ("out_of_order", _BIGINT, True),
+    ("old_way", _STRING, True),
+    ("new_way", _STRING, True),
+    ("reason", _STRING, True),
+)
+
+# One row per direction of a link and period of its configuration.
+FIDELITY = _schema(
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("from_s", _DOUBLE, True),  # null: since before time 0
+    ("to_s", _DOUBLE, True),  # null: to the end
+    ("state", _STRING, False),
+    ("configured_delay_ms", _DOUBLE, False),
+    ("delay_min_ms", _DOUBLE, True),
+    ("delay_p50_ms", _DOUBLE, True),
+    ("delay_p99_ms", _DOUBLE, True),
+    ("configured_loss", _DOUBLE, False),
+    ("loss", _DOUBLE, True),
+    ("configured_rate_bits_per_s", _DOUBLE, True),
+    ("rate_bits_per_s", _DOUBLE, True),  # in the busiest second
+    ("packets", _BIGINT, False),  # with payload, seen on the sending side
+    ("matched", _BIGINT, False),  # of these, seen on both sides
+    ("leaked", _BIGINT, False),  # seen on the far side although the link was cut
+    ("valid", _BOOLEAN, False),
+    ("reason", _STRING, True),
+)

@@ -1,0 +1,176 @@
+"""summary.json: the verdicts and headline numbers of a run, schema 1 (DESIGN, Run directory).
+
+Pure: plain data in, plain data out. A figure that could not be measured is null, and the reason stands in
+`fidelity.reasons`. Keys beyond the design's: `agreement`, `problems`, `recovery.<fault>` has `resubscribe_s`,
+`returned_s` (after a restore), `lost`, `duplicated`, `out_of_order` and `affected_pairs`, and a link of
+`fidelity` says which direction and period of it is shown: the one whose p99 exceeds the configured delay
+most.
+
+The verdict, in this order: `crashed` if the run did not come to its end, `invalid` if the testbed did not do
+what was asked, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
+disagree; else `passed`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.timelines.agreement import Agreement
+from analysis.timelines.facts import Facts, unexpected_exits
+from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
+from analysis.timelines.periods import Json
+from experiments.expectations import Expectation
+
+SCHEMA = 1
+EVENTS = ("published", "delivered", "lost", "duplicated", "out_of_order", "corrupted")
+LATENCY = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the timelines found, collected: rows are those of `schemas`. None: not measured, and a note says
+    why.
+    """
+
+    deliveries: list[dict[str, Any]] | None = None
+    latency: Mapping[str, float | None] | None = None
+    recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fidelity: list[dict[str, Any]] | None = None
+    agreement: Agreement | None = None
+    notes: tuple[str, ...] = ()
+
+
+def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
+    """The content of summary.json."""
+    invalid = [*_unfinished(facts), *machine_problems(run, facts), *_link_problems(findings)]
+    throughput, notes = _throughput(facts, findings.deliveries)
+    summary: dict[str, Any] = {
+        "schema": SCHEMA,
+        "run": facts.run,
+        "experiment": facts.experiment,
+        "seed": facts.seed,
+        "links": facts.links_kind,
+        "verdict": "",
+        "fidelity": {
+            "valid": not invalid,
+            "reasons": list(dict.fromkeys([*invalid, *findings.notes, *notes, *_unmeasured_links(findings)])),
+            "links": _links(findings.fidelity or []),
+            "capture_drops": capture_drops(run),
+            "cpu_max": cpu_max(run, facts),
+        },
+        "events": _events(findings.deliveries),
+        "throughput": throughput,
+        "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
+        "faults": [_fault(fault, facts) for fault in facts.faults],
+        "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
+        "agreement": _agreement(findings.agreement),
+        "problems": [*(run.get("problems") or ())],
+    }
+    wanted = (run.get("experiment") or {}).get("expect") or ()
+    summary["expectations"] = [Expectation.parse(text).evaluate(summary) for text in wanted]
+    summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
+    return summary
+
+
+def _verdict(summary: Json, facts: Facts, *, died: bool) -> str:
+    if facts.outcome != "completed":
+        return "crashed"
+    if not summary["fidelity"]["valid"]:
+        return "invalid"
+    held = all(expectation["held"] for expectation in summary["expectations"])
+    return "passed" if held and not died and summary["agreement"]["held"] is not False else "failed"
+
+
+def _unfinished(facts: Facts) -> list[str]:
+    if facts.outcome == "completed":
+        return []
+    return [f"the run {'was interrupted' if facts.outcome == 'interrupted' else 'did not come to its end'}"]
+
+
+def _link_problems(findings: Findings) -> list[str]:
+    return [f"{_place(row)}: {row['reason']}" for row in findings.fidelity or () if not row["valid"]]
+
+
+def _unmeasured_links(findings: Findings) -> list[str]:
+    """Why a link's delay is null: said only where no period of the link could be measured."""
+    measured = {row["link"] for row in findings.fidelity or () if row["delay_p50_ms"] is not None}
+    return [
+        f"{row['link']}: {row['reason']}"
+        for row in findings.fidelity or ()
+        if row["valid"] and row["link"] not in measured and row["reason"]
+    ]
+
+
+def _place(row: Json) -> str:
+    since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
+    return f"link {row['link']} {row['direction']}{since}"
+
+
+def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for link in dict.fromkeys(row["link"] for row in rows):
+        row = max((row for row in rows if row["link"] == link), key=_excess)
+        found.append(
+            {
+                "link": link,
+                "delay_ms": row["configured_delay_ms"],
+                "delay_p50_ms": row["delay_p50_ms"],
+                "delay_p99_ms": row["delay_p99_ms"],
+                "loss": row["loss"],
+                "direction": row["direction"],
+                "from_s": row["from_s"],
+                "to_s": row["to_s"],
+                "valid": all(other["valid"] for other in rows if other["link"] == link),
+            }
+        )
+    return found
+
+
+def _excess(row: Json) -> float:
+    p99_ms = row["delay_p99_ms"]
+    return float("-inf") if p99_ms is None else float(p99_ms - row["configured_delay_ms"])
+
+
+def _events(deliveries: list[dict[str, Any]] | None) -> dict[str, int | None]:
+    if deliveries is None:
+        return dict.fromkeys(EVENTS)
+    streams = {row["stream"]: row["published"] for row in deliveries}
+    return {"published": sum(streams.values())} | {
+        name: sum(row[name] for row in deliveries) for name in EVENTS if name != "published"
+    }
+
+
+def _throughput(
+    facts: Facts, deliveries: list[dict[str, Any]] | None
+) -> tuple[dict[str, float | None], list[str]]:
+    """Events that came while the drivers ran, a second, at one client; and their bytes."""
+    nothing: dict[str, float | None] = {"events_per_s": None, "bytes_per_s": None}
+    clients = len(facts.clients)
+    if deliveries is None or not clients or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
+        return nothing, ["throughput: the drivers did not run to their end" if deliveries is not None else ""]
+    seconds = facts.seconds(facts.stopped_ns)
+    events_per_s = sum(row["delivered_while_running"] for row in deliveries) / clients / seconds
+    size = facts.event_bytes
+    notes = [] if size else ["throughput.bytes_per_s: events have no fixed size"]
+    return {"events_per_s": events_per_s, "bytes_per_s": events_per_s * size if size else None}, notes
+
+
+def _fault(fault: Any, facts: Facts) -> dict[str, Any]:
+    return {
+        "name": fault.name,
+        "kind": fault.kind,
+        "target": fault.target,
+        "requested_s": fault.requested_s,
+        "applied_s": None if fault.applied_ns is None else round(facts.seconds(fault.applied_ns), 6),
+    }
+
+
+def _agreement(agreement: Agreement | None) -> dict[str, Any]:
+    if agreement is None:
+        return {"held": None, "compared": 0, "disagreements": [], "left_out": []}
+    return {
+        "held": agreement.held,
+        "compared": agreement.compared,
+        "disagreements": list(agreement.disagreements),
+        "left_out": list(agreement.left_out),
+    }
