@@ -3,7 +3,9 @@ over.
 """
 
 import asyncio
+from collections.abc import Iterable
 
+from testbed.processes import NodeProcess
 from testbed.runner.record import Outcome, Phase
 from testbed.runner.stage import Stage
 
@@ -22,18 +24,22 @@ async def drain(stage: Stage) -> None:
     if stage.ending.outcome is Outcome.INTERRUPTED:
         bound_s = min(bound_s, INTERRUPTED_DRAIN_S)
     await asyncio.sleep(min(SETTLE_S, bound_s))
-    if await stage.processes.wait_progress(lambda: everything_delivered(stage), bound_s):
+    if await stage.processes.wait_progress(lambda: _everything_delivered(stage), bound_s):
         stage.record.time("drained_ns")
 
 
-def everything_delivered(stage: Stage) -> bool:
-    """Whether each running client has got, in order, all that was acknowledged to any driver."""
+def _everything_delivered(stage: Stage) -> bool:
+    return everything_delivered(stage.processes.nodes.values(), stage.of_role("client"))
+
+
+def everything_delivered(nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess]) -> bool:
+    """Whether each client has got, in order, all that was acknowledged to any driver of any stream."""
     published: dict[int, int] = {}
-    for node in stage.processes.nodes.values():
+    for node in nodes:
         for stream, sequence in node.published.items():
             published[stream] = max(sequence, published.get(stream, 0))
     return all(
         client.delivered.get(stream, 0) >= sequence
-        for client in stage.of_role("client")
+        for client in clients
         for stream, sequence in published.items()
     )

@@ -1,0 +1,64 @@
+"""Watching processors, disk and links."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.runner import monitor
+from testbed.runner.monitor import ProcessorTimes, busy_fraction, parse_processor_times
+
+STAT = "cpu  100 20 30 1000 50 5 15 7 90 0\ncpu0 50 10 15 500 25 2 7 3 45 0\n"
+
+
+def test_busy_is_all_but_idle_and_waiting_for_the_disk() -> None:
+    assert parse_processor_times(STAT) == ProcessorTimes(busy=177, total=1227)
+
+
+def test_the_busy_fraction_is_of_all_processors() -> None:
+    assert busy_fraction(ProcessorTimes(100, 1000), ProcessorTimes(150, 1200)) == 0.25
+    assert busy_fraction(ProcessorTimes(100, 1000), ProcessorTimes(100, 1000)) == 0.0
+
+
+def watched(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: list[str | None],
+    wanted: Callable[[], bool],
+    heard: list[Any],
+) -> None:
+    """Watch, without waiting, until `wanted`."""
+    real_sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda _: real_sleep(0))
+
+    async def work() -> None:
+        watch = asyncio.create_task(
+            monitor.watch(
+                tmp_path,
+                failure=lambda: failures.pop(0) if failures else None,
+                on_busy=lambda _, busy: heard.append(("busy", busy)),
+                on_disk_low=lambda free: heard.append(("low", free)),
+                on_failure=lambda reason: heard.append(("failure", reason)),
+            )
+        )
+        while not wanted():
+            await real_sleep(0)
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(work(), 20))
+
+
+def test_low_disk_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor, "DISK_RESERVE_BYTES", 1 << 60)
+    heard: list[Any] = []
+    watched(tmp_path, monkeypatch, [], lambda: len(heard) >= 6, heard)
+    assert [what for what, _ in heard].count("low") == 1
+
+
+def test_links_that_fail_are_told_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+    watched(tmp_path, monkeypatch, [None, None, "the relay died"], lambda: bool(heard), heard)
+    assert heard == [("failure", "the relay died")]

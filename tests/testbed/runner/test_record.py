@@ -1,0 +1,85 @@
+"""run.json while a run goes on."""
+
+import asyncio
+import errno
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.rundir import RunDirectory, write_json
+from testbed.runner import record as record_module
+from testbed.runner.record import Phase, RunRecord
+from testbed.sandbox.channel import Channel
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, Channel]]:
+    ours, theirs = (Channel(end) for end in Channel.pair())
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+@pytest.fixture
+def record(tmp_path: Path, ends: tuple[Channel, Channel]) -> Iterator[RunRecord]:
+    run = RunDirectory(tmp_path)
+    write_json(run.run_json, {"phase": "planned", "problems": [], "times": {}, "cpu": []})
+    made = RunRecord(run, ends[0])
+    yield made
+    made.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+
+
+def on_disk(record: RunRecord) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(record.directory.run_json.read_text())
+    return content
+
+
+def test_each_phase_is_written_and_told(record: RunRecord, ends: tuple[Channel, Channel]) -> None:
+    record.phase(Phase.BUILDING)
+    assert on_disk(record)["phase"] == "building"
+    assert ends[1].receive(1) == {"did": "phase", "phase": "building"}
+
+
+def test_a_problem_is_told_once_however_often_it_comes(
+    record: RunRecord, ends: tuple[Channel, Channel]
+) -> None:
+    for _ in range(3):
+        record.problem("the disk is slow")
+    record.save()
+    assert on_disk(record)["problems"] == ["the disk is slow"]
+    assert ends[1].receive(1) == {"did": "problem", "text": "the disk is slow"}
+    assert ends[1].receive(0) is None
+
+
+def test_what_comes_while_it_is_written_aside_is_not_torn(record: RunRecord) -> None:
+    async def work() -> None:
+        writing = asyncio.create_task(record.save_aside())
+        await asyncio.sleep(0)
+        for number in range(100):
+            record.append("cpu", {"t_ns": number, "busy": 0.5})
+        await writing
+        assert len(on_disk(record)["cpu"]) in range(101)
+        await record.save_aside()
+
+    asyncio.run(work())
+    assert len(on_disk(record)["cpu"]) == 100
+
+
+def test_a_full_disk_costs_the_reserve_and_not_the_record(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = record.directory.path / ".reserve"
+    assert reserve.stat().st_size == record_module.RESERVE_BYTES
+
+    def write_if_there_is_room(path: Path, content: Any) -> None:
+        if reserve.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_json(path, content)
+
+    monkeypatch.setattr(record_module, "write_json", write_if_there_is_room)
+    record.phase(Phase.COLLECTED)
+    assert on_disk(record)["phase"] == "collected"
