@@ -2,8 +2,10 @@
 meet.
 """
 
+import contextlib
 import shutil
 import signal
+import threading
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -65,6 +67,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     _check_place(place)
     signal.signal(signal.SIGTERM, _like_ctrl_c)
     chosen = load_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
+    if chosen.sweep:
+        click.echo("note: the sweep is left out, the experiment runs as it stands", err=True)
     code = EXIT_FINE
     for _ in range(repeat or chosen.repeat):
         code = max(code, _run_once(chosen, links=links, seed=seed, out=out, analyze=not no_analyze))
@@ -89,7 +93,13 @@ def _run_once(experiment: "Experiment", *, links: str, seed: int | None, out: Pa
     run = prepare(out, plan, described)
     click.echo(f"run {run.path}", err=True)
     with follower() as follow:
-        ended = carry_out(run, follow)
+
+        def hear(message: dict[str, Any]) -> None:
+            follow(message)
+            if analyze and message.get("did") == "drained":
+                _start_spark_aside()
+
+        ended = carry_out(run, hear)
         summary = _analyze(run, ended, follow) if analyze else None
     show_outcome(run, ended.content, summary)
     if ended.by_user:
@@ -115,6 +125,22 @@ def _analyze(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[st
     follow.say("writing the report")
     write_report(run)
     return summary
+
+
+def _start_spark_aside() -> None:
+    """Java needs seconds to start: let it, while the run's last files are closed and nothing is measured
+    any more.
+    """
+
+    def start() -> None:
+        from analysis.errors import AnalysisError
+        from analysis.session import spark_session
+
+        # The analysis starts it again, and says what is wrong.
+        with contextlib.suppress(AnalysisError):
+            spark_session()
+
+    threading.Thread(target=start, name="spark", daemon=True).start()
 
 
 def _check_place(place: str) -> None:

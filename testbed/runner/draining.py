@@ -26,6 +26,7 @@ async def drain(stage: Stage) -> None:
     await asyncio.sleep(min(SETTLE_S, bound_s))
     if await stage.processes.wait_progress(lambda: _everything_delivered(stage), bound_s):
         stage.record.time("drained_ns")
+    stage.record.tell("drained")
 
 
 def _everything_delivered(stage: Stage) -> bool:
