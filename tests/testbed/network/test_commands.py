@@ -1,0 +1,114 @@
+"""What is where, and the exact lines that make it."""
+
+from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
+from testbed.network.layout import Interface, Port, make_layout
+from testbed.plan import Direction
+from tests.testbed.network.plans import make_plan
+from topologies.shape import Shape
+
+PLAN = make_plan(2, 1, wan=Shape(delay_us=10_000, mtu_bytes=1400))
+LAYOUT = make_layout(PLAN)
+
+
+def test_the_root_namespace_of_two_regions() -> None:
+    pids = {"r0-gw": 10, "r0-proxy-0": 11, "r1-gw": 20, "r1-proxy-0": 21}
+    queues = "numtxqueues 1 numrxqueues 1"
+    pair = f"mtu 9216 {queues} type veth peer name"
+    assert outside_lines(LAYOUT, pids) == [
+        "link add lan0 mtu 9216 type bridge stp_state 0 mcast_snooping 0",
+        "link set lan0 up",
+        "link add lan1 mtu 9216 type bridge stp_state 0 mcast_snooping 0",
+        "link set lan1 up",
+        f"link add g0 {pair} eth0 address 02:00:0a:00:00:01 mtu 1500 {queues} netns 10",
+        "link set g0 up",
+        f"link add l1a {pair} eth0 address 02:00:0a:00:00:02 mtu 1500 {queues} netns 11",
+        "link set l1a up",
+        f"link add g1 {pair} eth0 address 02:00:0a:01:00:01 mtu 1500 {queues} netns 20",
+        "link set g1 up",
+        f"link add l2a {pair} eth0 address 02:00:0a:01:00:02 mtu 1500 {queues} netns 21",
+        "link set l2a up",
+        f"link add l0a {pair} eth1 address 02:00:0a:ff:00:01 mtu 1400 {queues} netns 10",
+        "link set l0a up",
+        f"link add l0b {pair} eth1 address 02:00:0a:ff:00:02 mtu 1400 {queues} netns 20",
+        "link set l0b up",
+        "link set g0 up master lan0",
+        "link set g0 type bridge_slave learning off flood off mcast_flood off",
+        f"link add l1p {pair} l1b mtu 9216 {queues}",
+        "link set l1b up",
+        "link set l1p up master lan0",
+        "link set l1p type bridge_slave learning off flood off mcast_flood off",
+        "link set g1 up master lan1",
+        "link set g1 type bridge_slave learning off flood off mcast_flood off",
+        f"link add l2p {pair} l2b mtu 9216 {queues}",
+        "link set l2b up",
+        "link set l2p up master lan1",
+        "link set l2p type bridge_slave learning off flood off mcast_flood off",
+    ]
+
+
+def test_each_bridge_knows_behind_which_port_everyone_is() -> None:
+    assert table_lines(LAYOUT.bridges) == [
+        "fdb add 02:00:0a:00:00:01 dev g0 master static",
+        "fdb add 02:00:0a:00:00:02 dev l1p master static",
+        "fdb add 02:00:0a:01:00:01 dev g1 master static",
+        "fdb add 02:00:0a:01:00:02 dev l2p master static",
+    ]
+
+
+def test_the_inside_of_a_host() -> None:
+    assert inside_lines(LAYOUT, "r0-proxy-0") == [
+        "link set lo up",
+        "address add 10.0.0.2/16 dev eth0",
+        "link set eth0 up",
+        "route replace default via 10.0.0.1 dev eth0",
+        "neighbour replace 10.0.0.1 lladdr 02:00:0a:00:00:01 dev eth0 nud permanent",
+    ]
+
+
+def test_the_inside_of_a_gateway() -> None:
+    assert inside_lines(LAYOUT, "r1-gw") == [
+        "link set lo up",
+        "address add 10.1.0.1/16 dev eth0",
+        "link set eth0 up",
+        "address add 10.255.0.2/30 dev eth1",
+        "link set eth1 up",
+        "route replace 10.0.0.0/16 via 10.255.0.1 dev eth1",
+        "neighbour replace 10.1.0.2 lladdr 02:00:0a:01:00:02 dev eth0 nud permanent",
+        "neighbour replace 10.255.0.1 lladdr 02:00:0a:ff:00:01 dev eth1 nud permanent",
+    ]
+
+
+def test_what_an_interface_lost_when_it_went_down_is_put_back() -> None:
+    sender = LAYOUT.sender("r0-r1", Direction.BACKWARD)
+    assert isinstance(sender, Interface)
+    assert raise_lines(LAYOUT, sender) == [
+        "link set eth1 up",
+        "route replace 10.0.0.0/16 via 10.255.0.1 dev eth1",
+        "neighbour replace 10.255.0.1 lladdr 02:00:0a:ff:00:01 dev eth1 nud permanent",
+    ]
+
+
+def test_a_lan_link_is_sent_on_by_the_host_and_by_the_bridges_port() -> None:
+    forward = LAYOUT.sender("lan-r0-proxy-0", Direction.FORWARD)
+    backward = LAYOUT.sender("lan-r0-proxy-0", Direction.BACKWARD)
+    assert isinstance(forward, Interface)
+    assert (forward.host, forward.name) == ("r0-proxy-0", "eth0")
+    assert isinstance(backward, Port)
+    assert backward.name == "l1p"
+
+
+def test_the_hosts_file_names_every_host() -> None:
+    assert hosts_file(PLAN.hosts) == (
+        "127.0.0.1 localhost\n10.0.0.1 r0-gw\n10.0.0.2 r0-proxy-0\n10.1.0.1 r1-gw\n10.1.0.2 r1-proxy-0\n"
+    )
+
+
+def test_names_and_addresses_of_a_large_network_are_short_and_differ() -> None:
+    layout = make_layout(make_plan(20, 60))
+    outside = [interface.outside for interface in layout.interfaces]
+    outside += [name for bridge in layout.bridges for port in bridge.ports for name in (port.inside,) if name]
+    outside += [f"{port.name}" for bridge in layout.bridges for port in bridge.ports if port.inside]
+    assert len(set(outside)) == len(outside)
+    assert max(map(len, outside)) <= 15
+    macs = [interface.mac for interface in layout.interfaces]
+    assert len(set(macs)) == len(macs)
