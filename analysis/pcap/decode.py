@@ -98,8 +98,9 @@ def _body_fits(layout: Layout, body: Integers) -> Mask:
     size = layout.head.size
     if layout.tail is None:
         return body == size
+    fits: Mask = body >= size
     row_bytes = _row_bytes(layout)
-    return (body >= size) & ((body - size) % row_bytes == 0 if row_bytes else True)
+    return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
 
 
 def _row_bytes(layout: Layout) -> int:
@@ -113,7 +114,8 @@ def _seen_bytes(frames: Frames, stream: Stream) -> Integers:
 
     def up_to(position: Integers) -> Integers:
         piece = np.searchsorted(pieces.start, position, side="right") - 1
-        return before[piece] + np.minimum(position - pieces.start[piece], pieces.length[piece])
+        inside: Integers = np.minimum(position - pieces.start[piece], pieces.length[piece])
+        return before[piece] + inside
 
     return up_to(frames.start + frames.length) - up_to(frames.start)
 

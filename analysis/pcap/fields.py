@@ -24,7 +24,8 @@ _ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)
 _TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60)  # RFC 8200, section 4.1; RFC 4302
 
-Columns = dict[str, npt.NDArray[np.integer]]
+Column = npt.NDArray[np.integer]
+Columns = dict[str, Column]
 _Where = Integers | slice
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
