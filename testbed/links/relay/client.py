@@ -49,6 +49,7 @@ class RelayMiddles:
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
+                start_new_session=True,  # Ctrl-C is not for it; sessions may share the machine
             )
         self._line = Line(ours)
         try:

@@ -26,6 +26,11 @@ class Hold:
         self.held_bytes = 0
         self._serial = count()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether frames should be dropped rather than pushed."""
+        return self.held_bytes > HELD_BYTES_MAX
+
     def push(self, release_ns: int, lane: "Lane", frame: bytes) -> None:
         """Hold `frame` until `release_ns`."""
         self.held_bytes += len(frame)

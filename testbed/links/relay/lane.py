@@ -4,7 +4,7 @@ In the order of a real link: MTU, blackhole, loss, queue, rate, delay, jitter. A
 MTU-sized segments with their Ethernet headers, so that results do not depend on offloads: an offloaded
 frame loses segments, not itself, and behind a rate it leaves in pieces of at most `PACE_NS` of
 transmission time. Loss counts down to the next lost segment (geometric gaps) instead of drawing for each.
-The queue holds the segments whose transmission has not ended; time in flight is not spent in it.
+The queue holds the segments whose transmission has not begun; time in flight is not spent in it.
 
 What a lane admits it pushes on the hold that all lanes share; `loop` takes it from there. It does no I/O
 and gets time and randomness from outside. A changed delay, jitter, loss or MTU is for frames that arrive
@@ -16,7 +16,7 @@ from math import log1p
 from random import Random
 
 from testbed.links.queueing import queue_limit_packets
-from testbed.links.relay.hold import HELD_BYTES_MAX, Hold
+from testbed.links.relay.hold import Hold
 from testbed.links.relay.lateness import new_histogram
 from testbed.links.relay.segments import ETHERNET_BYTES, GSO_TYPE, VNET_BYTES, Layout, cut, layout
 from topologies.shape import Shape
@@ -70,7 +70,7 @@ class Lane:
         self._random = random
         self._hold = hold
         self._busy_until_ns = self._latest_ns = 0
-        self._waiting: deque[tuple[int, int]] = deque()  # (end of transmission, segments)
+        self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
         self._waiting_count = 0
         self.blackhole = False
         self._take(shape)
@@ -84,7 +84,7 @@ class Lane:
         self._queue_packets = queue_limit_packets(shape) or 0
         self._frame_bytes_max = shape.mtu_bytes + ETHERNET_BYTES
         self._until_loss = self._draw_gap()
-        self._plain = not (self.blackhole or shape.loss or shape.jitter_us)
+        self._plain = not (self.blackhole or shape.loss or shape.jitter_us or shape.reorder)
 
     def change(self, shape: Shape, now_ns: int, *, blackhole: bool) -> None:
         """Be `shape` from `now_ns` on. What arrived before must have been admitted before."""
@@ -121,6 +121,15 @@ class Lane:
         self._busy_until_ns = later(self._busy_until_ns)
         self._latest_ns = later(self._latest_ns - delay_ns) + delay_ns
 
+    @property
+    def is_choked(self) -> bool:
+        """Whether so much is held, by all lanes, that frames have to be refused."""
+        return self._hold.is_full
+
+    def refuse(self, frame: bytes, _arrival_ns: int) -> None:
+        """Drop a frame for want of room."""
+        self.dropped_queue += layout(frame).segments
+
     def admit(self, frame: bytes, arrival_ns: int) -> None:
         """Hold or drop a frame (vnet header first) that arrived at `arrival_ns`."""
         wire = len(frame) - VNET_BYTES
@@ -128,20 +137,21 @@ class Lane:
             self._admit_segments(frame, arrival_ns)
             return
         # The same as below for one segment and nothing but rate and delay: most frames come this way.
+        release_ns = arrival_ns
         if self._ns_per_byte:
             if self._busy_until_ns > arrival_ns:
                 if self._queue_room(arrival_ns) <= 0:
                     self.dropped_queue += 1
                     return
-                arrival_ns = self._busy_until_ns
-            elif self._waiting_count:
-                self._waiting.clear()
-                self._waiting_count = 0
-            arrival_ns += int(wire * self._ns_per_byte) + 1
-            self._busy_until_ns = arrival_ns
-            self._waiting.append((arrival_ns, 1))
-            self._waiting_count += 1
-        self._release(frame, 1, wire, arrival_ns + self._delay_ns)
+                release_ns = self._busy_until_ns
+                self._waiting.append((release_ns, 1))
+                self._waiting_count += 1
+            release_ns += int(wire * self._ns_per_byte) + 1
+            self._busy_until_ns = release_ns
+        release_ns = self._latest_ns = max(release_ns + self._delay_ns, self._latest_ns)
+        self.frames += 1
+        self.bytes += wire
+        self._hold.push(release_ns, self, frame)
 
     def _admit_segments(self, frame: bytes, arrival_ns: int) -> None:
         where = layout(frame)
@@ -181,25 +191,29 @@ class Lane:
 
     def _transmit(self, frame: bytes, where: Layout, first: int, end: int, arrival_ns: int) -> None:
         """Queue segments for the rate; those for which there is no room are dropped, the later ones first."""
-        room = max(0, self._queue_room(arrival_ns))
+        room = self._queue_room(arrival_ns)
+        if self._busy_until_ns <= arrival_ns:
+            self._busy_until_ns = arrival_ns
+            room += 1  # the first need not wait
         if end - first > room:
             self.dropped_queue += end - first - room
             end = first + room
         step = max(1, int(self._pace_bytes / (where.header_bytes + where.payload_bytes)))
-        self._busy_until_ns = max(self._busy_until_ns, arrival_ns)
         for start in range(first, end, step):
             stop = min(start + step, end)
+            begin_ns = self._busy_until_ns
             self._busy_until_ns += int(where.wire_bytes(frame, start, stop) * self._ns_per_byte) + 1
-            self._waiting.append((self._busy_until_ns, stop - start))
-            self._waiting_count += stop - start
+            if begin_ns > arrival_ns:
+                self._waiting.append((begin_ns, stop - start))
+                self._waiting_count += stop - start
             self._depart(frame, where, start, stop, self._busy_until_ns)
 
     def _queue_room(self, arrival_ns: int) -> int:
-        """How many more segments the queue takes, beside the one being transmitted."""
+        """How many more segments may wait for the one that is being transmitted."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= arrival_ns:
             self._waiting_count -= waiting.popleft()[1]
-        return self._queue_packets + 1 - self._waiting_count
+        return self._queue_packets - self._waiting_count
 
     def _depart(self, frame: bytes, where: Layout, first: int, end: int, departure_ns: int) -> None:
         release_ns = departure_ns + self._delay_ns
@@ -212,14 +226,8 @@ class Lane:
 
     def _release(self, frame: bytes, count: int, wire_bytes: int, release_ns: int) -> None:
         """Hold the frame until `release_ns`, or longer where it would overtake another."""
-        hold = self._hold
-        if hold.held_bytes > HELD_BYTES_MAX:
-            self.dropped_queue += count
-            return
-        if release_ns > self._latest_ns:
-            self._latest_ns = release_ns
-        elif not self.shape.reorder:
-            release_ns = self._latest_ns
+        if not self.shape.reorder:
+            release_ns = self._latest_ns = max(release_ns, self._latest_ns)
         self.frames += count
         self.bytes += wire_bytes
-        hold.push(release_ns, self, frame)
+        self._hold.push(release_ns, self, frame)

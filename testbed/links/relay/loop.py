@@ -37,16 +37,15 @@ class Way:
 
     def read(self) -> None:
         """Admit everything that has arrived."""
-        admit, port = self.lane.admit, self.port
-        while True:
-            frames = port.receive()
-            now_ns = time.monotonic_ns()
-            real_to_monotonic_ns = now_ns - time.time_ns()
+        port = self.port
+        admit = self.lane.refuse if self.lane.is_choked else self.lane.admit
+        while frames := port.receive():
+            real_now_ns = time.time_ns()
+            ahead_ns = time.monotonic_ns() - real_now_ns
+            if not 0 <= real_now_ns - frames[-1][0] <= real_now_ns - frames[0][0] < STAMP_AGE_NS_MAX:
+                frames = [(real_now_ns, frame) for _, frame in frames]
             for stamp_ns, frame in frames:
-                arrival_ns = stamp_ns + real_to_monotonic_ns
-                if not 0 <= now_ns - arrival_ns < STAMP_AGE_NS_MAX:
-                    arrival_ns = now_ns
-                admit(frame, arrival_ns)
+                admit(frame, stamp_ns + ahead_ns)
             if not port.left:
                 break
 
@@ -93,12 +92,13 @@ class Loop:
         """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
         heap, hold = self._hold.heap, self._hold
         monotonic_ns, write = time.monotonic_ns, os.write
+        sent_bytes = 0
         now_ns = monotonic_ns()
         for _ in range(SENDS_MAX):
             if not heap or heap[0][0] > now_ns:
                 break
             release_ns, _, lane, frame = heappop(heap)
-            hold.held_bytes -= len(frame)
+            sent_bytes += len(frame)
             try:
                 write(lane.out, frame)
             except OSError:
@@ -106,7 +106,9 @@ class Loop:
                 # frame, as a cable would; the count tells.
                 lane.dropped_send += lane.uncount(frame)
             now_ns = monotonic_ns()
-            lane.lateness[min((now_ns - release_ns) // CELL_NS, CELLS - 1)] += 1
+            cell = (now_ns - release_ns) // CELL_NS
+            lane.lateness[cell if cell < CELLS else -1] += 1
+        hold.held_bytes -= sent_bytes
         return now_ns
 
     def _obey(self) -> None:

@@ -39,9 +39,15 @@ class Port:
 
     def receive(self) -> list[Frame]:
         """The frames that have arrived, in their order. If some are `left`, call again without waiting."""
-        large = self.left + self._large.take()
-        small = self._small.take()  # every small predecessor of `large` is in it, or came earlier
-        self.left = []
+        if not (self.left or self._large.has_frames()):
+            small = self._small.take()
+            if not self._large.has_frames():
+                return small  # as nearly always
+            large = []
+        else:
+            large = self.left + self._large.take()
+            small = self._small.take()  # every small predecessor of `large` is in it, or came earlier
+            self.left = []
         if not small:
             return large
         later = self._large.take()  # every large predecessor of `small` is in it, or in `large`

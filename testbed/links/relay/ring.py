@@ -21,13 +21,14 @@ PACKET_ADD_MEMBERSHIP, PACKET_RX_RING, PACKET_STATISTICS = 1, 5, 6
 PACKET_VERSION, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 10, 15, 23
 PACKET_MR_PROMISC = 1
 TPACKET_V2 = 1
-TP_STATUS_USER = 1
+TP_STATUS_KERNEL = 0  # whose slot it is; anything else makes it ours
 ETH_P_ALL = 3
 
 BLOCK_BYTES = 1 << 20
 STOCK_BUFFER_BYTES = 212_992  # net.core.rmem_max as Linux ships it; the socket never asks for more
 
-_HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, len, snaplen, mac, net, sec, nsec
+_HEADER = struct.Struct("=IIH2xII")  # tpacket2_hdr behind its status: len, snaplen, mac, sec, nsec
+_STATUS_BYTES = 4
 
 
 Frame = tuple[int, bytes]  # arrival (CLOCK_REALTIME ns); vnet header and Ethernet frame
@@ -78,23 +79,26 @@ class Ring:
         """The descriptor to wait on; frames written to it leave through the interface."""
         return self._socket.fileno()
 
+    def has_frames(self) -> bool:
+        """Whether `take` would find something."""
+        return bool(self._status[self._slots[self._next] >> 2])
+
     def take(self) -> list[Frame]:
         """Take what has arrived, oldest first, at most one ring full."""
         memory, status, slots, at = self._memory, self._status, self._slots, self._next
-        unpack, size = _HEADER.unpack_from, len(self._slots)
+        unpack, size = _HEADER.unpack_from, len(slots)
         frames: list[Frame] = []
-        for _ in range(size):
-            slot = slots[at]
-            if not status[slot >> 2] & TP_STATUS_USER:
-                break
-            _, length, kept, mac, _, seconds, nanoseconds = unpack(memory, slot)
-            if kept == length:
-                data = memory[slot + mac - VNET_BYTES : slot + mac + kept]
-                frames.append((seconds * 1_000_000_000 + nanoseconds, data))
-            else:
+        slot = slots[at]
+        while status[slot >> 2] and len(frames) < size:
+            length, kept, mac, seconds, nanoseconds = unpack(memory, slot + _STATUS_BYTES)
+            mac += slot
+            frames.append((seconds * 1_000_000_000 + nanoseconds, memory[mac - VNET_BYTES : mac + kept]))
+            if kept < length:
                 self._truncated += 1
-            status[slot >> 2] = 0
+                frames.pop()
+            status[slot >> 2] = TP_STATUS_KERNEL
             at = at + 1 if at + 1 < size else 0
+            slot = slots[at]
         self._next = at
         return frames
 
