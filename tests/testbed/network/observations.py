@@ -70,6 +70,24 @@ def what_sending_says(network: Network, host: str, address: str, timeout_s: floa
     return "answered"
 
 
+def errors_told(sender: socket.socket, payload: bytes) -> list[str]:
+    """Send a datagram; the names of the errors that the network told the socket by now."""
+    told_so_far = []
+    for operation in (lambda: sender.recv(16), lambda: sender.send(payload)):
+        try:
+            operation()
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            told_so_far.append(errno.errorcode[error.errno or 0])
+    return told_so_far
+
+
+def packet_socket() -> socket.socket:
+    """Gets every frame of every interface of the namespace in which it is opened."""
+    return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+
+
 def frames_seen(opened: Iterable[socket.socket], duration_s: float) -> int:
     """How many frames packet sockets get meanwhile: the time of silence that is asked for has to pass."""
     poller = select.poll()

@@ -15,10 +15,10 @@ from testbed.links.selection import kernel_has_netem, select_middles
 from testbed.network import Network
 from testbed.plan import Direction, LinkState
 from tests.testbed.network.observations import (
-    ETH_P_ALL,
     frames_seen,
     in_host,
     neighbours,
+    packet_socket,
     reachable,
     routes,
     set_link,
@@ -43,15 +43,7 @@ def _observe(kind: str) -> dict[str, Any]:
     """Everything about a network at rest."""
     with Network(PLAN, select_middles(kind, 1)) as network:
         hosts = [host.name for host in PLAN.hosts]
-        packets = [
-            in_host(
-                network,
-                host,
-                lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)),
-            )
-            for host in hosts
-        ]
-        packets.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
+        packets = [in_host(network, host, packet_socket) for host in hosts] + [packet_socket()]
         stray = frames_seen(packets, 1.5)
         for opened in packets:
             opened.close()

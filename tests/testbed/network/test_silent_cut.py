@@ -1,0 +1,19 @@
+"""A cut stays silent for as long as it lasts."""
+
+import subprocess
+
+import pytest
+
+from tests.testbed.sandboxed import finish
+
+pytestmark = pytest.mark.network
+
+
+def test_over_a_minute_of_a_cut_nobody_is_told_and_then_it_heals(
+    started_long_cut: subprocess.Popen[str],
+) -> None:
+    heard = finish(started_long_cut)
+    assert heard["errors"] == []
+    assert heard["icmp_heard"] == 0
+    assert heard["neighbours"] == ["PERMANENT"]
+    assert heard["healed"] == "ECONNREFUSED"  # the far host answers: nobody listens there
