@@ -1,17 +1,20 @@
 """The first process inside user-mode Linux: makes the machine usable, runs one command, and halts.
 
-`init=PYTHON … -- -m tests.testbed.uml.guest DIRECTORY COMMAND…` on the kernel's command line. The host's file
-system is the root, read-only, so what the command writes must go to $TMPDIR, which is in memory. Modules are
-loaded by system call, in the order that modules.dep gives, because kmod need not be installed. The last line
-on the console is the command's exit code (see `machine`).
+`init=PYTHON … -- -m tests.testbed.uml.guest ORDER` on the kernel's command line. The host's file system is
+the root, read-only, so what the command writes must go to $TMPDIR, which is in memory. Modules are loaded
+by system call, in the order that modules.dep gives, because kmod need not be installed. The last line on
+the console is the command's exit code (see `machine`).
 """
 
+import base64
 import ctypes
+import json
 import os
 import platform
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 MODULES = ("veth", "bridge", "sch_netem")
@@ -62,12 +65,18 @@ def run(directory: str, command: list[str]) -> int:
     return subprocess.run(command, cwd=directory, env=environment, check=False).returncode
 
 
-def main(directory: str, *command: str) -> None:
-    """Does not return."""
+def encode(directory: str, command: Sequence[str]) -> str:
+    """The order to run a command, as one word for the kernel's command line."""
+    return base64.urlsafe_b64encode(json.dumps([directory, list(command)]).encode()).decode()
+
+
+def main(order: str, *_: str) -> None:
+    """Does not return. The kernel adds words of its own to the order."""
+    directory, command = json.loads(base64.urlsafe_b64decode(order))
     try:
         mount_all()
         load_modules()
-        code = run(directory, list(command))
+        code = run(directory, command)
         os.write(1, f"{EXIT_LINE}{code}\n".encode())
     finally:
         Path("/proc/sysrq-trigger").write_text("o")

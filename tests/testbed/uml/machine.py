@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.uml.guest import EXIT_LINE
+from tests.testbed.uml.guest import EXIT_LINE, encode
 
 KERNEL = "linux.uml"
 MEMORY = "1024M"
@@ -37,7 +37,7 @@ def boot(command: Sequence[str], *, timeout_s: float) -> Booted:
     kernel = [KERNEL, f"mem={MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]
     console = ["con=null", "con0=null,fd:1"]
     init = [f"init={sys.executable}", f"PYTHONPATH={CHECKOUT}", "PYTHONDONTWRITEBYTECODE=1", "--"]
-    guest = ["-m", "tests.testbed.uml.guest", str(CHECKOUT), *command]
+    guest = ["-m", "tests.testbed.uml.guest", encode(str(CHECKOUT), command)]
     done = run_in_sandbox([*kernel, *console, *init, *guest], timeout_s=timeout_s)
     ends = re.findall(re.escape(EXIT_LINE) + r"(-?\d+)", done.stdout)
     return Booted(int(ends[-1]) if ends else None, done.stdout)

@@ -1,0 +1,95 @@
+"""The exact lines of netem's middles."""
+
+from testbed.links.model import LinkWiring
+from testbed.links.netem_commands import (
+    delay_options,
+    limit_options,
+    make_middle,
+    offload_lines,
+    shape_lines,
+    unwire_lines,
+    wire_lines,
+)
+from testbed.links.queueing import queue_limit_packets
+from testbed.plan import Direction
+from topologies.shape import Shape
+
+DELAY = Shape(delay_us=15_000)
+LIMITED = Shape(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)
+MIDDLE = make_middle(7, LinkWiring("r0-r1", "l7a", "l7b", forward=DELAY, backward=LIMITED))
+FORWARD, BACKWARD = MIDDLE.stages(Direction.FORWARD), MIDDLE.stages(Direction.BACKWARD)
+
+
+def test_a_middle_is_two_bridges_joined_by_a_pair() -> None:
+    size = "mtu 65535 numtxqueues 1 numrxqueues 1"
+    assert wire_lines(MIDDLE) == [
+        f"link add nx7 {size} type veth peer name ny7 {size}",
+        "link add na7 type bridge stp_state 0 mcast_snooping 0",
+        "link set na7 up",
+        "link set l7a up master na7",
+        "link set l7a type bridge_slave learning off flood on",
+        "link set nx7 up master na7",
+        "link set nx7 type bridge_slave learning off flood on",
+        "link add nb7 type bridge stp_state 0 mcast_snooping 0",
+        "link set nb7 up",
+        "link set l7b up master nb7",
+        "link set l7b type bridge_slave learning off flood on",
+        "link set ny7 up master nb7",
+        "link set ny7 type bridge_slave learning off flood on",
+        "link set nx7 gso_max_segs 65535",
+        "link set ny7 gso_max_segs 1",
+    ]
+
+
+def test_what_was_made_is_removed() -> None:
+    assert unwire_lines([MIDDLE]) == ["link del nx7", "link del na7", "link del nb7"]
+
+
+def test_each_direction_is_delayed_at_the_pair_and_limited_where_it_leaves() -> None:
+    assert (FORWARD.delay, FORWARD.limit) == ("nx7", "l7b")
+    assert (BACKWARD.delay, BACKWARD.limit) == ("ny7", "l7a")
+
+
+def test_a_link_with_nothing_but_a_delay() -> None:
+    assert shape_lines("add", FORWARD, 1, DELAY) == [
+        "qdisc add dev l7b root handle 1: netem limit 1000000 delay 0us 0us rate 0bit loss random 0%",
+        "qdisc add dev nx7 root handle 1: netem"
+        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%",
+    ]
+
+
+def test_a_link_with_loss_a_rate_and_a_queue() -> None:
+    assert shape_lines("change", BACKWARD, 2, LIMITED) == [
+        "qdisc change dev l7a root handle 2: netem limit 51 delay 0us 0us rate 10000000bit loss random 1%",
+        "qdisc change dev ny7 root handle 2: netem"
+        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%",
+    ]
+
+
+def test_a_blackhole_loses_everything_at_both_stages() -> None:
+    lines = shape_lines("replace", FORWARD, 2, DELAY, blackhole=True)
+    assert len(lines) == 2
+    assert all(" handle 2: " in line and line.endswith("loss random 100%") for line in lines)
+
+
+def test_jitter_keeps_the_order_unless_it_is_to_reorder() -> None:
+    jitter = Shape(delay_us=10_000, jitter_us=2_500)
+    assert "delay 10000us 2500us rate 1000000000000bit" in delay_options(jitter, loss=0)
+    reordering = Shape(delay_us=10_000, jitter_us=2_500, reorder=True)
+    assert "delay 10000us 2500us rate 0bit" in delay_options(reordering, loss=0)
+
+
+def test_a_queue_that_is_not_given_is_computed_as_for_every_kind() -> None:
+    shape = Shape(delay_us=100_000, rate_bits_per_s=100_000_000)
+    assert limit_options(shape, loss=0).startswith(f"limit {(queue_limit_packets(shape) or 0) + 1} ")
+
+
+def test_offloaded_frames_are_cut_up_on_links_with_a_loss_or_a_rate_only() -> None:
+    for limited in (Shape(loss=0.1), Shape(rate_bits_per_s=1_000_000)):
+        assert offload_lines(FORWARD, limited) == ["link set nx7 gso_max_segs 1"]
+    for unlimited in (Shape(delay_us=5), Shape(jitter_us=5, delay_us=5)):
+        assert offload_lines(FORWARD, unlimited) == ["link set nx7 gso_max_segs 65535"]
+
+
+def test_small_losses_are_not_rounded_away() -> None:
+    assert limit_options(Shape(), loss=0.000_012_5).endswith("loss random 0.00125%")
