@@ -1,0 +1,156 @@
+"""A bench for links: two hosts, and as many links between them as a test asks for. Runs inside the sandbox.
+
+Host "a" is one network namespace and host "b" another; each link has an interface in both, and its middle,
+of the kind under test, between the other ends in the root namespace. So links of different shapes can be
+measured at the same time.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from testbed.batches import run_batch
+from testbed.links.model import LinkWiring, Middles
+from testbed.links.selection import select_middles
+from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
+from testbed.network.namespaces import CLONE_NEWNET, inside_each, write_settings
+from topologies.shape import Shape
+
+SEED = 7
+STOCK_BUFFER_BYTES = 212_992  # what Linux ships as net.core.rmem_max
+UDP_PORT, TCP_PORT = 5000, 5001
+
+Result = TypeVar("Result")
+
+
+class Lab(contextlib.AbstractContextManager["Lab"]):
+    """Links by name, all carried by middles of one kind."""
+
+    def __init__(self, kind: str, links: Mapping[str, Shape | tuple[Shape, Shape]]) -> None:
+        """A pair of shapes is forward (a to b) and backward; a single one is both."""
+        self.middles: Middles = select_middles(kind, SEED)
+        shapes = {name: pair if isinstance(pair, tuple) else (pair, pair) for name, pair in links.items()}
+        self.number = {name: number for number, name in enumerate(shapes)}
+        self.wirings = [
+            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", *pair)
+            for name, pair in shapes.items()
+        ]
+        self._stack = contextlib.ExitStack()
+        self._namespaces: dict[str, str] = {}
+
+    def __enter__(self) -> "Lab":
+        with contextlib.ExitStack() as stack:
+            write_settings(ROOT_SETTINGS, optional=OPTIONAL_SETTINGS)
+            for side in "ab":
+                descriptor = _new_namespace()
+                stack.callback(os.close, descriptor)
+                self._namespaces[side] = f"/proc/{os.getpid()}/fd/{descriptor}"
+                self.inside(side, lambda: write_settings(HOST_SETTINGS, optional=OPTIONAL_SETTINGS))
+            self._wire()
+            stack.callback(self.middles.stop)
+            self.middles.start(self.wirings)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _wire(self) -> None:
+        lines: dict[str, list[str]] = {"root": [], "a": [], "b": []}
+        for side in "ab":
+            for number in self.number.values():
+                lines["root"] += [
+                    f"link add {side}{number} mtu {OUTSIDE_MTU_BYTES} type veth"
+                    f" peer name l{number} address {_mac(side, number)} netns {self._namespaces[side]}",
+                    f"link set {side}{number} up",
+                ]
+                lines[side] += [
+                    f"address add {address(side, number)}/24 dev l{number}",
+                    *self._up(side, number),
+                ]
+        run_batch("ip", lines["root"], doing="wiring the lab")
+        for side in "ab":
+            self.ip(side, lines[side])
+
+    def _up(self, side: str, number: int) -> list[str]:
+        other = "b" if side == "a" else "a"
+        neighbour = f"{address(other, number)} lladdr {_mac(other, number)} dev l{number}"
+        return [f"link set l{number} up", f"neighbour replace {neighbour} nud permanent"]
+
+    def down(self, side: str, link: str) -> None:
+        """Take a host's end of a link down."""
+        self.ip(side, [f"link set l{self.number[link]} down"])
+
+    def up(self, side: str, link: str) -> None:
+        """Take it up again."""
+        self.ip(side, self._up(side, self.number[link]))
+
+    def switch_offloads_off(self, link: str) -> None:
+        """Let neither host send frames of more than one segment on a link."""
+        for side in "ab":
+            self.ip(side, [f"link set l{self.number[link]} gso_max_segs 1"])
+
+    def ip(self, side: str, lines: list[str]) -> None:
+        """Run `ip -batch` in a host."""
+        self.inside(side, lambda: run_batch("ip", lines, doing=f"setting host {side} up"))
+
+    def inside(self, side: str, work: Callable[[], Result]) -> Result:
+        """The result of `work()` inside a host."""
+        return inside_each(self._namespaces, [side], lambda _: work())[side]
+
+    def udp(self, link: str) -> tuple[socket.socket, socket.socket]:
+        """A sender in host a and a receiver in host b, whose datagrams cross `link`."""
+        number = self.number[link]
+        sender, receiver = (self._socket(side, number, socket.SOCK_DGRAM, UDP_PORT + number) for side in "ab")
+        sender.connect((address("b", number), UDP_PORT + number))
+        return sender, receiver
+
+    def tcp(self, link: str) -> tuple[socket.socket, socket.socket]:
+        """A connection across `link`: host a's end, which sends, and host b's."""
+        number = self.number[link]
+        sender, listener = (
+            self._socket(side, number, socket.SOCK_STREAM, TCP_PORT + number) for side in "ab"
+        )
+        with listener:
+            listener.listen(1)
+            sender.connect((address("b", number), TCP_PORT + number))
+            receiver, _ = listener.accept()
+        return sender, receiver
+
+    def _socket(self, side: str, number: int, kind: socket.SocketKind, port: int) -> socket.socket:
+        sock = self.inside(side, lambda: socket.socket(socket.AF_INET, kind))
+        self._stack.enter_context(sock)
+        if kind == socket.SOCK_DGRAM:
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_RCVBUF, STOCK_BUFFER_BYTES // 2
+            )  # the kernel doubles it
+        sock.bind((address(side, number), port))
+        return sock
+
+
+def address(side: str, number: int) -> str:
+    """The address of a host's end of a link."""
+    return f"10.0.{number}.{1 if side == 'a' else 2}"
+
+
+def _mac(side: str, number: int) -> str:
+    return f"02:00:00:00:{number:02x}:{1 if side == 'a' else 2:02x}"
+
+
+def _new_namespace() -> int:
+    """A descriptor of a fresh network namespace; the namespace lives as long as something holds on to it."""
+    opened: list[int] = []
+
+    def unshare() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(CLONE_NEWNET) == 0:
+            opened.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
+
+    thread = threading.Thread(target=unshare)
+    thread.start()
+    thread.join()
+    return opened[0]

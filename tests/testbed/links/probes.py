@@ -1,0 +1,168 @@
+"""Senders and receivers that say what a link does. They run inside the sandbox, on the sockets of a `Lab`.
+
+Datagrams carry a number and the time at which they were sent; the kernel stamps them on arrival, so that a
+receiver may come late to read them.
+"""
+
+import contextlib
+import os
+import random
+import select
+import socket
+import struct
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SO_TIMESTAMPNS = 35
+UDP_SEGMENT = 103  # linux/udp.h: cut what one call sends into datagrams of this size
+SOL_UDP = 17
+TCPI_DATA_SEGS_IN, TCPI_DATA_SEGS_OUT = 152, 156
+BLOCK_BYTES = 1 << 18
+BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
+DRAIN_S_MAX = 20.0
+
+_STAMP = struct.Struct("!QQ")  # number, CLOCK_REALTIME ns at sending
+_TIMESPEC = struct.Struct("@ll")
+
+
+class Arrival(NamedTuple):
+    """A datagram that came through. Times are CLOCK_REALTIME ns."""
+
+    number: int
+    sent_ns: int
+    arrived_ns: int
+
+    @property
+    def delay_us(self) -> float:
+        return (self.arrived_ns - self.sent_ns) / 1000
+
+
+class Stamper:
+    """Sends stamped datagrams over one link and collects those that arrive."""
+
+    def __init__(self, sockets: tuple[socket.socket, socket.socket], *, size: int = 100) -> None:
+        """size: bytes of a datagram's payload."""
+        self._sender, self._receiver = sockets
+        self._receiver.setblocking(False)
+        self._receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._size = size
+        self.sent: list[int] = []  # when, by number
+        self.arrivals: list[Arrival] = []
+
+    def send(self) -> None:
+        """Send one datagram."""
+        now_ns = time.time_ns()
+        self._sender.send(self._payload(now_ns))
+        self.sent.append(now_ns)
+
+    def send_offloaded(self, count: int) -> None:
+        """Send `count` datagrams in one frame."""
+        self._sender.setsockopt(SOL_UDP, UDP_SEGMENT, self._size)
+        now_ns = time.time_ns()
+        payloads = []
+        for _ in range(count):
+            payloads.append(self._payload(now_ns))
+            self.sent.append(now_ns)
+        self._sender.send(b"".join(payloads))
+
+    def _payload(self, now_ns: int) -> bytes:
+        return _STAMP.pack(len(self.sent), now_ns).ljust(self._size, b".")
+
+    def collect(self) -> None:
+        """Take what has arrived."""
+        while True:
+            try:
+                data, control, _, _ = self._receiver.recvmsg(self._size, 64)
+            except BlockingIOError:
+                return
+            seconds, nanoseconds = _TIMESPEC.unpack(control[0][2][: _TIMESPEC.size])
+            self.arrivals.append(Arrival(*_STAMP.unpack_from(data), seconds * 1_000_000_000 + nanoseconds))
+
+    def collect_until_quiet(self, quiet_s: float) -> None:
+        """Take what arrives until nothing has for `quiet_s`."""
+        self.collect()
+        while select.select([self._receiver], [], [], quiet_s)[0]:
+            self.collect()
+
+
+def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) -> list[float]:
+    """Send `count` datagrams through each, one every `interval_s`; how late the timer was each time, us."""
+    lateness_us = []
+    due = time.monotonic()
+    for _ in range(count):
+        for stamper in stampers:
+            stamper.send()
+            stamper.collect()
+        due += interval_s
+        time.sleep(max(0.0, due - time.monotonic()))
+        lateness_us.append((time.monotonic() - due) * 1e6)
+    return lateness_us
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What came of a bulk transfer over TCP."""
+
+    goodput_bits_per_s: float  # after the start
+    intact: bool  # all arrived, every byte in its place
+    segments_sent: int  # data segments, retransmitted ones included, by the sender's kernel
+    segments_received: int  # by the receiver's
+
+
+def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, start_s: float) -> Transfer:
+    """Send as much as TCP takes for `seconds`; the first `start_s` do not count for the goodput."""
+    sender, receiver = sockets
+    with contextlib.suppress(OSError):  # not every kernel has it: then its own does
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    if (child := os.fork()) == 0:
+        try:
+            _send_bulk(sender, seconds)
+        finally:
+            os._exit(0)
+    checksum, arrivals = _receive_bulk(receiver, seconds + DRAIN_S_MAX)
+    os.waitpid(child, 0)
+    start = arrivals[0][0] + start_s
+    counted = [(at, total) for at, total in arrivals if at >= start]
+    (first_at, first_total), (last_at, last_total) = counted[0], counted[-1]
+    return Transfer(
+        goodput_bits_per_s=(last_total - first_total) * 8 / (last_at - first_at),
+        intact=checksum == _checksum_of_bulk(last_total),
+        segments_sent=_tcp_info(sender, TCPI_DATA_SEGS_OUT),
+        segments_received=_tcp_info(receiver, TCPI_DATA_SEGS_IN),
+    )
+
+
+def _send_bulk(sender: socket.socket, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sender.sendall(BLOCK)
+    sender.shutdown(socket.SHUT_WR)
+
+
+def _receive_bulk(receiver: socket.socket, seconds: float) -> tuple[int, list[tuple[float, int]]]:
+    """The checksum of what came until the end, and how much had come when."""
+    receiver.settimeout(seconds)
+    checksum = total = 0
+    arrivals = []
+    while data := receiver.recv(BLOCK_BYTES):
+        checksum = zlib.crc32(data, checksum)
+        total += len(data)
+        arrivals.append((time.monotonic(), total))
+    return checksum, arrivals
+
+
+def _checksum_of_bulk(total: int) -> int:
+    """The checksum of the first `total` bytes of a repeated block."""
+    checksum = 0
+    for _ in range(total // BLOCK_BYTES):
+        checksum = zlib.crc32(BLOCK, checksum)
+    return zlib.crc32(BLOCK[: total % BLOCK_BYTES], checksum)
+
+
+def _tcp_info(sock: socket.socket, offset: int) -> int:
+    """A 32-bit field of struct tcp_info (linux/tcp.h)."""
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return int(struct.unpack_from("=I", info, offset)[0])

@@ -1,0 +1,163 @@
+"""What is done to links, and what is seen then. Each runs inside a sandbox of its own and returns plain data.
+
+Arguments are the kind of middle, and what the test varies. Nothing is judged here: the tests do that.
+"""
+
+from statistics import median
+from typing import Any
+
+from testbed.links.model import Applied
+from testbed.plan import Direction
+from tests.testbed.links.lab import Lab
+from tests.testbed.links.probes import Stamper, send_steadily, transfer
+from topologies.shape import Shape
+
+QUIET_S = 0.2
+MS = 1_000_000  # ns
+
+
+def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
+    """Delays of datagrams over idle links, one link for each of `delays_ms`."""
+    with Lab(kind, {str(ms): Shape(delay_us=ms * 1000) for ms in delays_ms}) as lab:
+        stampers = {ms: Stamper(lab.udp(str(ms))) for ms in delays_ms}
+        timer_us = send_steadily(list(stampers.values()), 200, 0.005)
+        for ms, stamper in stampers.items():
+            stamper.collect_until_quiet(QUIET_S + ms / 1000)
+        return {
+            "timer_late_us": median(timer_us),
+            "links": [_observed(stamper) for stamper in stampers.values()],
+        }
+
+
+def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str, Any]:
+    """Delays with jitter, datagrams every millisecond."""
+    shape = Shape(delay_us=delay_ms * 1000, jitter_us=jitter_ms * 1000, reorder=reorder)
+    with Lab(kind, {"link": shape}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        send_steadily([stamper], 500, 0.001)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper)
+
+
+def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[str, Any]:
+    """Datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
+    with Lab(kind, {"link": Shape(loss=loss)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        for _ in range(frames):
+            if per_frame == 1:
+                stamper.send()
+            else:
+                stamper.send_offloaded(per_frame)
+            if len(stamper.sent) % 40 == 0:
+                stamper.collect_until_quiet(0.001)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper) | {"counters": _counters(lab)}
+
+
+def tcp(kind: str, shape: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
+    """A bulk transfer."""
+    backward = Shape(delay_us=shape.get("delay_us", 0))
+    with Lab(kind, {"link": (Shape(**shape), backward)}) as lab:
+        if not offloads:
+            lab.switch_offloads_off("link")
+        done = transfer(lab.tcp("link"), seconds, start_s=seconds / 3)
+        return {
+            "goodput_bits_per_s": done.goodput_bits_per_s,
+            "intact": done.intact,
+            "segments_sent": done.segments_sent,
+            "segments_received": done.segments_received,
+            "counters": _counters(lab),
+        }
+
+
+def cut(kind: str, delay_ms: int) -> dict[str, Any]:
+    """A datagram every millisecond; the link is cut for 300 ms in the middle."""
+    shape = Shape(delay_us=delay_ms * 1000)
+    with Lab(kind, {"link": shape}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        applied = []
+        for blackhole in (True, False):
+            send_steadily([stamper], 300, 0.001)
+            applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=blackhole))
+        send_steadily([stamper], 300, 0.001)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper) | _changes(applied) | {"counters": _counters(lab)}
+
+
+def one_way_cut(kind: str) -> dict[str, Any]:
+    """Whether datagrams get through each way while the way forward is cut."""
+    shape = Shape(delay_us=1000)
+    with Lab(kind, {"link": shape}) as lab:
+        sender, receiver = lab.udp("link")
+        lab.middles.change("link", Direction.FORWARD, shape, blackhole=True)
+        receiver.connect(sender.getsockname())
+        forward, backward = Stamper((sender, receiver)), Stamper((receiver, sender))
+        send_steadily([forward, backward], 20, 0.001)
+        backward.collect_until_quiet(QUIET_S)
+        forward.collect()
+        return {"forward": len(forward.arrivals), "backward": len(backward.arrivals)}
+
+
+def down_and_up(kind: str) -> dict[str, Any]:
+    """Datagrams before, during and after the receiving host's end was down."""
+    with Lab(kind, {"link": Shape(delay_us=5000)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+
+        def got_through(count: int) -> int:
+            before = len(stamper.arrivals)
+            send_steadily([stamper], count, 0.002)
+            stamper.collect_until_quiet(QUIET_S)
+            return len(stamper.arrivals) - before
+
+        up = got_through(50)
+        lab.down("b", "link")
+        down = got_through(50)
+        lab.up("b", "link")
+        return {"before": up, "while_down": down, "after": got_through(50), "failure": lab.middles.failure()}
+
+
+def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
+    """A burst of 1000-byte datagrams at once into a slow link with a short queue."""
+    with Lab(kind, {"link": Shape(rate_bits_per_s=1_000_000, queue_packets=queue)}) as lab:
+        stamper = Stamper(lab.udp("link"), size=1000)
+        for _ in range(burst):
+            stamper.send()
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper) | {"counters": _counters(lab)}
+
+
+def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
+    """Datagrams every 2 ms while the delay takes one value after the other."""
+    with Lab(kind, {"link": Shape(delay_us=delays_ms[0] * 1000)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        applied = []
+        for ms in delays_ms:
+            shape = Shape(delay_us=ms * 1000)
+            applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=False))
+            send_steadily([stamper], 150, 0.002)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper) | _changes(applied)
+
+
+def _observed(stamper: Stamper) -> dict[str, Any]:
+    return {"sent_ns": stamper.sent, "arrivals": stamper.arrivals}
+
+
+def _changes(applied: list[Applied]) -> dict[str, Any]:
+    return {
+        "requested_ns": [change.requested_ns for change in applied],
+        "applied_ns": [change.applied_ns for change in applied],
+    }
+
+
+def _counters(lab: Lab) -> dict[str, int]:
+    """Of the way forward of link "link"."""
+    row = lab.middles.counters()["link", Direction.FORWARD]
+    return {
+        "frames": row.frames,
+        "bytes": row.bytes,
+        "dropped_loss": row.dropped_loss,
+        "dropped_queue": row.dropped_queue,
+        "dropped_blackhole": row.dropped_blackhole,
+        "dropped_kernel": row.dropped_kernel,
+    }

@@ -1,0 +1,153 @@
+"""What DESIGN.md's "Meanings" promise of a link, held against packets that crossed one, for every kind."""
+
+from itertools import pairwise
+from math import sqrt
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.testbed.links import scenarios
+from tests.testbed.links.probes import Arrival
+from tests.testbed.sandboxed import sandboxed
+
+pytestmark = pytest.mark.network
+
+MS = 1_000_000  # ns
+SIGMAS = 5  # of a binomial distribution: a test fails by chance once in a million runs
+TOLERANCE_MS = 10  # of a change's applied time
+
+
+def arrivals(observed: dict[str, Any]) -> list[Arrival]:
+    return [Arrival(*row) for row in observed["arrivals"]]
+
+
+def delays_us(observed: dict[str, Any]) -> list[float]:
+    return [arrival.delay_us for arrival in arrivals(observed)]
+
+
+def is_in_order(observed: dict[str, Any]) -> bool:
+    return all(a.number < b.number for a, b in pairwise(arrivals(observed)))
+
+
+def assert_binomial(count: int, of: int, probability: float) -> None:
+    spread = SIGMAS * sqrt(of * probability * (1 - probability))
+    assert abs(count - of * probability) <= spread, (
+        f"{count} of {of}, expected {probability:.0%} +- {spread:.0f}"
+    )
+
+
+def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: str) -> None:
+    delays_ms = [0, 5, 15, 40, 100]
+    observed = sandboxed(scenarios.idle_delays, kind, delays_ms)
+    # Where even a plain timer is late (user-mode Linux), a link's may be, too.
+    allowed_us = 1000 + observed["timer_late_us"]
+    for asked_ms, link in zip(delays_ms, observed["links"], strict=True):
+        measured = delays_us(link)
+        assert len(measured) == len(link["sent_ns"])
+        assert min(measured) >= asked_ms * 1000
+        assert median(measured) <= asked_ms * 1000 + allowed_us
+        assert is_in_order(link)
+
+
+def test_jitter_spreads_the_delay_and_keeps_the_order(kind: str) -> None:
+    observed = sandboxed(scenarios.jitter, kind, 20, 5, False)
+    measured = delays_us(observed)
+    assert len(measured) == len(observed["sent_ns"])
+    assert min(measured) >= 15_000
+    assert max(measured) - min(measured) > 2_000
+    assert is_in_order(observed)
+
+
+def test_jitter_may_reorder_if_asked_to(kind: str) -> None:
+    observed = sandboxed(scenarios.jitter, kind, 20, 5, True)
+    measured = delays_us(observed)
+    assert min(measured) >= 15_000
+    assert abs(median(measured) - 20_000) < 2_000
+    assert not is_in_order(observed)
+
+
+@pytest.mark.parametrize("per_frame", [1, 40], ids=["offloads off", "offloads on"])
+@pytest.mark.parametrize("loss", [0.01, 0.1])
+def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: float, per_frame: int) -> None:
+    observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 12_000 // per_frame)
+    sent = len(observed["sent_ns"])
+    lost = sent - len(observed["arrivals"])
+    assert_binomial(lost, sent, loss)
+    counters = observed["counters"]
+    assert counters["dropped_loss"] == lost
+    assert counters["frames"] == sent - lost
+    assert counters["dropped_kernel"] == 0
+    assert is_in_order(observed)
+
+
+@pytest.mark.parametrize("offloads", [False, True], ids=["offloads off", "offloads on"])
+def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: str, offloads: bool) -> None:
+    observed = sandboxed(scenarios.tcp, kind, {"delay_us": 2000, "loss": 0.01}, 2.0, offloads)
+    assert observed["intact"]
+    sent = observed["segments_sent"]
+    assert sent > 1000
+    assert_binomial(sent - observed["segments_received"], sent, 0.01)
+
+
+@pytest.mark.parametrize("megabits_per_s", [10, 100])
+def test_tcp_gets_the_rate_less_its_headers(kind: str, megabits_per_s: int) -> None:
+    shape = {"delay_us": 5000, "rate_bits_per_s": megabits_per_s * 1_000_000}
+    observed = sandboxed(scenarios.tcp, kind, shape, 4.0, True)
+    asked = megabits_per_s * 1_000_000 * 1448 / 1514
+    assert observed["goodput_bits_per_s"] == pytest.approx(asked, rel=0.03)
+    assert observed["intact"]
+
+
+def test_a_cut_swallows_what_is_in_flight_and_takes_hold_and_heals_at_its_applied_times(kind: str) -> None:
+    delay_ms = 40
+    observed = sandboxed(scenarios.cut, kind, delay_ms)
+    (cut_ns, healed_ns), sent_ns = observed["applied_ns"], observed["sent_ns"]
+    tolerance_ns, delay_ns = TOLERANCE_MS * MS, delay_ms * MS
+    through = {arrival.number for arrival in arrivals(observed)}
+    before = [n for n, at in enumerate(sent_ns) if at + delay_ns < cut_ns - tolerance_ns]
+    swallowed = [
+        n for n, at in enumerate(sent_ns) if cut_ns + tolerance_ns - delay_ns < at < healed_ns - tolerance_ns
+    ]
+    after = [n for n, at in enumerate(sent_ns) if at > healed_ns + tolerance_ns]
+    assert len(before) > 200
+    assert len(swallowed) > 250
+    assert len(after) > 200
+    assert through >= set(before)
+    assert through >= set(after)
+    assert not through & set(swallowed)
+    assert not [a for a in arrivals(observed) if cut_ns + tolerance_ns < a.arrived_ns < healed_ns]
+    assert observed["counters"]["dropped_blackhole"] == len(sent_ns) - len(through)
+    for requested_ns, applied_ns in zip(observed["requested_ns"], observed["applied_ns"], strict=True):
+        assert 0 < applied_ns - requested_ns < 1000 * MS
+
+
+def test_a_cut_may_be_one_way(kind: str) -> None:
+    assert sandboxed(scenarios.one_way_cut, kind) == {"forward": 0, "backward": 20}
+
+
+def test_an_interface_that_goes_down_and_up_again_is_survived(kind: str) -> None:
+    observed = sandboxed(scenarios.down_and_up, kind)
+    assert observed == {"before": 50, "while_down": 0, "after": 50, "failure": None}
+
+
+def test_a_full_queue_drops_what_comes_last(kind: str) -> None:
+    observed = sandboxed(scenarios.overflow, kind, 20, 60)
+    got = [arrival.number for arrival in arrivals(observed)]
+    assert 20 <= len(got) <= 23  # those that wait, the one being sent, and what leaves during the burst
+    assert got[:20] == list(range(20))
+    assert observed["counters"]["dropped_queue"] == 60 - len(got)
+
+
+def test_the_delay_can_be_changed_while_packets_cross(kind: str) -> None:
+    delays_ms = [5, 60, 15]
+    observed = sandboxed(scenarios.changing_delay, kind, delays_ms)
+    through = arrivals(observed)
+    assert len(through) == len(observed["sent_ns"])
+    spans = pairwise([*observed["applied_ns"], float("inf")])
+    for asked_ms, before_ms, (begin_ns, end_ns) in zip(delays_ms, [0, *delays_ms], spans, strict=False):
+        settled_ns = begin_ns + (max(0, before_ms - asked_ms) + TOLERANCE_MS) * MS
+        measured = [arrival.delay_us for arrival in through if settled_ns < arrival.sent_ns < end_ns]
+        assert len(measured) > 50
+        assert min(measured) >= asked_ms * 1000
+        assert median(measured) < asked_ms * 1000 + 5000
