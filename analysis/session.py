@@ -1,33 +1,35 @@
-"""The Spark session: one per process, set up for a short start and modest machines.
+"""The Spark session: one per process, quiet, and set up for a short start on a modest machine.
 
-On this machine's own cores the Java side is told to compile quickly rather than well and to collect garbage in one
-thread, since an analysis lasts seconds; with a cluster's master those choices are the cluster's. Nothing is left
-in the working directory: Hive is not used, and Spark's folders stand below the temporary directory.
+On this machine's own cores Java is told to compile quickly rather than well and to collect garbage in one thread,
+since an analysis lasts seconds and the heavy work is not done in Java; with a cluster's master those choices are
+the cluster's. Nothing is left in the working directory: Hive is not used, and Spark's folders stand below the
+temporary directory. What Java prints goes to a file there, and is told only if it does not start.
 """
 
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from analysis.archive import archive_options
 from analysis.errors import AnalysisError
 
-CORES_MAX = 16  # local workers; beyond that the start-up of Python workers outweighs them
-DRIVER_MEMORY_SHARE = 4  # the Java heap may take this part of the machine's memory
-DRIVER_MEMORY_BYTES_MAX = 4 << 30
+CORES_MAX = 16  # local workers; beyond that starting Python workers costs more than they bring
+HEAP_SHARE = 4  # the Java heap may take a quarter of the machine's memory
+HEAP_BYTES_MAX = 4 << 30
+HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
-_JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xshare:auto",
-    "-Djava.net.preferIPv4Stack=true",
-    "-Dderby.system.home={temporary}",
-)
+OUTPUT_TAIL_LINES = 5
+JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -35,19 +37,29 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
     """Start a Spark session, or take the one that this process has.
 
     master: a Spark master URL; None uses this machine's cores. settings: further `spark.…` settings, which win.
-    May be called in a thread while other work goes on: most of it is waiting for Java. Raises AnalysisError if
-    Java cannot be started.
+    It may be called in a thread while other work goes on: most of it is waiting for Java. Raises AnalysisError if
+    Spark does not start.
     """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    # PySpark 4.3 says at every turn that it was not tested with pandas 3; what we use of the two is tested here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder: Any = SparkSession.builder
-    for name, value in (_settings(master) | dict(settings or {})).items():
-        builder = builder.config(name, value)
-    try:
-        session: SparkSession = builder.getOrCreate()
-    except Exception as error:
-        raise AnalysisError(
-            f"Spark did not start ({_first_line(error)}); it needs Java 17 (apt-get install openjdk-17-jre-headless)"
-        ) from error
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if _is_local(master) else "")
+    values = _settings(master) | dict(settings or {})
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            return _start(values, output)
+        except (OSError, PySparkException) as error:
+            raise AnalysisError(_explain(error, output)) from error
+
+
+def _start(settings: Mapping[str, str], output: IO[str]) -> SparkSession:
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    launch: Any = launch_gateway  # untyped
+    gateway = launch(conf, {"stdout": output, "stderr": output})
+    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -55,36 +67,41 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
 def _settings(master: str | None) -> dict[str, str]:
     settings = {
         "spark.app.name": "cutset",
+        "spark.submit.deployMode": "client",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": tempfile.gettempdir(),
+        "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/spark-warehouse",
     }
-    if master is None or master.startswith("local"):
-        settings |= _local_settings(master)
-    return settings
+    if master is not None:
+        settings["spark.master"] = master
+    return settings | _local_settings(master) if _is_local(master) else settings
+
+
+def _is_local(master: str | None) -> bool:
+    return master is None or master.startswith("local")
 
 
 def _local_settings(master: str | None) -> dict[str, str]:
     cores = max(2, min(os.cpu_count() or 2, CORES_MAX))
-    memory = min(psutil.virtual_memory().total // DRIVER_MEMORY_SHARE, DRIVER_MEMORY_BYTES_MAX)
-    java = " ".join(_JAVA_OPTIONS).format(temporary=tempfile.gettempdir())
+    heap = max(HEAP_BYTES_MIN, min(psutil.virtual_memory().total // HEAP_SHARE, HEAP_BYTES_MAX))
     return {
         "spark.master": master or f"local[{cores}]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": f"{memory >> 20}m",
-        "spark.driver.extraJavaOptions": java,
+        "spark.driver.memory": f"{heap >> 20}m",
+        "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, *archive_options())),
         "spark.sql.shuffle.partitions": str(cores * 2),
-        "spark.sql.adaptive.enabled": "true",
-        "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),
+        "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers take our modules from where we run
     }
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
+def _explain(error: Exception, output: IO[str]) -> str:
+    output.seek(0)
+    said = " | ".join(line.strip() for line in output.readlines()[-OUTPUT_TAIL_LINES:])
+    first = str(error).strip().partition("\n")[0]
+    return f"Spark did not start: {said or first}. It needs Java 17 or later (openjdk-17-jre-headless)"
