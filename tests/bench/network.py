@@ -1,0 +1,44 @@
+"""How long a network takes to come up, with all its links carried, and what its ends cost.
+
+Each number is the median of `REPEATS`; the interpreter's own start and that of the sandbox are not in it.
+"""
+
+import statistics
+import time
+from typing import Any
+
+from testbed.links.selection import select_middles
+from testbed.network import Network
+from tests.testbed.network.plans import make_plan
+from tests.testbed.sandboxed import sandboxed
+
+REPEATS = 3
+CASES = (
+    ("100 hosts in one region, relay links, up", 1, 100, 5.0),
+    ("4 regions with 3 hosts each, relay links, up", 4, 3, 2.0),
+)
+
+
+def bring_up(regions: int, hosts: int) -> dict[str, float]:
+    """Seconds to bring a network up, to probe it, and to release it. Runs in a sandbox."""
+    started_s = time.monotonic()
+    with Network(make_plan(regions, hosts), select_middles("relay", 1)) as network:
+        up_s = time.monotonic()
+        network.probe("before")
+        probed_s = time.monotonic()
+    return {"up": up_s - started_s, "probe": probed_s - up_s, "down": time.monotonic() - probed_s}
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    rows: list[dict[str, Any]] = []
+    for name, regions, hosts, asked_s in CASES:
+        results = [sandboxed(bring_up, regions, hosts) for _ in range(REPEATS)]
+        up_s = statistics.median(result["up"] for result in results)
+        down_s = statistics.median(result["down"] for result in results)
+        rows.append({"name": name, "value": up_s, "asked": asked_s, "unit": "s"})
+        rows.append({"name": name.replace(", up", ", down"), "value": down_s, "asked": None, "unit": "s"})
+        if regions > 1:
+            probe_s = statistics.median(result["probe"] for result in results)
+            rows.append({"name": "probing all pairs of regions", "value": probe_s, "asked": 1.5, "unit": "s"})
+    return rows
