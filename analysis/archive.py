@@ -1,9 +1,10 @@
 """Spark's Java classes in an archive, so that Spark starts in half the time.
 
-Java can keep loaded and checked classes in a file and map it at the next start (application class-data sharing,
-JEP 310 and 350). On 2 cores that took the start of a session from 5.0 to 2.7 s and the first query from 2.8 to
-1.4 s. The archive belongs to one Java and one PySpark and is named after both; with others it is simply not found.
-`python -m analysis.archive` makes it where it is missing, in about 20 s; nothing depends on it being there.
+Java can keep loaded and checked classes in a file and map it at the next start (application class-data
+sharing, JEP 310 and 350). On 2 cores that took the start of a session from 5.0 to 2.7 s and the first query
+from 2.8 to 1.4 s. The archive belongs to one Java and one PySpark and is named after both; with others it
+is simply not found. `python -m analysis.archive` makes it where it is missing, in about 20 s; nothing
+depends on it being there.
 """
 
 import hashlib
@@ -38,7 +39,8 @@ def archive_options() -> tuple[str, ...]:
 
 
 def make_archive() -> bool:
-    """Make the archive if it is missing: load what an analysis loads, then let Java write it. Returns if it did."""
+    """Make the archive if it is missing: load what an analysis loads, then let Java write it. Returns if it
+    did."""
     from analysis.session import JAVA_OPTIONS, spark_session  # noqa: PLC0415  (it asks for the options above)
 
     path = archive_path()

@@ -1,4 +1,5 @@
-"""The analysis' errors: what was being done, with which input, and what to do, in one line for the CLI to print."""
+"""The analysis' errors: what was being done, with which input, and what to do, in one line for the CLI to
+print."""
 
 
 class AnalysisError(Exception):

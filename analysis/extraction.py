@@ -1,11 +1,12 @@
-"""What has to be done to turn a run's captures into tables, cut into independent tasks; and how a task does it.
+"""What has to be done to turn a run's captures into tables, cut into independent tasks; and how a task does
+it.
 
-A task writes one Parquet file per table that it fills, under a temporary name first: one that is run again, or
-twice at once, leaves the same files. Nothing here knows Spark; `analysis.tables` hands the tasks out.
+A task writes one Parquet file per table that it fills, under a temporary name first: one that is run again,
+or twice at once, leaves the same files. Nothing here knows Spark; `analysis.tables` hands the tasks out.
 
-Only captures of hosts are decoded to messages (those of links show the same messages again), and only for systems
-whose messages are known. A capture that cannot be used is left out of the work and named, with the reason, in the
-table of captures.
+Only captures of hosts are decoded to messages (those of links show the same messages again), and only for
+systems whose messages are known. A capture that cannot be used is left out of the work and named, with the
+reason, in the table of captures.
 """
 
 import os
@@ -149,7 +150,7 @@ def _messages_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> 
         return
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
     for number, listed in enumerate(listed_captures(run)):
-        path, host = run.capture(Path(listed["file"]).name), listed.get("host")
+        path, host = run.capture(Path(listed["file"]).name), str(listed.get("host"))
         if path in indices and host in addresses:
             capture = HostCapture(str(path), host, addresses[host], port)
             yield MessagesTask(number, capture, system, indices[path].good_bytes)

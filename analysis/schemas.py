@@ -1,8 +1,9 @@
 """The tables that come straight from captures: one definition of each, for NumPy, Arrow, Parquet and Spark.
 
-Each schema is an Arrow schema; `spark_schema` derives Spark's from it, so the two cannot differ (Spark insists
-on the same order, types and nullability from Python). All times are CLOCK_REALTIME nanoseconds as bigint, since
-Spark has no nanosecond time stamp. Tables computed from these (events, timelines) have schemas of their own.
+Each schema is an Arrow schema; `spark_schema` derives Spark's from it, so the two cannot differ (Spark
+insists on the same order, types and nullability from Python). All times are CLOCK_REALTIME nanoseconds as
+bigint, since Spark has no nanosecond time stamp. Tables computed from these (events, timelines) have
+schemas of their own.
 """
 
 from typing import TYPE_CHECKING, Any, cast

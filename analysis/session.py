@@ -1,9 +1,10 @@
 """The Spark session: one per process, quiet, and set up for a short start on a modest machine.
 
-On this machine's own cores Java is told to compile quickly rather than well and to collect garbage in one thread,
-since an analysis lasts seconds and the heavy work is not done in Java; with a cluster's master those choices are
-the cluster's. Nothing is left in the working directory: Hive is not used, and Spark's folders stand below the
-temporary directory. What Java prints goes to a file there, and is told only if it does not start.
+On this machine's own cores Java is told to compile quickly rather than well and to collect garbage in one
+thread, since an analysis lasts seconds and the heavy work is not done in Java; with a cluster's master
+those choices are the cluster's. Nothing is left in the working directory: Hive is not used, and Spark's
+folders stand below the temporary directory. What Java prints goes to a file there, and is told only if it
+does not start.
 """
 
 import os
@@ -36,14 +37,14 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 def spark_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a Spark session, or take the one that this process has.
 
-    master: a Spark master URL; None uses this machine's cores. settings: further `spark.…` settings, which win.
-    It may be called in a thread while other work goes on: most of it is waiting for Java. Raises AnalysisError if
-    Spark does not start.
+    master: a Spark master URL; None uses this machine's cores. settings: further `spark.…` settings, which
+    win. It may be called in a thread while other work goes on: most of it is waiting for Java. Raises
+    AnalysisError if Spark does not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    # PySpark 4.3 says at every turn that it was not tested with pandas 3; what we use of the two is tested here.
+    # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if _is_local(master) else "")

@@ -1,8 +1,10 @@
-"""A run's tables of packets, messages, gaps, decoding and captures: made from its captures, once, and read back.
+"""A run's tables of packets, messages, gaps, decoding and captures: made from its captures, once, and read
+back.
 
-Spark hands out the work, and the tasks write Parquet themselves with Arrow: rows never pass through Java. (On 2
-cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s this way.) The tables are
-written beside their final place and moved there when all are whole, so an interrupted analysis leaves none or all.
+Spark hands out the work, and the tasks write Parquet themselves with Arrow: rows never pass through Java.
+(On 2 cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s this way.)
+The tables are written beside their final place and moved there when all are whole, so an interrupted
+analysis leaves none or all.
 """
 
 import shutil

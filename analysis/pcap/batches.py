@@ -1,7 +1,8 @@
-"""Records of captures as Arrow batches of `PACKETS`, stretch by stretch: what every reader of captures shares.
+"""Records of captures as Arrow batches of `PACKETS`, stretch by stretch: what every reader of captures
+shares.
 
-A span is a stretch of whole records of one file, as the index cuts it. Files are mapped, never read whole; a span's
-memory is that of one window of offsets and one batch.
+A span is a stretch of whole records of one file, as the index cuts it. Files are mapped, never read whole;
+a span's memory is that of one window of offsets and one batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

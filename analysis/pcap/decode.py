@@ -1,9 +1,9 @@
 """Messages of a reassembled stream, by the very table of fields that the nodes' codec is made from.
 
-For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields sliced
-out as columns (`node.core.layout` says where they stand). A frame whose body does not fit its type is counted as
-malformed and left out; the frames after it are not affected. A message is only given out if every byte of it was
-seen on the wire; its head must be in the capture, its payload need not (snap length).
+For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields
+sliced out as columns (`node.core.layout` says where they stand). A frame whose body does not fit its type
+is counted as malformed and left out; the frames after it are not affected. A message is only given out if
+every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
 """
 
 from collections.abc import Iterator, Mapping
@@ -94,11 +94,9 @@ def _decode_frames(
 
 
 def _body_fits(layout: Layout, body: Integers) -> Mask:
-    """Whether bodies of these sizes can be this message: a fixed head, then nothing, anything, or whole rows."""
+    """Whether bodies of these sizes can be this message: a fixed head, then nothing, bytes, or whole rows."""
     size = layout.head.size
-    if layout.tail is None:
-        return body == size
-    fits: Mask = body >= size
+    fits: Mask = body == size if layout.tail is None else body >= size
     row_bytes = _row_bytes(layout)
     return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
 
@@ -167,7 +165,7 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
 
 
 def _rows(frames: Frames, layout: Layout, chosen: Integers, where: Integers) -> pa.Array:
-    """The rows of the messages at `where`, as one list each; null for the others and where bytes are missing."""
+    """The rows of the messages at `where`, a list each; null for the others and where bytes are missing."""
     first = HEADER_BYTES + layout.head.size
     row_bytes = _row_bytes(layout)
     whole = where[frames.known[chosen[where]] == frames.length[chosen[where]]]

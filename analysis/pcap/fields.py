@@ -1,8 +1,10 @@
-"""Header fields as columns: Ethernet, stacked VLAN tags, IPv4 with options, IPv6 with extension headers, TCP, UDP.
+"""Header fields as columns: Ethernet, stacked VLAN tags, IPv4 with options, IPv6 with extension headers,
+TCP, UDP.
 
-Given the offsets of records, each layer's header is gathered in one go for all packets that have it, and fields
-are sliced out of the copies: no loop over packets anywhere. A field is only taken from bytes that were captured; a
-header that is cut off counts as absent. IP fragments after the first have no ports. Nothing is reassembled here.
+Given the offsets of records, each layer's header is gathered in one go for all packets that have it, and
+fields are sliced out of the copies: no loop over packets anywhere. A field is only taken from bytes that
+were captured; a header that is cut off counts as absent. IP fragments after the first have no ports.
+Nothing is reassembled here.
 """
 
 from dataclasses import dataclass
@@ -31,6 +33,19 @@ _Where = Integers | slice
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What was captured: where each record's data begins in the file, and how many bytes it has."""
+
+    data: Bytes
+    begin: Integers
+    length: Integers
+
+    def header(self, where: _Where, at: Integers, width: int) -> Bytes:
+        """Gather a header of some records, which begins `at` bytes into each."""
+        return gather(self.data, self.begin[where] + at, width)
+
+
 @dataclass(slots=True)
 class _Layers:
     """What one layer tells the next, per packet. Offsets count from the record's data."""
@@ -52,16 +67,17 @@ def read_fields(data: Bytes, offsets: Integers, form: Format) -> Columns:
     columns["length"][:] = length
     columns["wire_length"][:] = wire_length
     ethertype = np.where(length >= _ETHERNET_BYTES, column(records, RECORD_HEADER_BYTES + 12, ">u2"), 0)
-    body = offsets + RECORD_HEADER_BYTES
-    begin = _skip_vlan_tags(data, body, length, ethertype)
-    layers = _Layers(begin, wire_length, np.full(packets, NOT_IP), np.zeros(packets, np.bool_))
-    _read_ipv4(data, body, length, ethertype == _ETHERTYPE_IPV4, layers, columns)
-    _read_ipv6(data, body, length, ethertype == _ETHERTYPE_IPV6, layers, columns)
+    bodies = _Records(data, offsets + RECORD_HEADER_BYTES, length)
+    layers = _Layers(
+        _skip_vlan_tags(bodies, ethertype), wire_length, np.full(packets, NOT_IP), np.zeros(packets, np.bool_)
+    )
+    _read_ipv4(bodies, ethertype == _ETHERTYPE_IPV4, layers, columns)
+    _read_ipv6(bodies, ethertype == _ETHERTYPE_IPV6, layers, columns)
     columns["proto"][:] = layers.proto
     columns["payload_offset"][:] = layers.at
     columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
-    _read_tcp(data, body, length, layers, columns)
-    _read_udp(data, body, length, layers, columns)
+    _read_tcp(bodies, layers, columns)
+    _read_udp(bodies, layers, columns)
     return columns
 
 
@@ -74,33 +90,26 @@ def _none(where: _Where) -> bool:
     return not isinstance(where, slice) and where.size == 0
 
 
-def _skip_vlan_tags(data: Bytes, body: Integers, length: Integers, ethertype: Integers) -> Integers:
+def _skip_vlan_tags(records: _Records, ethertype: Integers) -> Integers:
     """Where the network layer begins; `ethertype` becomes that of the innermost tag."""
-    begin = np.full(body.size, _ETHERNET_BYTES)
+    begin = np.full(ethertype.size, _ETHERNET_BYTES)
     for _ in range(VLAN_TAGS_MAX):
         tagged = np.flatnonzero(np.isin(ethertype, _ETHERTYPES_VLAN))
         if tagged.size == 0:
             break
-        inner = column(gather(data, body[tagged] + begin[tagged], _VLAN_BYTES), 2, ">u2")
+        inner = column(records.header(tagged, begin[tagged], _VLAN_BYTES), 2, ">u2")
         begin[tagged] += _VLAN_BYTES
-        ethertype[tagged] = np.where(begin[tagged] <= length[tagged], inner, 0)
+        ethertype[tagged] = np.where(begin[tagged] <= records.length[tagged], inner, 0)
     return begin
 
 
-def _read_ipv4(
-    data: Bytes,
-    body: Integers,
-    length: Integers,
-    mask: npt.NDArray[np.bool_],
-    layers: _Layers,
-    columns: Columns,
-) -> None:
+def _read_ipv4(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
     """RFC 791. A total length of 0 is a segmentation-offloaded packet over 64 KiB: it ends with the frame."""
-    where = _where(mask & (length >= layers.at + _IPV4_BYTES))
+    where = _where(mask & (records.length >= layers.at + _IPV4_BYTES))
     if _none(where):
         return
-    begin = layers.at[where]
-    header = gather(data, body[where] + begin, _IPV4_BYTES)
+    begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
+    header = records.header(where, begin, _IPV4_BYTES)
     first = column(header, 0, "u1")
     header_bytes = (first & 0x0F) * 4
     total = column(header, 2, ">u2")
@@ -115,20 +124,13 @@ def _read_ipv4(
     columns["dst_lo"][where] = column(header, 16, ">u4")
 
 
-def _read_ipv6(
-    data: Bytes,
-    body: Integers,
-    length: Integers,
-    mask: npt.NDArray[np.bool_],
-    layers: _Layers,
-    columns: Columns,
-) -> None:
-    """RFC 8200. A payload length of 0 is a jumbogram (RFC 2675) or an offloaded packet: it ends with the frame."""
-    where = _where(mask & (length >= layers.at + _IPV6_BYTES))
+def _read_ipv6(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
+    """RFC 8200. A payload length of 0 (RFC 2675, or an offloaded packet) means: it ends with the frame."""
+    where = _where(mask & (records.length >= layers.at + _IPV6_BYTES))
     if _none(where):
         return
-    begin = layers.at[where]
-    header = gather(data, body[where] + begin, _IPV6_BYTES)
+    begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
+    header = records.header(where, begin, _IPV6_BYTES)
     good = column(header, 0, "u1") >> 4 == 6
     payload = column(header, 4, ">u2")
     layers.proto[where] = np.where(good, column(header, 6, "u1"), NOT_IP)
@@ -140,19 +142,17 @@ def _read_ipv6(
     layers.whole[where] = good
     for name, at in (("src_hi", 8), ("src_lo", 16), ("dst_hi", 24), ("dst_lo", 32)):
         columns[name][where] = column(header, at, ">i8")
-    _skip_extension_headers(data, body, length, mask, layers)
+    _skip_extension_headers(records, mask, layers)
 
 
-def _skip_extension_headers(
-    data: Bytes, body: Integers, length: Integers, mask: npt.NDArray[np.bool_], layers: _Layers
-) -> None:
+def _skip_extension_headers(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
     """Follow the chain of extension headers; one that is cut off leaves `proto` at its own number."""
     for _ in range(EXTENSION_HEADERS_MAX):
-        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (length >= layers.at + 8)
+        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (records.length >= layers.at + 8)
         where = np.flatnonzero(more)
         if where.size == 0:
             return
-        header = gather(data, body[where] + layers.at[where], 8)
+        header = records.header(where, layers.at[where], 8)
         kind, size = layers.proto[where], column(header, 1, "u1")
         units = np.select([kind == _FRAGMENT, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
         later_fragment = (kind == _FRAGMENT) & (column(header, 2, ">u2") >> 3 != 0)
@@ -161,13 +161,13 @@ def _skip_extension_headers(
         layers.whole[where] = ~later_fragment
 
 
-def _read_tcp(data: Bytes, body: Integers, length: Integers, layers: _Layers, columns: Columns) -> None:
+def _read_tcp(records: _Records, layers: _Layers, columns: Columns) -> None:
     """RFC 9293."""
-    where = _where(layers.whole & (layers.proto == _TCP) & (length >= layers.at + _TCP_BYTES))
+    where = _where(layers.whole & (layers.proto == _TCP) & (records.length >= layers.at + _TCP_BYTES))
     if _none(where):
         return
     begin = layers.at[where]
-    header = gather(data, body[where] + begin, _TCP_BYTES)
+    header = records.header(where, begin, _TCP_BYTES)
     columns["sport"][where] = column(header, 0, ">u2")
     columns["dport"][where] = column(header, 2, ">u2")
     columns["seq"][where] = column(header, 4, ">u4")
@@ -178,13 +178,13 @@ def _read_tcp(data: Bytes, body: Integers, length: Integers, layers: _Layers, co
     columns["payload_length"][where] = np.maximum(layers.end[where] - payload, 0)
 
 
-def _read_udp(data: Bytes, body: Integers, length: Integers, layers: _Layers, columns: Columns) -> None:
+def _read_udp(records: _Records, layers: _Layers, columns: Columns) -> None:
     """RFC 768. The IP length rules: UDP's own may be 0 when offloaded."""
-    where = _where(layers.whole & (layers.proto == _UDP) & (length >= layers.at + _UDP_BYTES))
+    where = _where(layers.whole & (layers.proto == _UDP) & (records.length >= layers.at + _UDP_BYTES))
     if _none(where):
         return
     begin = layers.at[where]
-    header = gather(data, body[where] + begin, _UDP_BYTES)
+    header = records.header(where, begin, _UDP_BYTES)
     columns["sport"][where] = column(header, 0, ">u2")
     columns["dport"][where] = column(header, 2, ">u2")
     columns["payload_offset"][where] = begin + _UDP_BYTES

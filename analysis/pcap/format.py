@@ -1,8 +1,9 @@
-"""Classic pcap files: the 24-byte file header, the 16-byte record header, and how to look at bytes as numbers.
+"""Classic pcap files: the 24-byte file header, the 16-byte record header, and how to look at bytes as
+numbers.
 
-Records are looked at through overlapping views: a NumPy array with a stride of one byte, so that a header anywhere
-in the file is one element of it and a gather of n headers is one indexing operation. See the "PCAP Capture File
-Format" draft (draft-ietf-opsawg-pcap). pcapng is not read.
+Records are looked at through overlapping views: a NumPy array with a stride of one byte, so that a header
+anywhere in the file is one element of it and a gather of n headers is one indexing operation. See the "PCAP
+Capture File Format" draft (draft-ietf-opsawg-pcap). pcapng is not read.
 """
 
 import struct

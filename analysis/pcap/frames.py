@@ -4,13 +4,14 @@ Stream bytes are copied out of the capture in windows of bounded size, the chain
 through each, and heads are gathered for all frames of a window at once. The layout of a frame is that of
 `node.core.framing`; nothing about it stands here a second time.
 
-A hole in the bytes (missing from the capture, or beyond its snap length) is survived only if the chain proves where
-the next frame begins: the hole must lie inside one frame whose header is known. Otherwise the walk stops for good
-and says why. There is no searching for something that looks like a frame.
+A hole in the bytes (missing from the capture, or beyond its snap length) is survived only if the chain
+proves where the next frame begins: the hole must lie inside one frame whose header is known. Otherwise the
+walk stops for good and says why. There is no searching for something that looks like a frame.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,7 +24,7 @@ WINDOW_BYTES = 8 * 1024 * 1024  # of stream bytes copied at once; a frame is sma
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Frames in stream order, of one window. `content` holds their bytes; `at` says where each begins in it."""
+    """The frames of one window, in stream order. `content` holds their bytes; each begins in it at `at`."""
 
     start: Integers  # in the stream
     length: Integers  # of the whole frame
@@ -68,7 +69,8 @@ class FrameWalk:
             rest, rest_start = content[kept:], rest_start + kept
 
     def _chain(self, content: bytes, content_start: int, *, final: bool) -> Frames:
-        """Follow frame lengths from `position`. A frame that goes on after the window is left for the next one.
+        """Follow frame lengths from `position`. A frame that goes on after the window is left for the next
+        one.
 
         In the final window of a run it is taken too, as far as its bytes are known.
         """
@@ -106,7 +108,7 @@ def _runs(pieces: Pieces) -> Iterator[tuple[int, int]]:
     known_ends = pieces.start + pieces.captured
     breaks = np.flatnonzero(known_ends[:-1] != pieces.start[1:]) + 1
     bounds = [0, *breaks.tolist(), pieces.start.size]
-    for first, following in zip(bounds, bounds[1:], strict=False):
+    for first, following in pairwise(bounds):
         if following > first:
             yield first, following - 1
 

@@ -1,12 +1,12 @@
 """The sidecar index of a capture: what makes one big file splittable, and lets a time filter skip most of it.
 
-An index says where a record begins every 4 MB or so, how many records and which time span each split holds, and
-how much of the file is good. It is exact: made by walking every record header from the beginning. It stands beside
-its capture, is written atomically, and is made again when it is missing, unreadable, or older
+An index says where a record begins every 4 MB or so, how many records and which time span each split holds,
+and how much of the file is good. It is exact: made by walking every record header from the beginning. It
+stands beside its capture, is written atomically, and is made again when it is missing, unreadable, or older
 than the capture. Nothing here depends on it being there.
 
-A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not read,
-because nothing says where the next record begins. `problem` says so in words.
+A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not
+read, because nothing says where the next record begins. `problem` says so in words.
 """
 
 import json
@@ -96,7 +96,7 @@ def sidecar(capture: Path) -> Path:
 
 
 def load_index(capture: Path) -> CaptureIndex:
-    """Take the index beside a capture, or make it and leave it there. Raises CaptureError for no pcap file."""
+    """Take the index beside a capture, or make it and leave it there. Raises CaptureError for no capture."""
     with suppress(OSError, ValueError, TypeError, KeyError):  # missing, torn or of another schema: made again
         index = _from_json(sidecar(capture).read_text())
         if (index.file_bytes, index.file_mtime_ns) == _identity(capture):
@@ -131,7 +131,8 @@ def read_times(headers: Bytes, form: Format) -> Integers:
 def check_records(
     data: Bytes, offsets: Integers, following: int, form: Format
 ) -> tuple[Integers, Integers, int, str | None]:
-    """Keep the good records of a walk: their offsets, their times, where they end, and what comes after if bad."""
+    """Keep the good records of a walk: their offsets, their times, where they end, and what comes after if
+    bad."""
     headers = gather(data, offsets, RECORD_HEADER_BYTES)
     fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
     problem: str | None = None

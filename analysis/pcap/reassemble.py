@@ -1,15 +1,15 @@
 """TCP directions put together again: from segments in the order of capture to a byte stream by reference.
 
-A stream is a list of pieces in stream order that do not overlap: where each stands in the stream, where its bytes
-stand in the capture file, and when they came. Payload is not touched. Sequence numbers are unwrapped by their
-distance from the segment before (RFC 9293, section 3.4), so a stream may be of any length; a byte that came more
-than once counts when it came first; the time by which everything up to a byte was there is the running maximum of
-arrival times in stream order.
+A stream is a list of pieces in stream order that do not overlap: where each stands in the stream, where its
+bytes stand in the capture file, and when they came. Payload is not touched. Sequence numbers are unwrapped
+by their distance from the segment before (RFC 9293, section 3.4), so a stream may be of any length; a byte
+that came more than once counts when it came first; the time by which everything up to a byte was there is
+the running maximum of arrival times in stream order.
 
 All of it is whole-array work, but for segments that partly overlap each other: these are painted one by one.
 
-What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a FIN are
-taken as proof that something was sent.
+What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a
+FIN are taken as proof that something was sent.
 """
 
 from bisect import bisect_left, bisect_right
@@ -59,7 +59,8 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One direction of one connection. Stream offset 0 is the first byte after SYN, or the lowest that was seen."""
+    """One direction of one connection. Stream offset 0 is the first byte after SYN, or the lowest that was
+    seen."""
 
     connection: int
     pieces: Pieces
@@ -139,7 +140,8 @@ def _unwrap(seq: Integers) -> Integers:
 
 
 def _order(segments: Segments, positions: Integers) -> tuple[Pieces, Integers]:
-    """Lay segments out in stream order. Returns the pieces, and the ranges that came again as rows of (start, end)."""
+    """Lay segments out in stream order. Returns the pieces, and the ranges that came again as rows of
+    (start, end)."""
     pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
     nothing = np.zeros((0, 2), np.int64)
     if (pieces.start[1:] >= pieces.end[:-1]).all():  # in order: the usual case

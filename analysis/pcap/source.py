@@ -1,13 +1,15 @@
 """Spark's view of captures: `spark.read.format("pcap").load(folder)`.
 
-The partitions come from the captures' indices, so one big file is read by many tasks, and a filter on `t_ns` skips
-what it can. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with `.schema(…)`: Spark does
-not prune the columns of Python sources by itself. No payload travels; it is found through `offset`.
+The partitions come from the captures' indices, so one big file is read by many tasks, and a filter on
+`t_ns` skips what it can. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with
+`.schema(…)`: Spark does not prune the columns of Python sources by itself. No payload travels; it is found
+through `offset`.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -75,8 +77,7 @@ class PcapReader(DataSourceReader):
         return [PcapPartition(together) for together in pack(spans)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, PcapPartition)
-        for span in partition.spans:
+        for span in cast("PcapPartition", partition).spans:
             yield from read_span(span, self._names, self._times)
 
 

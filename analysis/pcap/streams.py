@@ -1,13 +1,14 @@
 """All TCP streams of one host's capture, and the messages in them.
 
-Segments that belong to a port are picked out of the capture (six numbers each, no payload), grouped by direction,
-put together and decoded, one direction after the other. Memory holds those numbers for the whole capture, and
-payload only in windows.
+Segments that belong to a port are picked out of the capture (six numbers each, no payload), grouped by
+direction, put together and decoded, one direction after the other. Memory holds those numbers for the whole
+capture, and payload only in windows.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def _directions(path: Path, port: int) -> Iterator[tuple[tuple[int, ...], Segmen
     groups = _group(columns)
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
-    for first, following in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, following in pairwise(bounds.tolist()):
         rows = order[first:following]
         payload_at = columns["payload_offset"][rows].astype(np.int64)
         length = columns["payload_length"][rows].astype(np.int64)

@@ -1,14 +1,16 @@
 """Where the records of a capture begin: the chain of record lengths, followed exactly and fast.
 
-Each record's header says how long it is, so record n is only known after record n - 1: a plain loop does about
-three million records a second. Here many lanes walk at once, one NumPy step for all. Where a lane might start is
-guessed, but a guess is never believed: a lane counts only if the chain from the one before lands exactly on its
-start, and is walked again from there otherwise. (A guess alone is not enough: a TCP transfer of a pcap file holds
-perfectly plausible record headers.) So the result is that of the plain loop, whatever is in the file.
+Each record's header says how long it is, so record n is only known after record n - 1: a plain loop does
+about three million records a second. Here many lanes walk at once, one NumPy step for all. Where a lane
+might start is guessed, but a guess is never believed: a lane counts only if the chain from the one before
+lands exactly on its start, and is walked again from there otherwise. (A guess alone is not enough: a TCP
+transfer of a pcap file holds perfectly plausible record headers.) So the result is that of the plain loop,
+whatever is in the file.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -37,7 +39,8 @@ def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Integers, in
     if (landings[:-1] == starts[1:]).all():
         lanes, ends = matrix.T, np.append(starts[1:], stop)[:, None]
         return lanes[lanes < ends], int(landings[-1])
-    return _join(data, starts, matrix, landings, stop, form)
+    plainly = partial(_walk_plainly, data, stop=stop, form=form)
+    return _join(starts, matrix, landings, stop, plainly)
 
 
 def _walk_plainly(
@@ -55,7 +58,8 @@ def _walk_plainly(
 
 
 def _walk_lanes(data: Bytes, starts: Integers, stops: Integers, form: Format) -> tuple[Integers, Integers]:
-    """Walk all lanes in step. Row n of the matrix holds each lane's n-th offset; ended lanes repeat their last."""
+    """Walk all lanes in step. Row n of the matrix holds each lane's n-th offset; ended lanes repeat their
+    last."""
     lengths = np.ndarray((data.size - 3,), form.order + "u4", data, strides=(1,))
     offsets = starts
     rows = []
@@ -67,7 +71,11 @@ def _walk_lanes(data: Bytes, starts: Integers, stops: Integers, form: Format) ->
 
 
 def _join(
-    data: Bytes, starts: Integers, matrix: Integers, landings: Integers, stop: int, form: Format
+    starts: Integers,
+    matrix: Integers,
+    landings: Integers,
+    stop: int,
+    plainly: Callable[..., tuple[Integers, int]],
 ) -> tuple[Integers, int]:
     """Keep the lanes that the chain reaches, and walk plainly through those that it does not."""
     lanes = {int(start): lane for lane, start in enumerate(starts)}
@@ -77,7 +85,7 @@ def _join(
     while offset < stop:
         lane = lanes.get(offset)
         if lane is None:
-            piece, offset = _walk_plainly(data, offset, stop, form, reachable)
+            piece, offset = plainly(offset, until=reachable)
         else:
             end = stop if lane + 1 == starts.size else int(starts[lane + 1])
             piece, offset = matrix[matrix[:, lane] < end, lane], int(landings[lane])

@@ -1,4 +1,5 @@
-"""Made-up captures of any size, fast: whole runs of Sprinkler traffic, written as arrays of fixed-size rounds.
+"""Made-up captures of any size, fast: whole runs of Sprinkler traffic, written as arrays of fixed-size
+rounds.
 
 A capture is a sequence of equal rounds. In each round every flow sends one message in one segment and gets an
 acknowledgement, so a round has a fixed layout and a capture is one structured array: millions of packets take
@@ -29,7 +30,7 @@ Message = Events | Publish | Published
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One direction of one connection: in every round `message`, its sequence number going up by its count."""
+    """One direction of one connection: `message` in every round, with its sequence number going up."""
 
     src: str
     sport: int
@@ -80,7 +81,9 @@ def _rounds(flows: Sequence[Flow], first: int, last: int) -> npt.NDArray[np.uint
         _put(body, at, ">u8", numbers * flow.message.count + 1)
         ack = np.zeros((numbers.size, 16 + _HEADERS_BYTES), np.uint8)
         back = Flow(flow.dst, flow.dport, flow.src, flow.sport, flow.message)
-        _fill(ack, back, times + 50_000, seq=numbers * 0, ack=(numbers + 1) * len(whole), flags=0x10, payload=0)
+        _fill(
+            ack, back, times + 50_000, seq=numbers * 0, ack=(numbers + 1) * len(whole), flags=0x10, payload=0
+        )
         columns += [data, ack]
     return np.concatenate(columns, axis=1).reshape(-1)
 
@@ -101,8 +104,9 @@ def _fill(
         _put(packets, at, "<u4", value)
     ip = 16 + 14
     fields: list[tuple[int, str, Any]] = [
-        (16 + 12, ">u2", 0x0800), (ip, "u1", 0x45), (ip + 2, ">u2", length - 14), (ip + 4, ">u2", seq & 0xFFFF),
-        (ip + 8, "u1", 64), (ip + 9, "u1", 6), (ip + 12, ">u4", _number(flow.src)), (ip + 16, ">u4", _number(flow.dst)),
+        (28, ">u2", 0x0800), (ip, "u1", 0x45), (ip + 2, ">u2", length - 14), (ip + 4, ">u2", seq & 0xFFFF),
+        (ip + 8, "u1", 64), (ip + 9, "u1", 6),
+        (ip + 12, ">u4", _number(flow.src)), (ip + 16, ">u4", _number(flow.dst)),
         (ip + 20, ">u2", flow.sport), (ip + 22, ">u2", flow.dport), (ip + 24, ">u4", seq & 0xFFFFFFFF),
         (ip + 28, ">u4", ack & 0xFFFFFFFF), (ip + 32, "u1", 0x50), (ip + 33, "u1", flags),
     ]  # fmt: skip
@@ -123,8 +127,8 @@ def _number(address: str) -> int:
 def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 4) -> int:
     """Write a run directory as the main job leaves it (captures and the part of run.json that names them).
 
-    Each region has a proxy, a driver and two clients; every host is captured, and both sides of each WAN link.
-    Returns the number of packets: about 750 a round with 4 regions.
+    Each region has a proxy, a driver and two clients; every host is captured, and both sides of each WAN
+    link. Returns the number of packets: about 750 a round with 4 regions.
     """
     (path / "captures").mkdir(parents=True)
     (path / "analysis").mkdir()
@@ -139,7 +143,13 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
         flows[f"r{region}-driver-0"] = own[:]
         for client in range(2):
             delivered = [
-                Flow(proxy, PORT, f"10.0.{region}.{4 + client}", 41000 + stream, events(stream, 100, event_bytes))
+                Flow(
+                    proxy,
+                    PORT,
+                    f"10.0.{region}.{4 + client}",
+                    41000 + stream,
+                    events(stream, 100, event_bytes),
+                )
                 for stream in region_numbers
             ]
             flows[f"r{region}-client-{client}"] = delivered
@@ -169,9 +179,7 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
             for side in (one, other):
                 file = f"captures/r{one}-r{other}@r{side}.pcap"
                 packets += write_capture(path / file, link, rounds)
-                captures.append(
-                    {"file": file, "host": None, "link": f"r{one}-r{other}", "side": f"r{side}"}
-                )
+                captures.append({"file": file, "host": None, "link": f"r{one}-r{other}", "side": f"r{side}"})
     run = {
         "schema": 1,
         "captures": captures,
