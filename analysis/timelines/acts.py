@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+import pyarrow as pa
 
+from analysis.timelines import schemas
+from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.ways import Sources
 from experiments.rundir import RunDirectory
@@ -42,19 +43,19 @@ class Act:
     stream: int | None
 
 
-def subscriptions(messages: DataFrame, facts: Facts) -> DataFrame:
-    """SUBSCRIBE as proxies sent it: host, dst, stream, t_ns."""
-    sent = messages.where((F.col("type") == "SUBSCRIBE") & (F.col("direction") == "out"))
-    by_proxies = sent.where(F.col("host").isin(list(facts.with_role("proxy"))))
-    return by_proxies.select("host", "dst", "stream", F.col("t_first_ns").alias("t_ns")).limit(ACTS_MAX)
+def subscriptions(messages: pa.Table) -> pa.Table:
+    """`schemas.SUBSCRIPTIONS`: what one proxy asked for, from its rows of `analysis.schemas.MESSAGES`."""
+    sent = rows(messages, type="SUBSCRIBE", direction="out").slice(0, ACTS_MAX)
+    columns = [sent.column(name) for name in ("host", "dst", "stream", "t_first_ns")]
+    return pa.table(columns, schema=schemas.SUBSCRIPTIONS)
 
 
-def from_subscriptions(rows: Iterable[Mapping[str, Any]], facts: Facts) -> list[Act]:
-    """Acts from collected rows of `subscriptions`."""
+def from_subscriptions(asked: pa.Table, facts: Facts) -> list[Act]:
+    """Acts from all rows of `subscriptions`."""
     region_at = {host.address: host.region for host in facts.hosts.values()}
     return [
         Act(row["t_ns"], SUBSCRIBE, facts.hosts[row["host"]].region, region_at.get(row["dst"]), row["stream"])
-        for row in rows
+        for row in asked.to_pylist()
     ]
 
 

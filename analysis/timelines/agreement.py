@@ -8,19 +8,18 @@ messages that could not be decoded, or a process that did not run from beginning
 end and drain, packets may show more than the clients had time to take.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from analysis.schemas import spark_schema
 from analysis.timelines import schemas
+from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
 from analysis.timelines.pieces import digest, total, union
-from analysis.timelines.stream_groups import COLUMNS, batches, by_host, rows
+from analysis.timelines.stream_groups import batches, by_host
 
 PUBLISHED = ""
 """Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
@@ -37,29 +36,18 @@ class Agreement:
     left_out: tuple[str, ...]
 
 
-def coverage(events: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.COVERAGE` from rows of `schemas.EVENTS`: per client and stream, and what was
-    published.
-    """
-    relevant = events.where("kind = 'published' or (kind = 'arrived' and role = 'client')").select(*COLUMNS)
-    return relevant.groupBy("stream").applyInArrow(_stream(facts), spark_schema(schemas.COVERAGE))
-
-
-def _stream(facts: Facts) -> Callable[[pa.Table], pa.Table]:
-    def covered(group: pa.Table) -> pa.Table:
-        stream = int(group.column("stream")[0].as_py())
-        arrived = group.filter(pc.equal(group.column("kind"), "arrived"))
-        places = {PUBLISHED: batches(rows(group, kind="published")), **by_host(arrived, facts.clients)}
-        runs = {host: union(mine) for host, mine in places.items()}
-        return pa.Table.from_pylist(
-            [
-                {"host": host, "stream": stream, "events": total(have), "digest": digest(have)}
-                for host, have in runs.items()
-            ],
-            schema=schemas.COVERAGE,
-        )
-
-    return covered
+def coverage(stream: int, events: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.COVERAGE` from the events of one stream: per client, and what was published."""
+    arrived = rows(events, kind="arrived", role="client")
+    places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, facts.clients)}
+    runs = {host: union(mine) for host, mine in places.items()}
+    return pa.Table.from_pylist(
+        [
+            {"host": host, "stream": stream, "events": total(have), "digest": digest(have)}
+            for host, have in runs.items()
+        ],
+        schema=schemas.COVERAGE,
+    )
 
 
 def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mapping[str, str]) -> Agreement:
@@ -96,7 +84,9 @@ def unfit_hosts(
     gaps, decoding, captures: the tables of analysis.schemas.
     """
     found: dict[str, str] = dict.fromkeys(facts.disturbed, "its process did not run from beginning to end")
-    found |= dict.fromkeys(pc.unique(gaps.column("host")).to_pylist(), "its capture misses bytes")
+    found |= dict.fromkeys(
+        pc.unique(rows(gaps, cause="missing").column("host")).to_pylist(), "its capture misses bytes"
+    )
     for row in decoding.to_pylist():
         if row["malformed"] or row["undecoded_bytes"]:
             found[row["host"]] = "its capture holds what could not be decoded"

@@ -1,58 +1,63 @@
-"""Which packets of the link captures crossed which WAN link in which direction, near or far side: a Spark
-step.
+"""Which packets of a link's captures crossed it in which direction, seen on the near or far side.
 
 A packet's direction is told by its sender's region, since routes between regions are direct (DESIGN,
 Regions); packets between other regions than the link's two are left out. The *near* side is where the packet
 enters the link's middle, the *far* side where it leaves.
 """
 
+from dataclasses import dataclass
 from ipaddress import ip_network
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from analysis.timelines.periods import Json
+from analysis.timelines.periods import Json, Way
 
-COLUMNS = (
-    "link",
-    "direction",
-    "far",
-    "t_ns",
-    "wire_length",
-    "src_lo",
-    "dst_lo",
-    "sport",
-    "dport",
-    "proto",
-    "seq",
-    "ip_id",
+PACKET_COLUMNS = (
+    "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ip_id",
     "payload_length",
-)
+)  # fmt: skip
 
 
-def crossings(packets: DataFrame, run: Json) -> DataFrame:
-    """Rows of `COLUMNS` from rows of `analysis.schemas.PACKETS`, of the captures at links' middles."""
-    sides = packets.sparkSession.createDataFrame(
-        _sides(run), "capture string, link string, direction string, far boolean, low bigint, high bigint"
-    )
-    placed = packets.where(F.col("src_hi") == 0).join(F.broadcast(sides), "capture", "inner")
-    return placed.where("src_lo between low and high").select(*COLUMNS)
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One direction of a link: its captures on either side, and the addresses from which its packets come."""
+
+    way: Way
+    near: str
+    far: str
+    low: int
+    high: int
 
 
-def _sides(run: Json) -> list[tuple[str, str, str, bool, int, int]]:
-    """For each capture at a link and each direction: the addresses of its senders and whether this is the far
-    side.
-    """
+def crossings(run: Json) -> list[Crossing]:
+    """Both directions of every WAN link that was captured on both sides."""
     plan = run["plan"]
     subnets = {region["name"]: ip_network(region["subnet"]) for region in plan["regions"]}
-    links = {link["name"]: link for link in plan["links"] if link["kind"] == "wan"}
+    sides = {
+        (capture["link"], capture["side"]): capture["file"].removesuffix(".pcap")
+        for capture in plan["captures"]
+        if capture.get("link")
+    }
     found = []
-    for capture in plan["captures"]:
-        link = links.get(capture.get("link") or "")
-        if link is None:
-            continue
-        stem = capture["file"].removesuffix(".pcap")
-        for direction, sender in (("forward", link["a"]), ("backward", link["b"])):
-            low, high = int(subnets[sender][0]), int(subnets[sender][-1])
-            found.append((stem, link["name"], direction, capture["side"] != sender, low, high))
+    for link in plan["links"]:
+        name, a, b = link["name"], link["a"], link["b"]
+        if link["kind"] == "wan" and (name, a) in sides and (name, b) in sides:
+            for direction, sender, taker in (("forward", a, b), ("backward", b, a)):
+                low, high = int(subnets[sender][0]), int(subnets[sender][-1])
+                found.append(Crossing((name, direction), sides[name, sender], sides[name, taker], low, high))
     return found
+
+
+def sides(packets: pa.Table, crossing: Crossing) -> tuple[pa.Table, pa.Table]:
+    """The packets of this direction, as seen on its near and on its far side.
+
+    packets: rows with `PACKET_COLUMNS` that hold at least both captures.
+    """
+    source = packets.column("src_lo")
+    sent = pc.and_(pc.greater_equal(source, crossing.low), pc.less_equal(source, crossing.high))
+    mine = packets.filter(pc.and_(sent, pc.equal(packets.column("src_hi"), 0)))
+    near, far = (
+        mine.filter(pc.equal(mine.column("capture"), name)) for name in (crossing.near, crossing.far)
+    )
+    return near, far

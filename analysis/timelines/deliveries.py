@@ -10,48 +10,35 @@ recording them. Tombstones cover their events and have no bytes. What could not 
 unverified.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from analysis.schemas import spark_schema
 from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import Batches, digest, repeats, shared, total, union
-from analysis.timelines.stream_groups import ints, rows
 from node.core.deliveries import RecordKind
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-def check(records: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.DELIVERIES` from rows of `schemas.RECORDS`, for every client and every stream with a
-    record.
+def check(client: str, published: pa.Table, got: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.DELIVERIES` of one client, for every stream of the run.
+
+    published: the drivers' rows of `schemas.RECORDS`. got: the client's own. Both in order of position.
     """
-    said = records.where(f"kind != {int(RecordKind.SESSION)}")
-    return said.groupBy("stream").applyInArrow(_stream(facts), spark_schema(schemas.DELIVERIES))
+    published = rows(published, kind=int(RecordKind.PUBLISHED))
+    got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
+    found = [
+        check_stream(facts, stream, client, rows(published, stream=stream), rows(got, stream=stream))
+        for stream in facts.owner
+    ]
+    return pa.Table.from_pylist(found, schema=schemas.DELIVERIES)
 
 
-def _stream(facts: Facts) -> Callable[[pa.Table], pa.Table]:
-    def checked(group: pa.Table) -> pa.Table:
-        group = group.sort_by("position")
-        published = group.filter(pc.equal(group.column("kind"), int(RecordKind.PUBLISHED)))
-        got = group.filter(pc.not_equal(group.column("kind"), int(RecordKind.PUBLISHED)))
-        stream = int(group.column("stream")[0].as_py())
-        found = [
-            check_client(facts, stream, client, published, rows(got, host=client)) for client in facts.clients
-        ]
-        return pa.Table.from_pylist(found, schema=schemas.DELIVERIES)
-
-    return checked
-
-
-def check_client(
+def check_stream(
     facts: Facts, stream: int, client: str, published: pa.Table, got: pa.Table
 ) -> dict[str, object]:
     """The row of one client and stream. Both tables are rows of `schemas.RECORDS` in order of position."""

@@ -1,4 +1,5 @@
-"""The events table: which batch was published, arrived or was sent where and when. Pure Spark steps.
+"""The events table: which batch was published, arrived or was sent where and when. Table to table, host by
+host.
 
 From messages: an EVENTS that a host took whole has *arrived*, one that left it whole was *sent*; a PUBLISH
 that arrived whole at a proxy is *published* at that time under the sequence numbers that the proxy's answer,
@@ -9,78 +10,133 @@ From records: where there are no captures, what clients and drivers wrote down s
 when the driver had the answer, "arrived" when the client had the events, and nothing is known of proxies.
 """
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.facts import Facts
+from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
+from analysis.timelines.facts import Facts, Host
+from node.core.deliveries import RecordKind
 
-DELIVERED, PUBLISHED, TOMBSTONE = 0, 1, 3  # node.core.deliveries.RecordKind
-COLUMNS = tuple(schemas.EVENTS.names)
-
-
-def from_messages(messages: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.EVENTS` from rows of `analysis.schemas.MESSAGES`."""
-    hosts = _hosts(messages, facts)
-    placed = messages.join(F.broadcast(hosts.select("host", "region", "role")), "host", "inner")
-    peers = hosts.select(F.col("host").alias("peer"), F.col("address").alias("peer_address"))
-    away = F.when(F.col("direction") == "in", F.col("src")).otherwise(F.col("dst"))
-    named = placed.withColumn("peer_address", away).join(F.broadcast(peers), "peer_address", "left")
-    return _moved(named).unionByName(_published(named))
+MESSAGE_COLUMNS = (
+    "host", "direction", "src", "dst", "type", "stream", "first_seq", "count", "request", "payload_length",
+    "t_first_ns", "t_complete_ns",
+)  # fmt: skip
 
 
-def from_records(records: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.EVENTS` from rows of `schemas.RECORDS`."""
-    placed = records.join(F.broadcast(_hosts(records, facts).drop("address")), "host", "inner")
-    taken = placed.where(F.col("kind").isin(DELIVERED, PUBLISHED, TOMBSTONE))
-    size = F.lit(facts.event_bytes).cast("bigint")
-    return (
-        taken.withColumn("kind", F.when(F.col("kind") == PUBLISHED, "published").otherwise("arrived"))
-        .withColumn("peer", F.lit(None).cast("string"))
-        .withColumn("bytes", F.col("count") * size)
-        .select(*COLUMNS)
+def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
+    """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time."""
+    found = [
+        _moved(rows(messages, type="EVENTS", direction=direction), kind, direction, host, facts)
+        for direction, kind in (("in", "arrived"), ("out", "sent"))
+    ]
+    if host.role == "proxy":
+        found.append(_published(messages, host, facts))
+    return concatenated(found, schemas.EVENTS).sort_by("t_ns")
+
+
+def from_records(records: pa.Table, host: Host, facts: Facts) -> pa.Table:
+    """Rows of `schemas.EVENTS` from one host's rows of `schemas.RECORDS`."""
+    said = records.filter(pc.not_equal(records.column("kind"), int(RecordKind.SESSION)))
+    published = pc.equal(said.column("kind"), int(RecordKind.PUBLISHED))
+    count = ints(said, "count")
+    return _table(
+        host,
+        kind=pc.if_else(published, "published", "arrived"),
+        peer=pa.nulls(said.num_rows, pa.string()),
+        stream=said.column("stream"),
+        first_seq=said.column("first_seq"),
+        count=count,
+        t_ns=said.column("t_ns"),
+        size=count * facts.event_bytes if facts.event_bytes else pa.nulls(len(count), pa.int64()),
     )
 
 
-def _hosts(any_frame: DataFrame, facts: Facts) -> DataFrame:
-    rows = [(host.name, host.region, host.role, host.address) for host in facts.hosts.values()]
-    return any_frame.sparkSession.createDataFrame(
-        rows, "host string, region string, role string, address string"
+def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:
+    """EVENTS in one direction."""
+    return _table(
+        host,
+        kind=pa.repeat(pa.scalar(kind), events.num_rows),
+        peer=_peers(events, direction, facts),
+        stream=events.column("stream"),
+        first_seq=events.column("first_seq"),
+        count=events.column("count"),
+        t_ns=events.column("t_complete_ns"),
+        size=events.column("payload_length").cast(pa.int64()),
     )
 
 
-def _moved(named: DataFrame) -> DataFrame:
-    """EVENTS that arrived or were sent."""
-    return (
-        named.where(F.col("type") == "EVENTS")
-        .withColumn("kind", F.when(F.col("direction") == "in", "arrived").otherwise("sent"))
-        .withColumn("t_ns", F.col("t_complete_ns"))
-        .withColumn("bytes", F.col("payload_length").cast("bigint"))
-        .select(*COLUMNS)
+def _published(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
+    """PUBLISH with the sequence numbers of the first PUBLISHED after it; each range of numbers once."""
+    asked = rows(messages, type="PUBLISH", direction="in")
+    answered = rows(messages, type="PUBLISHED", direction="out")
+    places = list(facts.hosts)
+    peer = np.concatenate(
+        (codes(_peers(asked, "in", facts), places), codes(_peers(answered, "out", facts), places))
+    )
+    stream, request, t_ns = (
+        np.concatenate([ints(table, name) for table in (asked, answered)])
+        for name in ("stream", "request", "t_complete_ns")
+    )
+    answer = _next_answers(np.stack((peer, stream, request)), t_ns, asked.num_rows)
+    known = np.flatnonzero(answer >= 0)
+    first_seq = ints(answered, "first_seq")[answer[known]]
+    order = np.lexsort((t_ns[known], first_seq, stream[known]))
+    key = np.stack((stream[known], first_seq))[:, order]
+    once = order[np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0))] if len(order) else order
+    chosen = known[once]
+    return _table(
+        host,
+        kind=pa.repeat(pa.scalar("published"), len(chosen)),
+        peer=named(peer[chosen], places),
+        stream=stream[chosen],
+        first_seq=first_seq[once],
+        count=ints(asked, "count")[chosen],
+        t_ns=t_ns[chosen],
+        size=ints(asked, "payload_length")[chosen],
     )
 
 
-def _published(named: DataFrame) -> DataFrame:
-    """PUBLISH with the sequence numbers of the first PUBLISHED after it."""
-    asked = (F.col("type") == "PUBLISH") & (F.col("direction") == "in")
-    answered = (F.col("type") == "PUBLISHED") & (F.col("direction") == "out")
-    of_one_request = Window.partitionBy("host", "peer_address", "stream", "request").orderBy(
-        "t_complete_ns", answered
+def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
+    """For each of the first `asked` rows, which of the other rows (from 0) with its key is the first after
+    it.
+
+    -1 where there is none. key: a row per part of the key.
+    """
+    rest = np.arange(key.shape[1]) >= asked
+    order = np.lexsort((rest, t_ns, *key))
+    position = np.arange(len(order))
+    last = len(order) - 1
+    following = np.minimum.accumulate(np.where(rest[order], position, last + 1)[::-1])[::-1]
+    target = order[np.minimum(following, max(last, 0))] if len(order) else order
+    same = (following <= last) & (key[:, target] == key[:, order]).all(axis=0)
+    answer = np.full(len(order), -1, np.int64)
+    answer[order] = np.where(same, target - asked, -1)
+    return answer[:asked]
+
+
+def _peers(messages: pa.Table, direction: str, facts: Facts) -> pa.Array:
+    """The host at the other end of each message; null where it is none of the run's."""
+    hosts = list(facts.hosts.values())
+    addresses = [host.address for host in hosts]
+    return named(
+        codes(messages.column("src" if direction == "in" else "dst"), addresses),
+        [host.name for host in hosts],
     )
-    onwards = of_one_request.rowsBetween(Window.currentRow, Window.unboundedFollowing)
-    answer = F.first(F.when(answered, F.col("first_seq")), ignorenulls=True).over(onwards)
-    numbered = (
-        named.where((F.col("role") == "proxy") & (asked | answered))
-        .withColumn("answer", answer)
-        .where(asked & F.col("answer").isNotNull())
+
+
+def _table(
+    host: Host, *, kind: pa.Array, peer: pa.Array, size: pa.Array | Ints, **columns: pa.Array | Ints
+) -> pa.Table:
+    length = len(kind)
+    place = {name: pa.repeat(pa.scalar(getattr(host, attribute)), length) for name, attribute in
+             (("host", "name"), ("region", "region"), ("role", "role"))}  # fmt: skip
+    everything = {**place, "kind": kind, "peer": peer, "bytes": size, **columns}
+    return pa.Table.from_arrays(
+        [_column(everything[field.name], field.type) for field in schemas.EVENTS], schema=schemas.EVENTS
     )
-    return (
-        numbered.groupBy("host", "region", "role", "peer", "stream", F.col("answer").alias("first_seq"))
-        .agg(
-            F.first("count").alias("count"),
-            F.min("t_complete_ns").alias("t_ns"),
-            F.first("payload_length").cast("bigint").alias("bytes"),
-        )
-        .withColumn("kind", F.lit("published"))
-        .select(*COLUMNS)
-    )
+
+
+def _column(values: pa.Array | Ints, kind: pa.DataType) -> pa.Array:
+    return (pa.array(values) if isinstance(values, np.ndarray) else values).cast(kind)

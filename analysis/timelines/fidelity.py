@@ -1,7 +1,7 @@
 """Whether every WAN link did what it was configured to do, from the packets at both sides of its middle.
 
-A Spark step (one group per link and direction) measures; `judge` holds the few measured rows against the
-configuration. Limits, each for one direction and period:
+One direction of one link is measured at a time; `judge` holds what it did against the configuration. Limits,
+each for one direction and period:
 
 - no packet is early: the least delay is not below the configured one less the jitter;
 - the median lies within 1 ms (or 2 %) and the p99 within 5 ms (or 10 %) of the delay; jitter is allowed for.
@@ -15,19 +15,17 @@ A period without packets proves nothing: its figures are null, with a reason, an
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
-from analysis.schemas import spark_schema
 from analysis.timelines import schemas
+from analysis.timelines.arrays import ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.link_delays import Behaviour, Delays, Side, measure, wire_bytes
-from analysis.timelines.periods import Period
-from analysis.timelines.stream_groups import ints
+from analysis.timelines.periods import Period, Way
+from analysis.timelines.pieces import NEVER
 
 MEDIAN_NS, MEDIAN_PART = 1_000_000, 0.02
 P99_NS, P99_PART = 5_000_000, 0.10
@@ -40,40 +38,26 @@ PROTO_TCP = 6
 KEY = ("src_lo", "dst_lo", "sport", "dport", "seq", "payload_length", "ip_id")
 
 
-def links(crossing: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.FIDELITY` from rows of `crossings.COLUMNS`."""
-    segments = crossing.where(f"proto = {PROTO_TCP} and payload_length > 0")
-    return segments.groupBy("link", "direction").applyInArrow(
-        _direction(facts), spark_schema(schemas.FIDELITY)
-    )
+def measured(way: Way, near: pa.Table, far: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.FIDELITY` of one direction, from its packets (`crossings.sides`)."""
+    periods = facts.periods[way]
+    there, here = (_side(_segments(side), periods[0]) for side in (near, far))
+    known = np.concatenate((there.t_ns, here.t_ns))
+    span_ns = (int(known.min(initial=NEVER)), facts.drained_ns or int(known.max(initial=0)))
+    return rows_of(way, facts, measure(there, here, periods, span_ns))
 
 
-def _direction(facts: Facts) -> Callable[[pa.Table], pa.Table]:
-    def rows(group: pa.Table) -> pa.Table:
-        way = (str(group.column("link")[0]), str(group.column("direction")[0]))
-        periods = facts.periods[way]
-        near, far = (
-            _side(group.filter(pc.equal(group.column("far"), far)), periods[0]) for far in (False, True)
-        )
-        latest = int(ints(group, "t_ns").max())
-        span_ns = (int(ints(group, "t_ns").min()), facts.drained_ns or latest)
-        behaviours = measure(near, far, periods, span_ns)
-        return rows_of(way, facts, behaviours)
-
-    return rows
+def _segments(packets: pa.Table) -> pa.Table:
+    payload = pc.greater(packets.column("payload_length"), 0)
+    return packets.filter(pc.and_(payload, pc.equal(packets.column("proto"), PROTO_TCP)))
 
 
-def _side(group: pa.Table, period: Period) -> Side:
-    size = wire_bytes(ints(group, "wire_length"), ints(group, "payload_length"), period.mtu_bytes)
-    key = (
-        np.stack([ints(group, name) for name in KEY], axis=1)
-        if group.num_rows
-        else np.zeros((0, len(KEY)), np.int64)
-    )
-    return Side(ints(group, "t_ns"), size, key)
+def _side(segments: pa.Table, period: Period) -> Side:
+    size = wire_bytes(ints(segments, "wire_length"), ints(segments, "payload_length"), period.mtu_bytes)
+    return Side(ints(segments, "t_ns"), size, np.stack([ints(segments, name) for name in KEY], axis=1))
 
 
-def rows_of(way: tuple[str, str], facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
+def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
     """`schemas.FIDELITY` for one direction's periods and what it did in each."""
     rows = []
     for period, behaviour in zip(facts.periods[way], behaviours, strict=True):
@@ -140,14 +124,3 @@ def _volume_problems(period: Period, did: Behaviour, busy: bool) -> list[str]:
     if rate and (did.rate_bits_per_s or 0.0) > RATE_PART * rate:
         problems.append(f"rate {did.rate_bits_per_s or 0.0:.3g} bit/s")
     return problems
-
-
-def idle_rows(measured: pa.Table, facts: Facts) -> pa.Table:
-    """The rows of the directions over which no segment went, so that every link of the run has its rows."""
-    seen = set(
-        zip(measured.column("link").to_pylist(), measured.column("direction").to_pylist(), strict=True)
-    )
-    idle = [way for way in facts.periods if way not in seen]
-    nothing = Behaviour(0, 0, 0)
-    made = [rows_of(way, facts, [nothing] * len(facts.periods[way])) for way in idle]
-    return pa.concat_tables([measured, *made])

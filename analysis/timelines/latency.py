@@ -1,47 +1,40 @@
 """Latency: from an event's arrival, whole, at its local proxy until every client has it.
 
-A Spark step (one group per stream) gives samples: per piece of the stream one latency and the number of
-events that had it. There are about as many samples as batches were published, whatever the number of clients
-and events, so the percentiles, per origin region and bin and over the whole run, are computed from the
-collected samples. "Every client" means the clients that ran from beginning to end. Events that some client
-never got have no latency; they are counted as lost elsewhere.
-"""
+Each stream gives samples: per piece one latency and the number of events that had it. There are about as many
+samples as batches were published, whatever the number of clients and events, so the percentiles, per origin
+region and bin and over the whole run, are computed from all samples together.
 
-from collections.abc import Callable
+"Every client" means the clients that ran from beginning to end. Events that some client never got have no
+latency; they are counted as lost elsewhere.
+"""
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from analysis.schemas import spark_schema
 from analysis.timelines import schemas
+from analysis.timelines.arrays import ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.percentiles import grouped
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.schemas import BIN_NS
-from analysis.timelines.stream_groups import COLUMNS, ints, pieces
 
 PERCENTS = (50, 95, 99, 100)
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
-def samples(events: DataFrame, facts: Facts) -> DataFrame:
-    """Rows of `schemas.SAMPLES` from rows of `schemas.EVENTS`."""
-    relevant = events.where("kind = 'published' or (kind = 'arrived' and role = 'client')").select(*COLUMNS)
-    return relevant.groupBy("stream").applyInArrow(_stream_samples(facts), spark_schema(schemas.SAMPLES))
-
-
-def _stream_samples(facts: Facts) -> Callable[[pa.Table], pa.Table]:
-    def rows(group: pa.Table) -> pa.Table:
-        cut = pieces(group, facts.steady_clients)
-        came_ns = cut.arrived_ns.max(axis=0, initial=-1)
-        known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
-        published_ns = cut.published_ns[known]
-        stream = np.full(len(published_ns), group.column("stream")[0].as_py(), np.int32)
-        columns = [stream, published_ns, came_ns[known] - published_ns, cut.count[known]]
-        return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
-
-    return rows
+def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
+    """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
+    steady = [number for number, client in enumerate(cut.hosts) if client in facts.steady_clients]
+    came_ns = cut.arrived_ns[steady].max(axis=0, initial=-1)
+    known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
+    published_ns = cut.published_ns[known]
+    columns = [
+        np.full(len(published_ns), stream, np.int32),
+        published_ns,
+        came_ns[known] - published_ns,
+        cut.count[known],
+    ]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
 
 
 def table(collected: pa.Table, facts: Facts) -> pa.Table:

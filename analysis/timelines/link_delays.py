@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from analysis.timelines.arrays import Ints
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.periods import Period
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 GUARD_NS = 10_000_000

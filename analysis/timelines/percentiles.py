@@ -8,9 +8,8 @@ no rounding decides. Per-event lists are never made.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from analysis.timelines.arrays import Ints
 
 
 def weighted(values: Ints, weights: Ints, percent: int) -> int | None:

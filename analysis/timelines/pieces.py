@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from analysis.timelines.arrays import Ints
 
 NEVER = np.iinfo(np.int64).max
 """The time at which that happened which did not happen."""

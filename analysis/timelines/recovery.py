@@ -11,23 +11,18 @@ Lost events belong to the last fault before their loss became visible, which is 
 event.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from analysis.schemas import spark_schema
 from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts, Fault, Hop
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, measure
-from analysis.timelines.stream_groups import COLUMNS, pieces, sources
 from analysis.timelines.ways import Sources, change_times, length_us, way
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +44,8 @@ class History:
         return way(self.seen, self.owner, self.facts.hosts[client].region, t_ns)
 
 
-def pairs(events: DataFrame, facts: Facts, logged: Mapping[int, Mapping[str, Sources]]) -> DataFrame:
-    """Rows of `schemas.PAIRS` for every applied fault, stream and client.
-
-    events: rows of `schemas.EVENTS`. logged: per stream and region, the sources that the proxies' logs tell;
-    they count only for a stream of which no packet between proxies was seen.
-    """
-    relevant = events.where("kind = 'published' or kind = 'arrived'").select(*COLUMNS)
-    return relevant.groupBy("stream").applyInArrow(_stream_pairs(facts, logged), spark_schema(schemas.PAIRS))
-
-
-def _stream_pairs(
-    facts: Facts, logged: Mapping[int, Mapping[str, Sources]]
-) -> Callable[[pa.Table], pa.Table]:
-    def rows(group: pa.Table) -> pa.Table:
-        stream = int(group.column("stream")[0].as_py())
-        seen = sources(group, facts)
-        if not any(source.names for source in seen.values()):
-            seen = dict(logged.get(stream, {}))
-        history = History(facts, stream, pieces(group, facts.clients), seen)
-        return pa.Table.from_pylist(stream_pairs(history), schema=schemas.PAIRS)
-
-    return rows
-
-
-def stream_pairs(history: History) -> list[dict[str, object]]:
-    """The rows of one stream; see `pairs`."""
+def pairs(history: History) -> pa.Table:
+    """`schemas.PAIRS` of one stream: every applied fault and client."""
     lost = {client: lost_after(history, client) for client in history.cut.hosts}
     found: list[dict[str, object]] = []
     for number, fault in enumerate(history.facts.applied_faults):
@@ -90,7 +61,7 @@ def stream_pairs(history: History) -> list[dict[str, object]]:
                 "reasons": [],
             }
             found.append(row | _times(history, fault, client) if affected else row)
-    return found
+    return pa.Table.from_pylist(found, schema=schemas.PAIRS)
 
 
 def is_affected(history: History, fault: Fault, client: str) -> bool:

@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from analysis.timelines.arrays import Ints
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.pieces import NEVER
 from analysis.timelines.schemas import BIN_NS
-
-Ints = npt.NDArray[np.int64]
 
 BASELINE_NS = 5_000_000_000
 SETTLED_NS = 2_000_000_000

@@ -1,4 +1,4 @@
-"""The tables of the timelines: one definition of each, for Arrow, Parquet and Spark.
+"""The tables of the timelines and of the steps towards them: one definition of each, for Arrow and Parquet.
 
 Columns ending in `_ns` are CLOCK_REALTIME nanoseconds, those ending in `_s` seconds since time 0 of the run
 or, in `RECOVERY`, since the fault's applied time. Null means "could not be measured", and a reason stands
@@ -72,6 +72,28 @@ DELIVERIES = _schema(
 # What a place has of a stream according to the packets, in a form that can be compared with `DELIVERIES`.
 COVERAGE = _schema(
     ("host", _STRING, False), ("stream", _INT, False), ("events", _BIGINT, False), ("digest", _BIGINT, False)
+)
+
+# Sums on the way to `THROUGHPUT`: what arrived at a host, and what a link carried, per bin (counted from time
+# 0).
+ARRIVALS = _schema(
+    ("host", _STRING, False),
+    ("peer", _STRING, True),
+    ("stream", _INT, False),
+    ("bin", _BIGINT, False),
+    ("events", _BIGINT, False),
+    ("bytes", _BIGINT, True),
+)
+WIRE = _schema(
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("bin", _BIGINT, False),
+    ("bytes", _BIGINT, False),
+)
+
+# SUBSCRIBE as proxies sent it.
+SUBSCRIPTIONS = _schema(
+    ("host", _STRING, False), ("dst", _STRING, False), ("stream", _INT, False), ("t_ns", _BIGINT, False)
 )
 
 # events_per_s: of a region, delivered at one of its clients (mean over them); of a stream, the same over all

@@ -3,63 +3,59 @@ it.
 
 Events of a region are those that arrived at its clients, divided by their number; of a stream, those that
 arrived at any client, divided by the number of all; of a link, those that proxies at its two ends sent each
-other. Bytes of a link are what arrived on the far side of its middle, on the wire. The steps are Spark
-aggregations whose results (bins times names) are small; `table` fills the bins in which nothing happened with
-0.
+other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and each
+link is summed by itself; `table` puts the sums (bins times names) together.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
 from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.facts import Facts
+from analysis.timelines.periods import Way
 from analysis.timelines.schemas import BIN_NS
 
 Bin = tuple[str, str, str | None, int]
 """Scope, name, direction, and number of the bin since time 0."""
 
 
-def arrivals(events: DataFrame, facts: Facts) -> DataFrame:
-    """Arrived events and bytes per (role, region, peer's region, stream, bin)."""
-    rows = [(host.name, host.region, host.role) for host in facts.hosts.values()]
-    peers = events.sparkSession.createDataFrame(rows, "peer string, peer_region string, peer_role string")
-    return (
-        events.where("kind = 'arrived'")
-        .join(F.broadcast(peers), "peer", "left")
-        .groupBy("role", "region", "peer_region", "peer_role", "stream", _bin(facts).alias("bin"))
-        .agg(F.sum("count").alias("events"), F.sum("bytes").alias("bytes"))
+def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.ARRIVALS`: arrived events and bytes of one host, per peer, stream and bin."""
+    arrived = rows(events, kind="arrived")
+    binned = arrived.append_column("bin", pa.array(_bins(arrived, facts)))
+    sums = binned.group_by(["host", "peer", "stream", "bin"]).aggregate([("count", "sum"), ("bytes", "sum")])
+    return pa.table(
+        [sums.column(name) for name in ("host", "peer", "stream", "bin", "count_sum", "bytes_sum")],
+        schema=schemas.ARRIVALS,
     )
 
 
-def wire(crossing: DataFrame, facts: Facts) -> DataFrame:
-    """Bytes on the wire per (link, direction, bin) from rows of `crossings.COLUMNS`."""
-    return (
-        crossing.where("far")
-        .groupBy("link", "direction", _bin(facts).alias("bin"))
-        .agg(F.sum("wire_length").cast("bigint").alias("bytes"))
-    )
+def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw."""
+    bins, index = np.unique(_bins(far, facts), return_inverse=True)
+    size = np.bincount(index, ints(far, "wire_length"), minlength=len(bins)).astype(np.int64)
+    link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in way)
+    return pa.table([link, direction, pa.array(bins), pa.array(size)], schema=schemas.WIRE)
 
 
 def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table:
-    """`schemas.THROUGHPUT` from the collected rows of `arrivals` and of `wire` (None: links were not
-    captured).
-    """
+    """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured)."""
     events = _per_name(arrived, facts)
     wire_bytes = {}
     for row in carried.to_pylist() if carried is not None else ():
         wire_bytes["link", row["link"], row["direction"], row["bin"]] = row["bytes"]
     known = [key[3] for key in (*events, *wire_bytes)]
-    rows = []
+    found = []
     for scope, name, direction in _names(facts, with_links=carried is not None):
         for number in range(min([0, *known]), max([-1, *known]) + 1):
             key = (scope, name, direction, number)
             count, size = events.get(key, (0.0, 0.0))
-            rows.append(_row(key, count, wire_bytes.get(key, 0.0) if scope == "link" else size))
-    return pa.Table.from_pylist(rows, schema=schemas.THROUGHPUT)
+            found.append(_row(key, count, wire_bytes.get(key, 0.0) if scope == "link" else size))
+    return pa.Table.from_pylist(found, schema=schemas.THROUGHPUT)
 
 
 def _per_name(arrived: pa.Table, facts: Facts) -> dict[Bin, tuple[float, float]]:
@@ -67,12 +63,13 @@ def _per_name(arrived: pa.Table, facts: Facts) -> dict[Bin, tuple[float, float]]
     clients = [facts.hosts[name].region for name in facts.clients]
     found: dict[Bin, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for row in arrived.to_pylist():
+        host, peer = facts.hosts[row["host"]], facts.hosts.get(row["peer"] or "")
         shares: list[tuple[Bin, int]] = []
-        if row["role"] == "client":
-            shares.append((("region", row["region"], None, row["bin"]), clients.count(row["region"])))
+        if host.role == "client":
+            shares.append((("region", host.region, None, row["bin"]), clients.count(host.region)))
             shares.append((("stream", f"s{row['stream']}", None, row["bin"]), len(clients)))
-        elif row["peer_role"] == "proxy":
-            way = facts.link_of.get((row["peer_region"], row["region"]))
+        elif peer is not None and peer.role == "proxy":
+            way = facts.link_of.get((peer.region, host.region))
             shares += [(("link", *way, row["bin"]), 1)] if way else []
         for key, among in shares:
             events, size = found[key]
@@ -104,5 +101,5 @@ def _row(key: Bin, events: float, size: float) -> dict[str, object]:
     }
 
 
-def _bin(facts: Facts) -> Column:
-    return F.floor((F.col("t_ns") - F.lit(facts.zero_ns)) / F.lit(BIN_NS)).cast("int")
+def _bins(table: pa.Table, facts: Facts) -> Ints:
+    return (ints(table, "t_ns") - facts.zero_ns) // BIN_NS

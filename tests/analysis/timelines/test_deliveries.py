@@ -7,10 +7,10 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.deliveries import check_client
+from analysis.timelines.deliveries import check_stream
 from analysis.timelines.records import read_file
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
-from tests.analysis.timelines.world import S, ZERO, facts_of
+from tests.analysis.timelines.world import ZERO, S, facts_of
 
 BATCHES = [(1, 10), (11, 5), (16, 10), (26, 1)]  # first sequence number, count
 
@@ -39,7 +39,7 @@ def check(got, published=None, **facts):
     """The row for one client that got these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
-    return check_client(facts_of(**facts), 0, "r1-client-0", *tables)
+    return check_stream(facts_of(**facts), 0, "r1-client-0", *tables)
 
 
 def client(batches, **more):
@@ -107,9 +107,11 @@ def test_after_a_crash_unrecorded_publications_are_only_unverified():
 
 def test_a_driver_that_was_killed_may_have_published_more_than_it_recorded():
     kill = ("faults=[{name: dead, at: 7s, kill: r0/driver-0}]", "expect=[]")
-    published = pa.Table.from_pylist(records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), schema=schemas.RECORDS)
+    published = pa.Table.from_pylist(
+        records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), schema=schemas.RECORDS
+    )
     got = pa.Table.from_pylist(client([*BATCHES, (27, 4)]), schema=schemas.RECORDS)
-    assert faults_of(check_client(facts_of(*kill), 0, "r1-client-0", published, got)) == {"unverified": 4}
+    assert faults_of(check_stream(facts_of(*kill), 0, "r1-client-0", published, got)) == {"unverified": 4}
 
 
 def test_other_batches_than_published_cannot_be_verified():
@@ -131,7 +133,9 @@ def test_a_tombstone_stands_for_its_events():
 
 
 def test_disorder_counts_for_the_fault_before_it():
-    row = check(client([*BATCHES, BATCHES[1], BATCHES[0]], t_s=2.5))  # at 6.5 s and 7.5 s; the faults at 5 s and 9 s
+    row = check(
+        client([*BATCHES, BATCHES[1], BATCHES[0]], t_s=2.5)
+    )  # at 6.5 s and 7.5 s; the faults at 5 s and 9 s
     assert row["duplicated_after"] == [15, 0]
     assert row["out_of_order_after"] == [0, 0]
 

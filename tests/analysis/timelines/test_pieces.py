@@ -31,9 +31,7 @@ def test_every_event_has_the_times_of_its_piece(published, at_a, at_b):
         for seq in range(cut_.first_seq[i], cut_.first_seq[i] + cut_.count[i])
     }
     sources = [earliest(rows) for rows in (published, at_a, at_b)]
-    wanted = {
-        seq: tuple(source.get(seq, NEVER) for source in sources) for seq in set().union(*sources)
-    }
+    wanted = {seq: tuple(source.get(seq, NEVER) for source in sources) for seq in set().union(*sources)}
     assert found == wanted
 
 
@@ -48,7 +46,9 @@ def test_union_holds_each_sequence_number_once_in_maximal_runs(rows):
 
 @given(BATCHES, BATCHES)
 def test_shared_counts_the_common_sequence_numbers(some, others):
-    assert shared(union(batches(some)), union(batches(others))) == len(set(earliest(some)) & set(earliest(others)))
+    assert shared(union(batches(some)), union(batches(others))) == len(
+        set(earliest(some)) & set(earliest(others))
+    )
 
 
 @given(BATCHES)

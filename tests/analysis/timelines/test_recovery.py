@@ -1,11 +1,13 @@
-"""Recovery figures of a simulated run are those that can be worked out by hand; see `world` for what happened."""
+"""Recovery figures of a simulated run are those that can be worked out by hand; see `world` for what
+happened.
+"""
 
 import numpy as np
 import pytest
 
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER
-from analysis.timelines.recovery import History, stream_pairs
+from analysis.timelines.recovery import History, pairs
 from analysis.timelines.recovery_times import Pair, measure
 from analysis.timelines.stream_groups import pieces, sources
 from tests.analysis.timelines.world import (
@@ -15,9 +17,9 @@ from tests.analysis.timelines.world import (
     MS,
     RESTORED,
     RETURNED,
-    S,
     SWITCHED,
     ZERO,
+    S,
     facts_of,
     hop_ns,
     published_ns,
@@ -35,7 +37,7 @@ def world():
 
 def pairs_of(world, facts: Facts, stream: int):
     group = world.stream(stream)
-    rows = stream_pairs(History(facts, stream, pieces(group, facts.clients), sources(group, facts)))
+    rows = pairs(History(facts, stream, pieces(group, facts.clients), sources(group, facts))).to_pylist()
     return {(row["fault"], row["client"]): row for row in rows}
 
 
@@ -73,7 +75,9 @@ def test_catch_up_ends_with_the_last_event_of_the_gap(world):
 def test_the_backlog_is_what_was_published_and_had_not_come_at_its_peak(world):
     row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
     waiting = [
-        n for n in range(700) if published_ns(2, n) + DIRECT_NS > CUT and published_ns(2, n) < SWITCHED + 2 * LAN
+        n
+        for n in range(700)
+        if published_ns(2, n) + DIRECT_NS > CUT and published_ns(2, n) < SWITCHED + 2 * LAN
     ]
     assert row["backlog_events"] == 10 * len(waiting)
 
@@ -82,14 +86,16 @@ def test_a_slow_catch_up_lengthens_catch_up_and_settling_but_not_the_switch():
     world = simulate(catch_up_batches_per_20ms=2)
     row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
     assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT
-    # The backlog of some 51 batches comes two at a time while new ones arrive: the queue is gone after as long again.
+    # The backlog of some 51 batches comes two at a time while new ones arrive: the queue is gone after as
+    # long again.
     assert 1_450 * MS < row["catch_up_ns"] < 1_600 * MS
     assert row["catch_up_ns"] - DETOUR_NS <= row["settled_ns"] < row["catch_up_ns"] + 400 * MS
 
 
 def test_latency_settles_with_the_first_bin_as_good_as_the_longer_way_allows(world):
     row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
-    # Published from 6.0 s on, all come in 83 ms; the way allows 1.2 x (19 ms + 64 ms). Bins of 200 ms begin at 5 s.
+    # Published from 6.0 s on, all come in 83 ms; the way allows 1.2 x (19 ms + 64 ms). Bins of 200 ms begin
+    # at 5 s.
     assert row["settled_ns"] == 1_002 * MS
 
 
@@ -117,7 +123,7 @@ def test_never_switching_is_null_with_a_reason(world):
     cut_off = [row["host"] == "r3-client-0" and row["t_ns"] > ZERO + CUT for row in group.to_pylist()]
     group = group.filter(~np.array(cut_off))
     facts = facts_of()
-    rows = stream_pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts)))
+    rows = pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts))).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
     assert "switch_s: no event published after the fault ever came" in row["reasons"]
@@ -132,7 +138,10 @@ def test_killing_a_proxy_affects_what_went_through_it(world):
         if row["affected"]
     }
     # All of r1's own, all that comes to r1, and what takes the detour by r1 at 7 s.
-    assert affected == {(1, r) for r in ("r0", "r1", "r2", "r3")} | {(s, "r1") for s in range(4)} | {(2, "r3"), (3, "r2")}
+    assert affected == {(1, r) for r in ("r0", "r1", "r2", "r3")} | {(s, "r1") for s in range(4)} | {
+        (2, "r3"),
+        (3, "r2"),
+    }
 
 
 def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
@@ -143,7 +152,7 @@ def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
         for row in group.to_pylist()
     ]
     group = group.filter(np.array(keep))
-    rows = stream_pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts)))
+    rows = pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts))).to_pylist()
     lost = {(row["fault"], row["client"]): row["lost"] for row in rows if row["lost"]}
     assert lost == {("cut", "r3-client-0"): 40}
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
@@ -157,7 +166,9 @@ def pair(*batches):
         np.array([NEVER if row[i] is None else round(row[i] * scale) for row in batches], np.int64)
         for i, scale in enumerate((1, S, S))
     )
-    return Pair(count, published + ZERO, np.where(came == NEVER, NEVER, came + ZERO), np.zeros(len(count), np.int64))
+    return Pair(
+        count, published + ZERO, np.where(came == NEVER, NEVER, came + ZERO), np.zeros(len(count), np.int64)
+    )
 
 
 def test_without_anything_published_nothing_can_be_measured():

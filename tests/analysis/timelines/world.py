@@ -1,9 +1,10 @@
-"""A dumb simulator of a run with known answers: what every host saw and recorded, batch by batch, in plain loops.
+"""A dumb simulator of a run with known answers: what every host saw and recorded, batch by batch, in plain
+loops.
 
-Four regions with one proxy, one driver and two clients each (the link-failure experiment, shortened). Each stream
-gets a batch of 10 events every 20 ms. The link r2-r3 is cut at 5 s; the streams r2 and r3 come to each other's
-region by r1 from 6 s on; the link is back at 9 s, and the streams return to it at 9.5 s. Delays are as configured,
-to the nanosecond, so every figure can be worked out by hand.
+Four regions with one proxy, one driver and two clients each (the link-failure experiment, shortened). Each
+stream gets a batch of 10 events every 20 ms. The link r2-r3 is cut at 5 s; the streams r2 and r3 come to each
+other's region by r1 from 6 s on; the link is back at 9 s, and the streams return to it at 9.5 s. Delays are
+as configured, to the nanosecond, so every figure can be worked out by hand.
 """
 
 from dataclasses import dataclass, field
@@ -27,7 +28,14 @@ CUT, SWITCHED, RESTORED, RETURNED, END = 5 * S, 6 * S, 9 * S, 9_500 * MS, 14 * S
 BATCH, EVERY = 10, 20 * MS
 EVENT_BYTES = 10
 LAN = 1 * MS
-WAN = {("r0", "r1"): 15, ("r2", "r3"): 15, ("r0", "r2"): 40, ("r0", "r3"): 45, ("r1", "r2"): 35, ("r1", "r3"): 40}
+WAN = {
+    ("r0", "r1"): 15,
+    ("r2", "r3"): 15,
+    ("r0", "r2"): 40,
+    ("r0", "r3"): 45,
+    ("r1", "r2"): 35,
+    ("r1", "r3"): 40,
+}
 REGIONS = ("r0", "r1", "r2", "r3")
 DETOUR = "r1"
 
@@ -39,16 +47,26 @@ def hop_ns(a: str, b: str) -> int:
 
 def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
     """run.json of a run that went well."""
-    shortened = ("duration=14s", "faults=[{name: cut, at: 5s, cut: [r2, r3]}, {name: restore, at: 9s, restore: [r2, r3]}]")
+    shortened = (
+        "duration=14s",
+        "faults=[{name: cut, at: 5s, cut: [r2, r3]}, {name: restore, at: 9s, restore: [r2, r3]}]",
+    )
     experiment = load_experiment("link-failure", [*shortened, *overrides])
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
     content = plan_to_json(plan)
     changes = [
-        {key: change[key] for key in ("fault", "link", "direction", "state", "process", "action") if key in change}
+        {
+            key: change[key]
+            for key in ("fault", "link", "direction", "state", "process", "action")
+            if key in change
+        }
         | {"requested_ns": ZERO + change["at_us"] * 1000, "applied_ns": ZERO + change["at_us"] * 1000}
         for change in content["changes"]
     ]
-    captures = [{**capture, "file": f"captures/{capture['file']}", "packets": 1, "kernel_drops": 0} for capture in content["captures"]]
+    captures = [
+        {**capture, "file": f"captures/{capture['file']}", "packets": 1, "kernel_drops": 0}
+        for capture in content["captures"]
+    ]
     return {
         "schema": 1,
         "run": "a-run",
@@ -68,7 +86,10 @@ def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
         },
         "changes": changes,
         "processes": [
-            {"name": process["name"], "exit": {"code": 0, "signal": None, "time_ns": ZERO + END + S, "expected": True}}
+            {
+                "name": process["name"],
+                "exit": {"code": 0, "signal": None, "time_ns": ZERO + END + S, "expected": True},
+            }
             for process in content["processes"]
         ],
         "captures": captures,
@@ -98,7 +119,9 @@ class World:
 
     def stream(self, stream: int) -> pa.Table:
         """The events of one stream, as a Spark group brings them."""
-        return pa.Table.from_pylist([row for row in self.events if row["stream"] == stream], schema=schemas.EVENTS)
+        return pa.Table.from_pylist(
+            [row for row in self.events if row["stream"] == stream], schema=schemas.EVENTS
+        )
 
     def records_table(self, *, stream: int | None = None) -> pa.Table:
         """Rows of schemas.RECORDS."""
@@ -106,7 +129,9 @@ class World:
         return pa.Table.from_pylist(chosen, schema=schemas.RECORDS)
 
 
-def simulate(*, switched: int = SWITCHED, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None) -> World:
+def simulate(
+    *, switched: int = SWITCHED, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None
+) -> World:
     """The whole run. catch_up_batches_per_20ms: how fast a backlog comes over the detour; None is at once."""
     world = World()
     for stream, owner in enumerate(REGIONS):
@@ -137,7 +162,15 @@ def _region(
                 t_way = switched + (0 if pace is None else waited // pace * EVERY)
             arrived = max(t_way, last)
             _row(world, f"{region}-proxy-0", "arrived", f"{source}-proxy-0", stream, first_seq, arrived)
-            _row(world, f"{source}-proxy-0", "sent", f"{region}-proxy-0", stream, first_seq, arrived - hop_ns(source, region))
+            _row(
+                world,
+                f"{source}-proxy-0",
+                "sent",
+                f"{region}-proxy-0",
+                stream,
+                first_seq,
+                arrived - hop_ns(source, region),
+            )
         last = arrived
         for client in (f"{region}-client-0", f"{region}-client-1"):
             _row(world, client, "arrived", f"{region}-proxy-0", stream, first_seq, arrived + 2 * LAN)

@@ -1,0 +1,37 @@
+"""From Arrow columns to NumPy arrays and back, for the steps of the timelines; rows chosen by their values."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+
+
+def ints(table: pa.Table, name: str) -> Ints:
+    """A column without nulls, as 64-bit integers."""
+    column: Ints = table.column(name).to_numpy().astype(np.int64, copy=False)
+    return column
+
+
+def rows(table: pa.Table, **wanted: str | int) -> pa.Table:
+    """The rows whose columns have these values."""
+    for column, value in wanted.items():
+        table = table.filter(pc.equal(table.column(column), value))
+    return table
+
+
+def codes(column: pa.ChunkedArray, values: list[str]) -> Ints:
+    """For each row the position of its value among `values`, or -1."""
+    found: Ints = pc.fill_null(pc.index_in(column, value_set=pa.array(values, pa.string())), -1).to_numpy()
+    return found.astype(np.int64)
+
+
+def named(places: Ints, values: list[str]) -> pa.Array:
+    """The inverse of `codes`: null for -1."""
+    return pa.array(values, pa.string()).take(pa.array(places, mask=places < 0))
+
+
+def concatenated(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    """All rows of some tables of one schema, of which there may be none."""
+    return pa.concat_tables([schema.empty_table(), *tables])

@@ -1,0 +1,339 @@
+"""The steps from table to table give what dumb counting over a small world gives."""
+
+from collections import defaultdict
+
+import pyarrow as pa
+import pytest
+
+from analysis.schemas import MESSAGES, PACKETS
+from analysis.timelines import agreement, deliveries, events, fidelity, latency, recovery, schemas, throughput
+from analysis.timelines.arrays import ints
+from analysis.timelines.crossings import crossings, sides
+from analysis.timelines.facts import read_facts
+from analysis.timelines.stream_groups import pieces, sources
+from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_json, simulate
+
+
+@pytest.fixture(scope="module")
+def world():
+    return simulate()
+
+
+@pytest.fixture(scope="module")
+def facts():
+    return read_facts(run_json())
+
+
+def table(rows, schema):
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def samples_of(rows, facts):
+    """All streams' latency samples from rows of events."""
+    everything = table(rows, schemas.EVENTS)
+    return pa.concat_tables(
+        latency.samples(
+            stream, pieces(everything.filter(ints(everything, "stream") == stream), facts.clients), facts
+        )
+        for stream in range(4)
+    )
+
+
+def checked(rows, facts):
+    """All clients' rows of DELIVERIES from rows of records."""
+    drivers = set(facts.with_role("driver"))
+    published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
+    return pa.concat_tables(
+        deliveries.check(
+            client, published, table([row for row in rows if row["host"] == client], schemas.RECORDS), facts
+        )
+        for client in facts.clients
+    )
+
+
+def message(host, direction, other, name, t_ms, **fields):
+    """A row of MESSAGES, between addresses as the plan gives them."""
+    addresses = {place.name: place.address for place in read_facts(run_json()).hosts.values()}
+    src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
+    row = dict.fromkeys(MESSAGES.names) | {
+        "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000, "dst": dst,
+        "dport": 4000, "connection": 0, "stream_offset": 0, "length": 100, "t_first_ns": ZERO + t_ms * MS,
+        "t_complete_ns": ZERO + t_ms * MS, "type": name, "retransmitted": False, "payload_length": 80,
+    }  # fmt: skip
+    return row | fields
+
+
+def events_of(rows, host, facts):
+    mine = [row for row in rows if row["host"] == host]
+    return events.from_messages(table(mine, MESSAGES), facts.hosts[host], facts).to_pylist()
+
+
+def test_messages_become_events(facts):
+    batch = {"stream": 0, "kind": 0, "first_seq": 11, "count": 5}
+    rows = [
+        message("r0-proxy-0", "in", "r0-driver-0", "PUBLISH", 10, stream=0, kind=0, request=1, count=5),
+        message(
+            "r0-proxy-0", "out", "r0-driver-0", "PUBLISHED", 11, stream=0, request=1, first_seq=11, count=5
+        ),
+        message("r0-driver-0", "out", "r0-proxy-0", "PUBLISH", 9, stream=0, kind=0, request=1, count=5),
+        message(
+            "r0-driver-0", "in", "r0-proxy-0", "PUBLISHED", 12, stream=0, request=1, first_seq=11, count=5
+        ),
+        message("r0-proxy-0", "out", "r0-client-1", "EVENTS", 13, **batch),
+        message("r0-client-1", "in", "r0-proxy-0", "EVENTS", 15, **batch),
+        message("r0-proxy-0", "out", "r1-proxy-0", "EVENTS", 13, **batch),
+        message("r0-proxy-0", "in", "r0-client-1", "ADVERTISEMENT", 20),
+    ]
+    found = [
+        row for host in ("r0-proxy-0", "r0-driver-0", "r0-client-1") for row in events_of(rows, host, facts)
+    ]
+    assert [
+        (
+            row["host"],
+            row["role"],
+            row["kind"],
+            row["peer"],
+            row["first_seq"],
+            row["count"],
+            row["t_ns"] - ZERO,
+        )
+        for row in found
+    ] == [
+        ("r0-proxy-0", "proxy", "published", "r0-driver-0", 11, 5, 10 * MS),
+        ("r0-proxy-0", "proxy", "sent", "r0-client-1", 11, 5, 13 * MS),
+        ("r0-proxy-0", "proxy", "sent", "r1-proxy-0", 11, 5, 13 * MS),
+        ("r0-client-1", "client", "arrived", "r0-proxy-0", 11, 5, 15 * MS),
+    ]
+
+
+def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_starts_anew(facts):
+    def publish(t_ms):
+        return message(
+            "r0-proxy-0", "in", "r0-driver-0", "PUBLISH", t_ms, stream=0, kind=0, request=1, count=5
+        )
+
+    def published(t_ms, first_seq):
+        return message(
+            "r0-proxy-0",
+            "out",
+            "r0-driver-0",
+            "PUBLISHED",
+            t_ms,
+            stream=0,
+            request=1,
+            first_seq=first_seq,
+            count=5,
+        )
+
+    rows = [
+        publish(10),
+        publish(20),
+        published(21, 1),
+        publish(30),
+        published(31, 1),
+        publish(40),
+        published(41, 6),
+    ]
+    rows.append(publish(50))  # never answered
+    found = events_of(rows, "r0-proxy-0", facts)
+    assert [(row["first_seq"], (row["t_ns"] - ZERO) // MS) for row in found] == [(1, 10), (6, 40)]
+
+
+def test_a_host_without_messages_has_no_events(facts):
+    assert events_of([], "r0-proxy-0", facts) == []
+
+
+def test_latency_is_until_the_last_client_has_it(world, facts):
+    binned = latency.table(samples_of(world.events, facts), facts).to_pylist()
+    first = {row["origin"]: row for row in binned if row["start_s"] == 0.0}
+    farthest = {
+        region: max(hop_ns(region, other) for other in ("r0", "r1", "r2", "r3") if other != region)
+        for region in first
+    }
+    assert {region: row["p50_ms"] for region, row in first.items()} == {
+        region: (ns + 2 * LAN) / 1e6 for region, ns in farthest.items()
+    }
+    assert all(row["count"] == 10 * BATCH for row in first.values())
+    assert sum(row["count"] for row in binned) == 4 * 700 * BATCH
+
+
+def test_latency_percentiles_are_those_of_every_event(world, facts):
+    samples = samples_of(world.events, facts)
+    per_event = []
+    for stream in range(4):
+        came = defaultdict(list)
+        published = {}
+        for row in world.stream(stream).to_pylist():
+            for seq in range(row["first_seq"], row["first_seq"] + row["count"]):
+                if row["kind"] == "published":
+                    published[seq] = row["t_ns"]
+                elif row["role"] == "client":
+                    came[seq].append(row["t_ns"])
+        per_event += [max(came[seq]) - t for seq, t in published.items()]
+    per_event.sort()
+    wanted = {f"p{p}_ms": per_event[-(-p * len(per_event) // 100) - 1] / 1e6 for p in (50, 95, 99)}
+    assert latency.headline(samples) == wanted | {"max_ms": per_event[-1] / 1e6}
+
+
+def test_an_event_that_one_client_never_got_has_no_latency(world, facts):
+    kept = [row for row in world.events if (row["host"], row["first_seq"]) != ("r1-client-0", 11)]
+    samples = samples_of(kept, facts)
+    assert ints(samples, "count").sum() == 4 * 700 * BATCH - 4 * BATCH
+
+
+def test_a_client_that_was_killed_does_not_end_latency(world):
+    killed = read_facts(run_json("faults=[{name: dead, at: 5s, kill: r1/client-0}]", "expect=[]"))
+    kept = [row for row in world.events if row["host"] != "r1-client-0" or row["t_ns"] < ZERO + 5 * S]
+    samples = samples_of(kept, killed)
+    assert ints(samples, "count").sum() == 4 * 700 * BATCH
+
+
+def test_throughput_counts_events_per_client_and_per_link(world, facts):
+    arrived = throughput.arrivals(world.events_table(), facts)
+    carried = table([{"link": "r0-r1", "direction": "forward", "bin": 2, "bytes": 1000}], schemas.WIRE)
+    rows = throughput.table(arrived, carried, facts).to_pylist()
+    found = {(row["scope"], row["name"], row["direction"], round(row["start_s"], 1)): row for row in rows}
+    assert found["region", "r0", None, 3.0]["events_per_s"] == 4 * 500
+    assert found["stream", "s2", None, 3.0]["events_per_s"] == 500
+    assert found["region", "r3", None, 5.4]["events_per_s"] == 3 * 500  # without the stream of r2
+    assert found["link", "r2-r3", "forward", 3.0]["events_per_s"] == 500
+    assert found["link", "r2-r3", "forward", 5.4]["events_per_s"] == 0
+    assert found["link", "r1-r3", "forward", 7.0]["events_per_s"] == 1000
+    assert found["link", "r0-r1", "forward", 0.4]["bytes_per_s"] == 5000
+    assert found["link", "r0-r1", "forward", 0.6]["bytes_per_s"] == 0
+    total = sum(
+        row["events_per_s"] * row["bin_s"] for row in rows if (row["scope"], row["name"]) == ("region", "r3")
+    )
+    assert round(total) == 4 * 700 * BATCH
+
+
+def test_pairs_are_listed_for_every_fault_stream_and_client(world, facts):
+    group = world.stream(2)
+    history = recovery.History(facts, 2, pieces(group, facts.clients), sources(group, facts))
+    found = {(row["fault"], row["client"]): row for row in recovery.pairs(history).to_pylist()}
+    assert len(found) == 2 * 8
+    assert found["cut", "r3-client-0"]["switch_ns"] == 1_002 * MS
+
+
+def test_deliveries_are_checked_per_stream_and_client(world, facts):
+    rows = [
+        row
+        for row in world.records
+        if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
+    ]
+    found = checked(rows, facts).to_pylist()
+    assert len(found) == 4 * 8
+    assert sum(row["lost"] for row in found) == BATCH
+    assert all(row["corrupted"] == row["unverified"] == row["duplicated"] == 0 for row in found)
+    assert {row["published"] for row in found} == {7000}
+
+
+def coverage_of(world, facts):
+    return pa.concat_tables(agreement.coverage(stream, world.stream(stream), facts) for stream in range(4))
+
+
+def test_packets_and_records_agree_or_the_stream_is_named(world, facts):
+    found = agreement.compare(coverage_of(world, facts), checked(world.records, facts), facts, {})
+    assert (found.held, found.compared) == (True, 4 * 8 + 4)
+    rows = [
+        row
+        for row in world.records
+        if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
+    ]
+    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {})
+    assert found.disagreements == ("stream s3: 7000 events r2-client-1 got by packets, 6990 by records",)
+    assert found.held is False
+
+
+def test_a_client_whose_capture_cannot_tell_is_left_out_by_name(world, facts):
+    rows = [
+        row
+        for row in world.records
+        if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
+    ]
+    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {"r2-client-1": "torn"})
+    assert (found.held, found.compared, found.left_out) == (True, 4 * 7 + 4, ("r2-client-1: torn",))
+
+
+def test_the_same_number_of_other_events_is_no_agreement(world, facts):
+    rows = [dict(row) for row in world.records]
+    for row in rows:
+        if (row["host"], row["stream"], row["first_seq"]) == ("r2-client-1", 3, 6991):
+            row["first_seq"] = 7001
+    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {})
+    assert found.disagreements == (
+        "stream s3: 7000 events r2-client-1 got by packets, 7000 by records but not the same ones",
+    )
+
+
+def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(world):
+    interrupted = read_facts(run_json(outcome="interrupted"))
+    rows = [
+        row
+        for row in world.records
+        if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 6991)
+    ]
+    assert (
+        agreement.compare(coverage_of(world, interrupted), checked(rows, interrupted), interrupted, {}).held
+        is True
+    )
+    more = [*world.records, {**world.records[-1], "first_seq": 7001, "position": 10**6}]
+    assert (
+        agreement.compare(coverage_of(world, interrupted), checked(more, interrupted), interrupted, {}).held
+        is False
+    )
+
+
+def packet(link, side, sender, taker, t_ns, **fields):
+    """A row of PACKETS in a link's capture, from one region's proxy to another's."""
+    row = dict.fromkeys(PACKETS.names, 0) | {
+        "capture": f"{link}@{side}", "t_ns": t_ns, "length": 166, "wire_length": 166, "proto": 6, "flags": 16,
+        "src_lo": (10 << 24) + (int(sender[1]) << 16) + 2, "dst_lo": (10 << 24) + (int(taker[1]) << 16) + 2,
+        "sport": 7000, "dport": 4000, "payload_length": 100,
+    }  # fmt: skip
+    return row | fields
+
+
+def test_links_are_measured_from_both_sides_whatever_pure_acks_do(facts):
+    delay = WAN["r0", "r2"] * MS
+    rows = []
+    for n in range(500):
+        t = ZERO + n * 10 * MS
+        key = {"seq": 1000 + 100 * n, "ip_id": n}
+        rows.append(packet("r0-r2", "r0", "r0", "r2", t, **key))
+        rows.append(packet("r0-r2", "r2", "r0", "r2", t + delay, **key))
+        ack = {"payload_length": 0, "wire_length": 66, "seq": 5, "ip_id": 0}
+        rows.append(packet("r0-r2", "r2", "r2", "r0", t, **ack))
+        rows.append(packet("r0-r2", "r0", "r2", "r0", t + delay, **ack))
+    packets = table(rows, PACKETS)
+    found = {}
+    for crossing in crossings(run_json()):
+        near, far = sides(packets, crossing)
+        found[crossing.way] = fidelity.measured(crossing.way, near, far, facts).to_pylist()
+        carried = {row["bin"]: row["bytes"] for row in throughput.wire(crossing.way, far, facts).to_pylist()}
+        assert carried.get(3, 0) == {("r0-r2", "forward"): 20 * 166, ("r0-r2", "backward"): 20 * 66}.get(
+            crossing.way, 0
+        )
+    (row,) = found["r0-r2", "forward"]
+    assert (row["delay_min_ms"], row["delay_p50_ms"], row["delay_p99_ms"]) == (40.0, 40.0, 40.0)
+    assert (row["valid"], row["loss"], row["matched"]) == (True, 0.0, row["packets"])
+    assert found["r0-r2", "backward"][0]["reason"] == "no packets"
+    assert len(found) == 12
+    assert len(found["r2-r3", "forward"]) == 3
+
+
+def test_without_captures_the_records_stand_in_for_events(world, facts):
+    writers = [*facts.clients, *facts.with_role("driver")]
+    rows = [
+        row
+        for host in writers
+        for row in events.from_records(
+            table([row for row in world.records if row["host"] == host], schemas.RECORDS),
+            facts.hosts[host],
+            facts,
+        ).to_pylist()
+    ]
+    samples = samples_of(rows, facts)
+    assert ints(samples, "count").sum() == 4 * 700 * BATCH
+    of_r0 = ints(samples, "latency_ns")[ints(samples, "stream") == 0]
+    assert set(of_r0.tolist()) == {WAN["r0", "r3"] * MS + 2 * LAN}  # from the acknowledgement on
