@@ -1,8 +1,8 @@
 """What every kind of link middle can do: the one interface behind which netem and the relay stand.
 
-A link is wired veth - middle - veth. The middle joins two interfaces of the sandbox's root namespace and delays,
-drops and paces what crosses, per direction. Taking interfaces down (`LinkState.DOWN`) is the network's work
-(`testbed.network`), not a middle's: a middle only survives it.
+A link is wired veth - middle - veth. The middle joins two interfaces of the sandbox's root namespace and
+delays, drops and paces what crosses, per direction. Taking interfaces down (`LinkState.DOWN`) is the
+network's work (`testbed.network`), not a middle's: a middle only survives it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class LinkCounters:
-    """What one direction of a link did since it started. Frames are MTU-sized segments."""
+    """What one direction of a link did since it started. Frames are MTU-sized segments that left."""
 
     frames: int
     bytes: int
@@ -44,6 +44,8 @@ class LinkCounters:
     dropped_kernel: int  # lost before the middle saw them: any makes the run invalid
     lateness_p50_us: float | None = None  # how late frames left; None where the kernel does the work
     lateness_p99_us: float | None = None
+    dropped_size: int = 0  # larger than the link's MTU
+    dropped_send: int = 0  # refused by the interface that they should have left through, say for being down
 
 
 class Middles(Protocol):
@@ -55,7 +57,7 @@ class Middles(Protocol):
         """Carry every link, shaped, in state up. Raises MachineError, TestbedError."""
 
     def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
-        """Change one direction while frames cross. Raises TestbedError for an unknown link or a dead middle."""
+        """Change one direction while frames cross. Raises TestbedError: unknown link, dead middle."""
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
         """Counters of every direction."""

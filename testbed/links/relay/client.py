@@ -1,6 +1,7 @@
 """The relay as the testbed sees it: `RelayMiddles` starts the process, gives orders, notices its end."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +36,7 @@ class RelayMiddles:
         self._line: Line | None = None
         self._lock = threading.Lock()
         self._stopped = False
+        self._said = ""
         self.scheduling = ""  # what the scheduler granted the process
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
@@ -83,13 +85,21 @@ class RelayMiddles:
         """Why the relay no longer works, or None; a relay that was stopped has not failed."""
         if self._process is None or self._stopped or self._process.poll() is None:
             return None
-        return f"the links' relay ended with {self._process.returncode}{self._last_words()}"
+        code = self._process.returncode
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        return f"the links' relay {how}{self._last_words()}"
+
+    @property
+    def pid(self) -> int | None:
+        """The relay's process, while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
 
     def _last_words(self) -> str:
-        if self._process is None or self._process.stderr is None or self._process.stderr.closed:
-            return ""
-        lines = self._process.stderr.read().strip().splitlines()
-        return f": {lines[-1]}" if lines else ""
+        """The last line of its standard error, kept because it can be read only once."""
+        if not self._said and self._process and self._process.stderr and not self._process.stderr.closed:
+            lines = self._process.stderr.read().strip().splitlines()
+            self._said = f": {lines[-1]}" if lines else ""
+        return self._said
 
     def stop(self) -> None:
         """See `Middles`."""

@@ -119,7 +119,7 @@ class Loop:
         try:
             answer = self._answer(order)
         except (KeyError, TypeError, ValueError) as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
+            answer = {"error": str(error) if type(error) is ValueError else repr(error)}
         self._line.say(answer)
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,9 @@ class Loop:
 
     def _change(self, order: dict[str, Any]) -> int:
         """Carry out a change; returns when it held, CLOCK_REALTIME ns."""
-        way = self._ways[order["link"], order["direction"]]
+        way = self._ways.get((order["link"], order["direction"]))
+        if way is None:
+            raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
         way.read()  # what came before the change is treated as before it
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
@@ -153,6 +155,8 @@ def _counters(way: Way) -> dict[str, Any]:
         "dropped_queue": lane.dropped_queue,
         "dropped_blackhole": lane.dropped_blackhole,
         "dropped_kernel": port.dropped(),
+        "dropped_size": lane.dropped_size,
+        "dropped_send": lane.dropped_send,
         "lateness_p50_us": percentile_us(lane.lateness, 0.5),
         "lateness_p99_us": percentile_us(lane.lateness, 0.99),
     }

@@ -54,6 +54,20 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
+def mixed_sizes(kind: str) -> dict[str, Any]:
+    """Single datagrams and offloaded frames of many, in turns and as fast as they go."""
+    with Lab(kind, {"link": Shape(delay_us=2000)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        for turn in range(300):
+            for _ in range(turn % 3):
+                stamper.send()
+            stamper.send_offloaded(20 + turn % 20)
+            if turn % 4 == 3:
+                stamper.collect_until_quiet(0.004)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper)
+
+
 def tcp(kind: str, shape: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
     """A bulk transfer."""
     backward = Shape(delay_us=shape.get("delay_us", 0))

@@ -81,6 +81,13 @@ def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: fl
     assert is_in_order(observed)
 
 
+def test_frames_of_all_sizes_keep_their_order(kind: str) -> None:
+    observed = sandboxed(scenarios.mixed_sizes, kind)
+    assert len(observed["arrivals"]) == len(observed["sent_ns"])
+    assert is_in_order(observed)
+    assert min(delays_us(observed)) >= 2000
+
+
 @pytest.mark.parametrize("offloads", [False, True], ids=["offloads off", "offloads on"])
 def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: str, offloads: bool) -> None:
     observed = sandboxed(scenarios.tcp, kind, {"delay_us": 2000, "loss": 0.01}, 2.0, offloads)

@@ -1,0 +1,119 @@
+"""The relay's process and its client under bad luck. These run inside the sandbox."""
+
+import os
+import signal
+import socket
+import time
+from typing import Any
+
+from testbed.batches import run_batch
+from testbed.errors import TestbedError
+from testbed.links.model import LinkWiring
+from testbed.links.relay.client import RelayMiddles
+from testbed.links.relay.port import Port
+from testbed.plan import Direction
+from tests.testbed.links.lab import Lab
+from tests.testbed.links.probes import Stamper
+from topologies.shape import Shape
+
+QUIET_S = 0.2
+
+
+def killed() -> dict[str, Any]:
+    """What the client says of a relay that was killed from outside."""
+    with Lab("relay", {"link": Shape()}) as lab:
+        middles = _relay(lab)
+        before = middles.failure()
+        _kill(middles)
+        said = None
+        try:
+            middles.counters()
+        except TestbedError as error:
+            said = str(error)
+        return {"before": before, "after": middles.failure(), "order": said}
+
+
+def missing_interface() -> str | None:
+    """The error of a link whose end is not there."""
+    middles = RelayMiddles(1)
+    try:
+        middles.start([LinkWiring("link", "nowhere", "neither", Shape(), Shape())])
+    except TestbedError as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        middles.stop()
+    return None
+
+
+def unknown_link() -> str | None:
+    """The error of a change to a link that is not there; the relay goes on."""
+    with Lab("relay", {"link": Shape()}) as lab:
+        try:
+            lab.middles.change("missing", Direction.FORWARD, Shape(), blackhole=False)
+        except TestbedError as error:
+            lab.middles.counters()
+            return str(error)
+    return None
+
+
+def stopped_twice() -> list[str | None]:
+    """A stopped relay has not failed, and is gone."""
+    with Lab("relay", {"link": Shape()}) as lab:
+        middles = _relay(lab)
+        middles.stop()
+        middles.stop()
+        assert middles.pid is None
+        return [middles.failure()]
+
+
+def receive_buffer() -> int:
+    """What the relay's sockets have for a receive buffer."""
+    run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
+    port = Port("one", 1)
+    with socket.socket(fileno=os.dup(port.out)) as sock:
+        size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    port.close()
+    port.close()
+    return size
+
+
+def middle_down() -> dict[str, Any]:
+    """Datagrams before, during and after the middle's own end was down, where the relay's sockets fail."""
+    with Lab("relay", {"link": Shape(delay_us=1000)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        through = []
+        for state in ("up", "down", "up"):
+            for interface in ("a0", "b0"):
+                run_batch("ip", [f"link set {interface} {state}"], doing="changing the middle")
+            before = len(stamper.arrivals)
+            for _ in range(20):
+                stamper.send()
+            stamper.collect_until_quiet(QUIET_S)
+            through.append(len(stamper.arrivals) - before)
+        return {"through": through, "failure": lab.middles.failure()}
+
+
+def repeated(seed_runs: int) -> list[list[int]]:
+    """Which datagrams get through a lossy link, run after run with the same seed."""
+    runs = []
+    for _ in range(seed_runs):
+        with Lab("relay", {"link": Shape(loss=0.3)}) as lab:
+            stamper = Stamper(lab.udp("link"))
+            for _ in range(100):
+                stamper.send()
+            stamper.collect_until_quiet(QUIET_S)
+            runs.append([arrival.number for arrival in stamper.arrivals])
+    return runs
+
+
+def _relay(lab: Lab) -> RelayMiddles:
+    assert isinstance(lab.middles, RelayMiddles)
+    return lab.middles
+
+
+def _kill(middles: RelayMiddles) -> None:
+    assert middles.pid is not None
+    os.kill(middles.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while middles.failure() is None and time.monotonic() < deadline:
+        os.sched_yield()

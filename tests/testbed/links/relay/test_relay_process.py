@@ -1,0 +1,60 @@
+"""The relay is a process of its own: what becomes of a run when it cannot start, fails, or ends."""
+
+import pytest
+
+from testbed.links.relay.__main__ import RINGS_MIB_MAX, RINGS_PER_LINK, ring_mib
+from tests.testbed.links.relay import relay_alone
+from tests.testbed.sandboxed import sandboxed
+
+STOCK_BUFFER_BYTES = 212_992
+
+network = pytest.mark.network
+
+
+@network
+def test_a_relay_that_was_killed_is_reported() -> None:
+    said = sandboxed(relay_alone.killed)
+    assert said["before"] is None
+    assert said["after"] == "the links' relay was killed by SIGKILL"
+    assert "counters" in said["order"]
+    assert "killed by SIGKILL" in said["order"]
+
+
+@network
+def test_an_interface_that_is_missing_is_named() -> None:
+    said = sandboxed(relay_alone.missing_interface)
+    assert said.startswith("MachineError: the links' relay did not start")
+    assert "nowhere" in said
+
+
+@network
+def test_a_change_to_an_unknown_link_is_refused_and_the_relay_goes_on() -> None:
+    assert "there is no link missing" in sandboxed(relay_alone.unknown_link)
+
+
+@network
+def test_stopping_is_no_failure_and_may_be_repeated() -> None:
+    assert sandboxed(relay_alone.stopped_twice) == [None]
+
+
+@network
+def test_it_needs_no_larger_receive_buffers_than_linux_gives_everybody() -> None:
+    assert sandboxed(relay_alone.receive_buffer) <= STOCK_BUFFER_BYTES
+
+
+@network
+def test_it_survives_its_own_interfaces_going_down() -> None:
+    assert sandboxed(relay_alone.middle_down) == {"through": [20, 0, 20], "failure": None}
+
+
+@network
+def test_the_same_seed_loses_the_same_packets() -> None:
+    first, second = sandboxed(relay_alone.repeated, 2)
+    assert first == second
+    assert 40 < len(first) < 100
+
+
+def test_rings_share_a_bounded_memory() -> None:
+    assert ring_mib(1) > ring_mib(60) >= 1
+    for links in (1, 22, 60, 96):
+        assert ring_mib(links) * links * RINGS_PER_LINK <= RINGS_MIB_MAX
