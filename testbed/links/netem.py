@@ -12,7 +12,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,18 +22,22 @@ from testbed.links.model import Applied, LinkCounters, LinkWiring
 from testbed.links.netem_commands import (
     Middle,
     Stages,
+    delay_line,
     is_limited,
+    limit_line,
     make_middle,
     offload_lines,
-    shape_lines,
     unwire_lines,
     wire_lines,
 )
 from testbed.plan import Direction
 from topologies.shape import Shape
 
-HANDLES = (1, 2)  # of the two netems of a direction, in turn
+HANDLES = (1, 2)  # of a stage's netem, in turn
 _NOTHING = {"packets": 0, "bytes": 0, "drops": 0, "qlen": 0}
+
+Readings = Mapping[str, Mapping[str, int]]
+"""The counters of netems, by interface."""
 
 
 @dataclass(slots=True)
@@ -42,17 +46,18 @@ class _Way:
 
     stages: Stages
     shape: Shape
-    handle: int = HANDLES[0]
     blackhole: bool = False
-    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # by interface, since its handle's start
+    limit_handle: int = HANDLES[0]
+    delay_handle: int = HANDLES[0]
+    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # what has been added up already
     frames: int = 0
     bytes: int = 0
     dropped_loss: int = 0
     dropped_queue: int = 0
     dropped_blackhole: int = 0
 
-    def settle(self, readings: Mapping[str, Mapping[str, int]]) -> None:
-        """Add what happened since the last reading to what the present shape accounts for."""
+    def settle(self, readings: Readings) -> None:
+        """Add what happened since the last reading to what the present state accounts for."""
         since = {}
         for interface in (self.stages.limit, self.stages.delay):
             now, before = readings[interface], self.read.get(interface, _NOTHING)
@@ -67,10 +72,10 @@ class _Way:
             self.dropped_loss += at_limit if self.shape.loss > 0 else 0
             self.dropped_queue += before_limit + (0 if self.shape.loss > 0 else at_limit)
 
-    def renew(self) -> None:
-        """The netems are new, and what the old ones held is gone."""
-        self.dropped_blackhole += sum(reading["qlen"] for reading in self.read.values())
-        self.read.clear()
+    def swallow(self, interface: str) -> None:
+        """The netem of this interface was replaced, and what it held is gone."""
+        self.dropped_blackhole += self.read[interface]["qlen"]
+        del self.read[interface]
 
 
 class NetemMiddles:
@@ -96,7 +101,10 @@ class NetemMiddles:
         shaping_lines = [
             line
             for way in self._ways.values()
-            for line in shape_lines("add", way.stages, way.handle, way.shape)
+            for line in (
+                limit_line("add", way.stages, way.limit_handle, way.shape),
+                delay_line("add", way.stages, way.delay_handle, way.shape),
+            )
         ]
         run_batch("tc", shaping_lines, doing="shaping the links")
 
@@ -106,25 +114,58 @@ class NetemMiddles:
         with self._lock:
             if (link, direction) not in self._ways:
                 raise TestbedError(f"changing the link {link}: there is no such link")
-            way = self._ways[link, direction]
-            way.settle(_read((way.stages.limit, way.stages.delay)))
+            way, doing = self._ways[link, direction], f"changing the link {link}"
+            way.settle(_read(way.stages))
             if is_limited(shape) != is_limited(way.shape):
-                run_batch("ip", offload_lines(way.stages, shape), doing=f"changing the link {link}")
-            swallow = blackhole and not way.blackhole
-            if swallow:
-                way.handle = HANDLES[1] if way.handle == HANDLES[0] else HANDLES[0]
-                way.renew()
-            action = "replace" if swallow else "change"
-            lines = shape_lines(action, way.stages, way.handle, shape, blackhole=blackhole)
-            run_batch("tc", lines, doing=f"changing the link {link}")
+                run_batch("ip", offload_lines(way.stages, shape), doing=doing)
+            if blackhole and not way.blackhole:
+                self._cut(way, shape, doing)
+            elif way.blackhole and not blackhole:
+                self._heal(way, shape, doing)
+            else:
+                lines = (
+                    limit_line("change", way.stages, way.limit_handle, shape, blackhole=blackhole),
+                    delay_line("change", way.stages, way.delay_handle, shape, blackhole=blackhole),
+                )
+                run_batch("tc", lines, doing=doing)
+            applied_ns = time.time_ns()
+            if way.blackhole and not blackhole:
+                way.settle(_read(way.stages))  # what was dropped until a moment ago is the blackhole's
             way.shape, way.blackhole = shape, blackhole
-            return Applied(requested_ns, time.time_ns())
+            return Applied(requested_ns, applied_ns)
+
+    def _cut(self, way: _Way, shape: Shape, doing: str) -> None:
+        """Lose everything from now on; the limit comes first, for then nothing leaves any more."""
+        replace = way.read[way.stages.limit]["qlen"] > 0 or way.shape.rate_bits_per_s is not None
+        if replace:
+            way.limit_handle = _other(way.limit_handle)
+        lines = (
+            limit_line(
+                "replace" if replace else "change", way.stages, way.limit_handle, shape, blackhole=True
+            ),
+            delay_line("change", way.stages, way.delay_handle, shape, blackhole=True),
+        )
+        run_batch("tc", lines, doing=doing)
+        if replace:
+            way.swallow(way.stages.limit)
+
+    def _heal(self, way: _Way, shape: Shape, doing: str) -> None:
+        """Let frames pass again, but not those that are still in flight from before."""
+        replace = way.read[way.stages.delay]["qlen"] > 0
+        if replace:
+            way.delay_handle = _other(way.delay_handle)
+        lines = (
+            delay_line("replace" if replace else "change", way.stages, way.delay_handle, shape),
+            limit_line("change", way.stages, way.limit_handle, shape),
+        )
+        run_batch("tc", lines, doing=doing)
+        if replace:
+            way.swallow(way.stages.delay)
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
         """See `Middles`."""
         with self._lock:
-            interfaces = {way.stages.limit for way in self._ways.values()}
-            readings = _read(interfaces | {way.stages.delay for way in self._ways.values()})
+            readings = _read(*(way.stages for way in self._ways.values()))
             for way in self._ways.values():
                 way.settle(readings)
             return {
@@ -151,19 +192,20 @@ class NetemMiddles:
             run_batch("ip", unwire_lines(middles), doing="removing the links' middles")
 
 
-def _read(interfaces: Iterable[str]) -> dict[str, Mapping[str, int]]:
-    """The counters of the interfaces' netems (`tc -s -j qdisc show`), by interface."""
+def _other(handle: int) -> int:
+    return HANDLES[1] if handle == HANDLES[0] else HANDLES[0]
+
+
+def _read(*stages: Stages) -> Readings:
+    """The counters of these netems (`tc -s -j qdisc show`)."""
     command = ["tc", "-s", "-j", "qdisc", "show"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
     if result.returncode != 0:
         raise TestbedError(f"reading the links' counters: {' '.join(result.stderr.split())}")
     found: list[dict[str, Any]] = json.loads(result.stdout or "[]")
-    wanted = set(interfaces)
-    readings: dict[str, Mapping[str, int]] = {
-        row["dev"]: {key: int(row[key]) for key in _NOTHING}
-        for row in found
-        if row["kind"] == "netem" and row["dev"] in wanted
-    }
-    if missing := sorted(wanted - set(readings)):
-        raise TestbedError(f"reading the links' counters: {missing[0]} has no netem any more")
-    return readings
+    netems = {row["dev"]: row for row in found if row["kind"] == "netem"}
+    wanted = [interface for stage in stages for interface in (stage.limit, stage.delay)]
+    for interface in wanted:
+        if interface not in netems:
+            raise TestbedError(f"reading the links' counters: {interface} has no netem any more")
+    return {name: {key: int(netems[name][key]) for key in _NOTHING} for name in wanted}

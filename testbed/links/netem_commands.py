@@ -15,8 +15,9 @@ The middle of a link, for frames from a to b (the other direction is its mirror 
   it needs no burst, is exact with coarse timers, and one command changes it together with the rest.
 - A netem with a rate never lets a packet leave before an earlier one. So where jitter must not reorder, the
   delay has a rate, too, that is too high to matter.
-- A blackhole *replaces* both netems under another handle, at which the kernel drops what the old ones hold.
-  Healing changes them in place.
+- A blackhole loses everything at both stages, so that also what is in flight is lost when its delay is over.
+  What waits for the rate, and what a short cut leaves in flight, is swallowed by *replacing* the netem under
+  another handle, at which the kernel drops what the old one holds.
 
 Sources: tc-netem(8), tc(8), ip-link(8), linux/net/sched/sch_netem.c.
 """
@@ -108,20 +109,20 @@ def offload_lines(stages: Stages, shape: Shape) -> list[str]:
     return [f"link set {stages.delay} gso_max_segs {segments}"]
 
 
-def shape_lines(
-    action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False
-) -> list[str]:
-    """For `tc -batch`: both netems of a direction.
+def limit_line(action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False) -> str:
+    """For `tc -batch`: the stage with loss, rate and queue.
 
-    action: "add" makes them; "change" changes them in place; "replace" with a new handle makes new ones and
-    drops what the old ones hold. The limit comes first, so that nothing leaves any more once it is done.
+    action: "add" makes it; "change" changes it in place; "replace" with a new handle makes a new one and
+    drops what the old one holds.
     """
-    limit = limit_options(shape, loss=1.0 if blackhole else shape.loss)
-    delay = delay_options(shape, loss=1.0 if blackhole else 0.0)
-    return [
-        f"qdisc {action} dev {device} root handle {handle}: netem {options}"
-        for device, options in ((stages.limit, limit), (stages.delay, delay))
-    ]
+    options = limit_options(shape, loss=1.0 if blackhole else shape.loss)
+    return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}"
+
+
+def delay_line(action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False) -> str:
+    """For `tc -batch`: the stage with delay and jitter; `action` as for `limit_line`."""
+    options = delay_options(shape, loss=1.0 if blackhole else 0.0)
+    return f"qdisc {action} dev {stages.delay} root handle {handle}: netem {options}"
 
 
 def delay_options(shape: Shape, *, loss: float) -> str:

@@ -22,17 +22,18 @@ TIMEOUT_S = 120.0
 
 def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call `function(*arguments)` in a sandbox of its own; its result. Raises AssertionError if it raises."""
-    return finish(start(function, *arguments))
+    done = run_in_sandbox(_command("inside", function, arguments), timeout_s=TIMEOUT_S)
+    return _result(done.returncode, done.stdout, done.stderr)
 
 
 def sandboxed_as_ordinary_user(function: Callable[..., Any], *arguments: Any, home: Path) -> Any:
     """The same as an ordinary user, whose home is `home`."""
-    return finish(_popen(ordinary(_command(function, arguments), home)))
+    return finish(_popen(ordinary(_command("outside", function, arguments), home)))
 
 
 def start(function: Callable[..., Any], *arguments: Any) -> subprocess.Popen[str]:
     """Begin such a call; `finish` gets its result."""
-    return _popen(_command(function, arguments))
+    return _popen(_command("outside", function, arguments))
 
 
 def finish(process: subprocess.Popen[str]) -> Any:
@@ -41,13 +42,17 @@ def finish(process: subprocess.Popen[str]) -> Any:
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
-    assert process.returncode == 0, f"in the sandbox:\n{stderr}"
+    return _result(process.returncode, stdout, stderr)
+
+
+def _result(code: int, stdout: str, stderr: str) -> Any:
+    assert code == 0, f"in the sandbox:\n{stderr}"
     return json.loads(stdout)
 
 
-def _command(function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[str]:
+def _command(side: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[str]:
     name = f"{function.__module__}:{function.__qualname__}"
-    return [sys.executable, "-m", "tests.testbed.sandboxed", "outside", name, json.dumps(arguments)]
+    return [sys.executable, "-m", "tests.testbed.sandboxed", side, name, json.dumps(arguments)]
 
 
 def _popen(command: list[str]) -> subprocess.Popen[str]:

@@ -2,11 +2,12 @@
 
 from testbed.links.model import LinkWiring
 from testbed.links.netem_commands import (
+    delay_line,
     delay_options,
+    limit_line,
     limit_options,
     make_middle,
     offload_lines,
-    shape_lines,
     unwire_lines,
     wire_lines,
 )
@@ -51,25 +52,28 @@ def test_each_direction_is_delayed_at_the_pair_and_limited_where_it_leaves() -> 
 
 
 def test_a_link_with_nothing_but_a_delay() -> None:
-    assert shape_lines("add", FORWARD, 1, DELAY) == [
-        "qdisc add dev l7b root handle 1: netem limit 1000000 delay 0us 0us rate 0bit loss random 0%",
+    assert limit_line("add", FORWARD, 1, DELAY) == (
+        "qdisc add dev l7b root handle 1: netem limit 1000000 delay 0us 0us rate 0bit loss random 0%"
+    )
+    assert delay_line("add", FORWARD, 1, DELAY) == (
         "qdisc add dev nx7 root handle 1: netem"
-        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%",
-    ]
+        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%"
+    )
 
 
 def test_a_link_with_loss_a_rate_and_a_queue() -> None:
-    assert shape_lines("change", BACKWARD, 2, LIMITED) == [
-        "qdisc change dev l7a root handle 2: netem limit 51 delay 0us 0us rate 10000000bit loss random 1%",
+    assert limit_line("change", BACKWARD, 2, LIMITED) == (
+        "qdisc change dev l7a root handle 2: netem limit 51 delay 0us 0us rate 10000000bit loss random 1%"
+    )
+    assert delay_line("change", BACKWARD, 2, LIMITED) == (
         "qdisc change dev ny7 root handle 2: netem"
-        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%",
-    ]
+        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%"
+    )
 
 
 def test_a_blackhole_loses_everything_at_both_stages() -> None:
-    lines = shape_lines("replace", FORWARD, 2, DELAY, blackhole=True)
-    assert len(lines) == 2
-    assert all(" handle 2: " in line and line.endswith("loss random 100%") for line in lines)
+    for line in (limit_line, delay_line):
+        assert line("replace", FORWARD, 2, DELAY, blackhole=True).endswith("loss random 100%")
 
 
 def test_jitter_keeps_the_order_unless_it_is_to_reorder() -> None:
