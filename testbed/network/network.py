@@ -17,17 +17,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from mininet.net import Mininet
+from typing import TYPE_CHECKING, Any
 
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, Middles
-from testbed.network import commands, mininet_nodes, probes
+from testbed.network import commands, probes
 from testbed.network.layout import Interface, Port, capture_point, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
+
+if TYPE_CHECKING:
+    from mininet.net import Mininet
 
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 ALWAYS_THERE = frozenset(
@@ -143,10 +144,14 @@ class Network:
         ]
 
     def _start_hosts(self, stack: contextlib.ExitStack) -> None:
+        # Importing Mininet takes as long as starting several hosts, and only this needs it.
+        from testbed.network import mininet_nodes  # noqa: PLC0415
+
         self.mininet = mininet_nodes.make_mininet()
         stack.callback(mininet_nodes.end_shells, self.mininet.hosts)
         mininet_nodes.add_hosts(self.mininet, [host.name for host in self._plan.hosts])
         self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
+        mininet_nodes.tell(self.mininet, self._layout)
 
     def _configure(self) -> None:
         names = [host.name for host in self._plan.hosts]
@@ -157,7 +162,6 @@ class Network:
         run_batch("ip", commands.outside_lines(self._layout, pids), doing="wiring the network")
         run_batch("bridge", commands.table_lines(self._layout.bridges), doing="wiring the regions' bridges")
         inside_each(self._namespaces, names, self._configure_inside)
-        mininet_nodes.tell(self.mininet, self._layout)
 
     def _set_host(self, host: str) -> str:
         """Write a host's settings; the congestion control that it has now."""
