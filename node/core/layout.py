@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Literal, get_type_hints
 
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FRAME_LIMIT_BYTES, Frame, encode_header
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,16 @@ class Layout:
         first = encode_header(self.type, len(head) + len(tail), limit_bytes) + head
         return [first, tail] if len(tail) else [first]
 
+    def size_bytes(self, message: Any) -> int:
+        """Length of the whole frame, without making it."""
+        size = HEADER_BYTES + self.head.size
+        if self.tail is None:
+            return size
+        tail = getattr(message, self.tail_name)
+        if self._row is not None:
+            return size + len(tail) * self._row.head.size
+        return size + len(tail.encode() if isinstance(tail, str) else tail)
+
     def decode(self, body: memoryview) -> Any:
         """The message in a frame's body; raises RemoteProtocolError. A bytes tail is a view of the body."""
         size = self.head.size
@@ -135,6 +145,10 @@ class Codec:
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
         """See `Layout.encode`."""
         return self._by_class[type(message)].encode(message, limit_bytes)
+
+    def size_bytes(self, message: Any) -> int:
+        """Length of the message's whole frame, without making it."""
+        return self._by_class[type(message)].size_bytes(message)
 
     def decode(self, frame: Frame) -> Any:
         """The frame's message; raises RemoteProtocolError."""

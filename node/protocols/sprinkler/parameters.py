@@ -19,6 +19,10 @@ class Parameters:
     rate_factor: float = 1.0  # C = rate_factor x r x A^2, with r the stream's measured rate
     silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
 
+    restore_wait_us: int = (
+        2_000_000  # a proxy that starts waits so long for others to tell what they have of its stream
+    )
+
     # Connections
     connect_timeout_us: int = 1_000_000  # longer than any round trip; bounds one attempt
     reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each
@@ -28,6 +32,8 @@ class Parameters:
     flush_interval_us: int = 5_000  # a driver closes its batch at least this often
     batch_limit_bytes: int = 65_536  # event bytes in one batch
     window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
+    window_batches: int = 1_024  # batches, likewise; the proxy remembers as many of each driver's requests
+    retry_us: int = 500_000  # after a refusal that may pass (history full)
 
     # Memory
     frame_limit_bytes: int = 1_048_576  # a longer frame is refused

@@ -1,0 +1,109 @@
+"""Keeping a connection to a peer: dialling, bounded pauses between attempts, dialling again when it is
+lost.
+
+One `Dialer` per peer, a small state machine driven by a table. It never gives up (a proxy must not forget a
+peer because a link was out for long), so what is bounded is its rate: pauses double from a first to a last
+value, counted from the *start* of an attempt, so that attempts into a silent link, which end by their own
+timeout, follow each other closely and the healed link is found soon. The pause is short again once the peer
+has really spoken (`settled`), not when a connection merely opened.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from node.core.machine import CancelTimer, Connect, Effect, Randomness, SetTimer
+
+
+class State(Enum):
+    """Of a dialler."""
+
+    IDLE = "idle"
+    DIALLING = "dialling"
+    PAUSING = "pausing"
+    CONNECTED = "connected"
+
+
+class Event(Enum):
+    """What happens to a dialler."""
+
+    START = "start"
+    CONNECTED = "connected"
+    FAILED = "failed"
+    LOST = "lost"
+    RETRY = "retry"
+    STOP = "stop"
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.IDLE, Event.START): State.DIALLING,
+    (State.DIALLING, Event.CONNECTED): State.CONNECTED,
+    (State.DIALLING, Event.FAILED): State.PAUSING,
+    (State.CONNECTED, Event.LOST): State.PAUSING,
+    (State.PAUSING, Event.RETRY): State.DIALLING,
+    (State.DIALLING, Event.STOP): State.IDLE,
+    (State.PAUSING, Event.STOP): State.IDLE,
+    (State.CONNECTED, Event.STOP): State.IDLE,
+    (State.IDLE, Event.STOP): State.IDLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Bounds of the pauses between the starts of two attempts, and of an attempt itself."""
+
+    first_us: int
+    last_us: int
+    timeout_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Who is dialled."""
+
+    peer: str
+    address: str
+    port: int
+
+
+class Dialer:
+    """Keeps one connection; its effects go to `emit`."""
+
+    def __init__(
+        self, target: Target, pauses: Pauses, rng: Randomness, emit: Callable[[Effect], None]
+    ) -> None:
+        self.state = State.IDLE
+        self.attempts = 0  # in a row without the peer having spoken
+        self._connect = Connect(target.peer, target.address, target.port, pauses.timeout_us)
+        self._timer = ("dial", target.peer)
+        self._pauses = pauses
+        self._rng = rng
+        self._emit = emit
+        self._began_us = 0
+
+    def take(self, event: Event, now_us: int) -> bool:
+        """One step; False if the event does not belong to the state and nothing was done."""
+        state = TRANSITIONS.get((self.state, event))
+        if state is None:
+            return False
+        if self.state is State.PAUSING:
+            self._emit(CancelTimer(self._timer))
+        self.state = state
+        if state is State.DIALLING:
+            self._began_us = now_us
+            self.attempts += 1
+            self._emit(self._connect)
+        elif state is State.PAUSING:
+            self._emit(SetTimer(self._timer, now_us + self._pause_us(now_us)))
+        return True
+
+    def settled(self) -> None:
+        """The peer has spoken: the next pause is a first one again."""
+        self.attempts = 0
+
+    def _pause_us(self, now_us: int) -> int:
+        """Until the next attempt; spread by a quarter, so that nodes do not dial in step."""
+        doubled = self._pauses.first_us << min(max(self.attempts - 1, 0), 16)
+        pause_us = int(min(doubled, self._pauses.last_us) * self._rng.uniform(0.75, 1.0))
+        shortest_us = self._pauses.first_us // 2
+        return max(pause_us - (now_us - self._began_us if self.attempts else 0), shortest_us)

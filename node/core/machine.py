@@ -1,0 +1,241 @@
+"""The sans-I/O interface: what a protocol's state machine takes in, and what it asks for.
+
+A machine is given inputs with the current time and returns effects, in the order in which they are to be
+carried out. It owns no clock, no socket, no process and no randomness of its own (a generator is injected).
+`node.tcp` carries the effects out over TCP and real time, `node.sim` in virtual time; the same inputs give
+the same effects.
+
+Connections are FIFO, reliable and named by numbers that the surroundings choose. Messages are the
+protocol's message objects: bytes are made and read by its codec, outside of the machine. Times are
+microseconds of a clock that never goes back.
+
+Flow control: a machine may hand a bounded burst to a connection at any time. With `AwaitWritable` it asks
+to be told (`Writable`, once) when that connection has taken nearly everything; until then it must not hand
+it bulk data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from node.core.deliveries import RecordKind
+
+Timer = tuple[str, ...]  # a timer's name; setting it again moves it
+
+
+class Randomness(Protocol):
+    """The generator that is injected into a machine; `random.Random` is one."""
+
+    def random(self) -> float:
+        """Uniform in [0, 1)."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """Uniform between a and b."""
+
+    def randrange(self, stop: int) -> int:
+        """Uniform among 0 to stop - 1."""
+
+
+# --- Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The process runs. The first input, once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A connection is open: the answer to Connect(peer), or accepted (peer is None)."""
+
+    connection: int
+    peer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectFailed:
+    """Connect(peer) came to nothing."""
+
+    peer: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Messages that came in together, in order."""
+
+    connection: int
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """The peer sent bytes that are no message. Nothing more will be read from this connection."""
+
+    connection: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The connection is gone, not by our own Close."""
+
+    connection: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Writable:
+    """The answer to AwaitWritable."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The time of SetTimer has come."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Drivers begin at `start_us`, which may be a little ahead or behind."""
+
+    start_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopDrivers:
+    """Drivers publish nothing new; what is under way is finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Flush, close everything and end with Finished."""
+
+
+Input = (
+    Started
+    | Connected
+    | ConnectFailed
+    | Received
+    | Malformed
+    | Disconnected
+    | Writable
+    | TimerFired
+    | Go
+    | StopDrivers
+    | Finish
+)
+
+# --- Effects
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Accept connections on this port."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a connection; answered by Connected or, at the latest after the timeout, ConnectFailed."""
+
+    peer: str
+    address: str
+    port: int
+    timeout_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Write these messages, in order."""
+
+    connection: int
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitWritable:
+    """Tell me with Writable when this connection can take more."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close; no Disconnected follows. `abort` throws away what is not yet sent."""
+
+    connection: int
+    abort: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Fire this timer at `at_us`, or at once if that is past."""
+
+    timer: Timer
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Forget this timer, if it is set."""
+
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Put this into the record of deliveries, with the time at which it is written."""
+
+    kind: RecordKind
+    stream: int
+    count: int
+    first_seq: int
+    batch_crc: int
+    running_crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One line in the node's log."""
+
+    event: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    level: str = "info"  # info, warning or error
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """This node does what its role demands; said once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing is left to do; the process may end."""
+
+
+Effect = (
+    Listen | Connect | Send | AwaitWritable | Close | SetTimer | CancelTimer | Record | Log | Ready | Finished
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it."""
+
+    published: Mapping[int, int] = field(default_factory=dict)
+    delivered: Mapping[int, int] = field(default_factory=dict)
+
+
+class Machine(Protocol):
+    """What `node.tcp` and `node.sim` run."""
+
+    def handle(self, given: Input, now_us: int) -> Sequence[Effect]:
+        """Take one input at time `now_us`; returns what is to be done, in order."""
+
+    def progress(self) -> Progress:
+        """How far this node got."""

@@ -1,0 +1,321 @@
+"""What proxies, drivers and clients have in common: connections, HELLO, heartbeats, silence.
+
+Every connection starts with HELLO in both directions, then both sides advertise at once and from then on
+once in a period: advertisements are the heartbeats. A peer that has not been heard for `silence_periods` is
+taken for unreachable and its connection is aborted; TCP alone would notice only after its own, much longer,
+back-off. Whoever was dialled is dialled again (`node.core.dialing`). A second connection from a peer takes
+the place of the first, which is how a peer that closed a silent connection comes back while this side still
+holds the old one.
+
+A participant is a machine (`node.core.machine`): `handle` looks up the input's method in a table, and a
+message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses
+fill in the hooks.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from node.core import machine as m
+from node.core.dialing import Dialer, Event, Pauses, Target
+from node.protocols.sprinkler.messages import (
+    CODEC,
+    Advertisement,
+    Counter,
+    Hello,
+    Refusal,
+    Refused,
+    Role,
+)
+from node.protocols.sprinkler.parameters import Parameters
+
+ADVERTISE: m.Timer = ("advertise",)
+SILENCE: m.Timer = ("silence",)
+Taker = Callable[["Channel", Any], None]
+
+
+class Channel:
+    """One open connection, and how much may still be handed to it."""
+
+    __slots__ = ("awaiting", "connection", "dialled", "heard_us", "incarnation", "name", "role", "room_bytes")
+
+    def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
+        self.connection = connection
+        self.dialled = dialled  # the peer that we dialled, if we did
+        self.heard_us = now_us
+        self.room_bytes = room_bytes
+        self.awaiting = False  # asked to be told when it is writable
+        self.name = dialled or ""  # known for sure from HELLO on
+        self.role: Role | None = None  # None until HELLO
+        self.incarnation = 0
+
+    @property
+    def open_for_bulk(self) -> bool:
+        """Whether events may be handed to it now."""
+        return self.room_bytes > 0 and not self.awaiting
+
+
+class Participant:
+    """A machine of Sprinkler, without its role's own part."""
+
+    role: Role
+
+    def __init__(
+        self, name: str, parameters: Parameters, rng: m.Randomness, targets: Sequence[Target]
+    ) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.now_us = 0
+        self.channels: dict[str, Channel] = {}  # those that said HELLO, by the peer's name
+        self.rng = rng
+        self._hello: Hello
+        self._connections: dict[int, Channel] = {}  # all, by number
+        self._effects: list[m.Effect] = []
+        self._ready = False
+        self._finished = False
+        pauses = Pauses(
+            parameters.reconnect_first_us, parameters.reconnect_last_us, parameters.connect_timeout_us
+        )
+        self.dialers = {target.peer: Dialer(target, pauses, rng, self.emit) for target in targets}
+        self._silence_us = int(parameters.silence_periods * parameters.advertisement_period_us)
+        self._silence_at_us = 0  # when the next look for silence is due
+        self._advertise_us = 0  # when the next advertisement is due
+        self._inputs: dict[type, Callable[[Any], None]] = {
+            m.Started: self._started,
+            m.Connected: self._connected,
+            m.ConnectFailed: self._connect_failed,
+            m.Received: self._received,
+            m.Malformed: self._malformed,
+            m.Disconnected: self._disconnected,
+            m.Writable: self._writable,
+            m.TimerFired: self._timer_fired,
+            m.Go: self.go,
+            m.StopDrivers: self.stop_drivers,
+            m.Finish: self._finish,
+        }
+        self.takes: Mapping[tuple[Role, type], Taker] = {}
+
+    # --- The machine
+
+    def handle(self, given: m.Input, now_us: int) -> Sequence[m.Effect]:
+        """See `node.core.machine.Machine`."""
+        self.now_us = now_us
+        if not self._finished:
+            self._inputs[type(given)](given)
+            self.settle()
+            if not self._ready and self.is_ready():
+                self._ready = True
+                self.emit(m.Ready())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def progress(self) -> m.Progress:
+        """See `node.core.machine.Machine`."""
+        return m.Progress()
+
+    # --- Hooks of the roles
+
+    def started(self) -> None:
+        """The process runs."""
+
+    def opened(self, channel: Channel) -> None:
+        """The peer has said HELLO, and both sides have been told to advertise."""
+
+    def lost(self, channel: Channel, reason: str) -> None:
+        """A channel that had been opened is gone."""
+
+    def writable(self, channel: Channel) -> None:
+        """The channel takes bulk data again."""
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """A timer of the role's own."""
+
+    def go(self, given: m.Go) -> None:
+        """Drivers begin."""
+
+    def stop_drivers(self, given: m.StopDrivers) -> None:
+        """Drivers stop."""
+
+    def settle(self) -> None:
+        """After every input: send what has become sendable."""
+
+    def is_ready(self) -> bool:
+        """Whether the role's demands are met. By default: everyone to be dialled has spoken."""
+        return all(peer in self.channels for peer in self.dialers)
+
+    def counters(self) -> Iterable[Counter]:
+        """What this node advertises."""
+        return ()
+
+    # --- For the roles
+
+    def emit(self, effect: m.Effect) -> None:
+        """Ask for an effect."""
+        self._effects.append(effect)
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Ask for a line in the log."""
+        self.emit(m.Log(event, fields, level))
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit."""
+        self.emit(m.Send(channel.connection, messages))
+        channel.room_bytes -= sum(map(CODEC.size_bytes, messages))
+        if channel.room_bytes > 0:
+            return
+        if not channel.awaiting:
+            channel.awaiting = True
+            self.emit(m.AwaitWritable(channel.connection))
+        elif channel.room_bytes < -self.parameters.control_limit_bytes:
+            self.drop(channel, "does not read")
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+        """Tell the peer what was wrong, and log it."""
+        self.log("refused_peer", "warning", peer=channel.name, code=code.name.lower(), reason=reason)
+        self.send(channel, Refused(code, stream, request, reason))
+
+    def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
+        """Close a channel from our side and deal with its loss."""
+        if self._connections.pop(channel.connection, None) is None:
+            return
+        self.emit(m.Close(channel.connection, abort))
+        self._forget(channel, reason)
+
+    # --- Inputs
+
+    def _started(self, given: m.Started) -> None:
+        self._hello = Hello(self.role, self.now_us + 1, self.name)
+        self._advertise_us = self.now_us + int(self.rng.random() * self.parameters.advertisement_period_us)
+        self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
+        self._watch_silence(self.now_us + self._silence_us)
+        self.started()
+        for dialer in self.dialers.values():
+            dialer.take(Event.START, self.now_us)
+
+    def _connected(self, given: m.Connected) -> None:
+        channel = Channel(given.connection, given.peer, self.now_us, self.parameters.burst_limit_bytes)
+        self._connections[given.connection] = channel
+        if given.peer is not None:
+            self.dialers[given.peer].take(Event.CONNECTED, self.now_us)
+        self.send(channel, self._hello)
+
+    def _connect_failed(self, given: m.ConnectFailed) -> None:
+        self.dialers[given.peer].take(Event.FAILED, self.now_us)
+
+    def _received(self, given: m.Received) -> None:
+        channel = self._connections.get(given.connection)
+        if channel is None:
+            return  # closed by us while this was on its way
+        channel.heard_us = self.now_us
+        for message in given.messages:
+            self._take(channel, message)
+            if channel.connection not in self._connections:
+                return
+
+    def _take(self, channel: Channel, message: Any) -> None:
+        if channel.role is None and type(message) is Hello:
+            self._greeted(channel, message)
+        elif type(message) is Refused:
+            self.log(
+                "refused_by_peer", "warning", peer=channel.name, code=message.code, reason=message.reason
+            )
+            self.refused(channel, message)
+        elif channel.role is not None and (take := self.takes.get((channel.role, type(message)))):
+            take(channel, message)
+        else:
+            self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {type(message).__name__.upper()}")
+            self.drop(channel, "unexpected message", abort=False)
+
+    def refused(self, channel: Channel, message: Refused) -> None:
+        """A hook: the peer did not accept something."""
+
+    def _greeted(self, channel: Channel, hello: Hello) -> None:
+        if channel.dialled not in {None, hello.name}:
+            self.refuse(channel, Refusal.UNEXPECTED, f"I dialled {channel.dialled}, not {hello.name}")
+            self.drop(channel, "another process answered", abort=False)
+            return
+        older = self.channels.get(hello.name)
+        if older is not None:
+            self.drop(older, "replaced by a newer connection")
+        channel.name, channel.role, channel.incarnation = hello.name, Role(hello.role), hello.incarnation
+        self.channels[hello.name] = channel
+        if channel.dialled is not None:
+            self.dialers[channel.dialled].settled()
+        self.log("peer_connected", peer=hello.name)
+        self.send(channel, Advertisement(tuple(self.counters())))
+        self.opened(channel)
+
+    def _malformed(self, given: m.Malformed) -> None:
+        channel = self._connections.get(given.connection)
+        if channel is not None:
+            self.refuse(channel, Refusal.MALFORMED, given.problem)
+            self.drop(channel, f"malformed: {given.problem}", abort=False)
+
+    def _disconnected(self, given: m.Disconnected) -> None:
+        channel = self._connections.pop(given.connection, None)
+        if channel is not None:
+            self._forget(channel, given.reason)
+
+    def _forget(self, channel: Channel, reason: str) -> None:
+        """After the connection is gone: dial again, tell the role."""
+        if channel.dialled is not None:
+            self.dialers[channel.dialled].take(Event.LOST, self.now_us)
+        if self.channels.get(channel.name) is channel:
+            del self.channels[channel.name]
+            self.log("peer_lost", peer=channel.name, reason=reason)
+            self.lost(channel, reason)
+
+    def _writable(self, given: m.Writable) -> None:
+        channel = self._connections.get(given.connection)
+        if channel is not None:
+            channel.room_bytes = self.parameters.burst_limit_bytes
+            channel.awaiting = False
+            self.writable(channel)
+
+    def _timer_fired(self, given: m.TimerFired) -> None:
+        if given.timer == ADVERTISE:
+            self._advertise()
+        elif given.timer == SILENCE:
+            self._look_for_silence()
+        elif given.timer[0] == "dial":
+            self.dialers[given.timer[1]].take(Event.RETRY, self.now_us)
+        else:
+            self.timer_fired(given.timer)
+
+    def _advertise(self) -> None:
+        """To everyone, once in a period, on a schedule that does not drift."""
+        period_us = self.parameters.advertisement_period_us
+        missed = (self.now_us - self._advertise_us) // period_us  # after the process was stopped for a while
+        self._advertise_us += (missed + 1) * period_us
+        self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
+        advertisement = Advertisement(tuple(self.counters()))
+        for channel in list(self.channels.values()):
+            self.send(channel, advertisement)
+
+    def _look_for_silence(self) -> None:
+        """Abort connections whose peer has been silent for too long; look again when the next one could be.
+
+        When this comes late, it was us who did not listen: that time is not held against anyone.
+        """
+        late_us = self.now_us - self._silence_at_us
+        for channel in list(self._connections.values()):
+            channel.heard_us += late_us
+            silent_us = self.now_us - channel.heard_us
+            if silent_us >= self._silence_us:
+                self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
+                self.drop(channel, "silent")
+        oldest_us = min((channel.heard_us for channel in self._connections.values()), default=self.now_us)
+        self._watch_silence(oldest_us + self._silence_us)
+
+    def _watch_silence(self, at_us: int) -> None:
+        self._silence_at_us = at_us
+        self.emit(m.SetTimer(SILENCE, at_us))
+
+    def _finish(self, given: m.Finish) -> None:
+        for dialer in self.dialers.values():
+            dialer.take(Event.STOP, self.now_us)
+        for channel in self._connections.values():
+            self.emit(m.Close(channel.connection))
+        self.emit(m.CancelTimer(ADVERTISE))
+        self.emit(m.CancelTimer(SILENCE))
+        self.emit(m.Finished())
+        self._finished = True

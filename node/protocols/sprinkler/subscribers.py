@@ -1,0 +1,80 @@
+"""The sending side of subscriptions: who takes which stream from this proxy, and how far each got.
+
+Proxies and clients are served alike. A subscriber is a channel and, for each of its streams, a cursor into
+Hist; there is no queue of bytes. `serve` hands a channel what follows on its cursors, up to the room that
+it has, a bounded share for one stream at a time, so that neither a peer that catches up stalls the others
+nor one of its streams the rest. What does not fit waits until the channel is writable again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from node.protocols.sprinkler.batches import last_seq
+from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.messages import Events
+from node.protocols.sprinkler.participant import Channel
+
+STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
+
+
+class Subscribers:
+    """All subscriptions that others have with this proxy. `send` is the participant's."""
+
+    def __init__(self, history: History, send: Callable[..., Any]) -> None:
+        self._history = history
+        self._send = send
+        self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
+        self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
+
+    def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
+        """From now on `channel` takes `stream`, after `cnt`."""
+        self._cursors.setdefault(channel, {})[stream] = cnt
+        self.serve(channel)
+
+    def unsubscribe(self, channel: Channel, stream: int) -> None:
+        """`channel` takes `stream` no more."""
+        self._cursors.get(channel, {}).pop(stream, None)
+
+    def forget(self, channel: Channel) -> None:
+        """The channel is gone, and with it all its subscriptions."""
+        self._cursors.pop(channel, None)
+
+    def grew(self, stream: int) -> None:
+        """The stream has new events; they go out at the next `flush`."""
+        self._grown[stream] = None
+
+    def flush(self) -> None:
+        """Serve everyone who takes a stream that grew."""
+        if not self._grown:
+            return
+        for channel, cursors in list(self._cursors.items()):
+            if any(stream in cursors for stream in self._grown):
+                self.serve(channel)
+        self._grown.clear()
+
+    def serve(self, channel: Channel) -> None:
+        """Hand the channel what follows on its cursors, as far as it has room."""
+        cursors = self._cursors.get(channel)
+        while cursors and channel.open_for_bulk:
+            found = self._round(channel, cursors)
+            if not found:
+                return
+            self._send(channel, *found)
+
+    def _round(self, channel: Channel, cursors: dict[int, int]) -> list[Events]:
+        """A share of each stream that the channel is behind on. Streams that had theirs go to the end."""
+        room_bytes = channel.room_bytes
+        found: list[Events] = []
+        for stream in self._behind(cursors):
+            before = len(found)
+            found += self._history.streams[stream].after(cursors[stream], STREAM_SHARE_BYTES)
+            del cursors[stream]
+            cursors[stream] = last_seq(found[-1])
+            room_bytes -= sum(len(batch.payload) for batch in found[before:])
+            if room_bytes <= 0:
+                break
+        return found
+
+    def _behind(self, cursors: dict[int, int]) -> Iterable[int]:
+        streams = self._history.streams
+        return [stream for stream, cnt in cursors.items() if cnt < streams[stream].cnt]
