@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 
+from testbed.links.selection import kernel_has_netem
 from testbed.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
 from topologies.shape import Shape
 
@@ -85,3 +86,8 @@ def make_plan(
         faults=(),
         changes=(),
     )
+
+
+def kinds_here() -> list[str]:
+    """The kinds of middle that can be tested here: netem also is in user-mode Linux (tests/testbed/uml)."""
+    return ["relay", "netem"] if kernel_has_netem() else ["relay"]

@@ -1,0 +1,51 @@
+"""Cuts that end before everything that was under way would have arrived."""
+
+from typing import Any
+
+import pytest
+
+from testbed.plan import Direction
+from tests.testbed.links.lab import Lab
+from tests.testbed.links.probes import Stamper, send_steadily
+from tests.testbed.sandboxed import sandboxed
+from topologies.shape import Shape
+
+pytestmark = pytest.mark.network
+
+QUIET_S = 0.6
+
+
+def _cut_and_heal_at_once(kind: str, shape: dict[str, Any], burst: int) -> dict[str, int]:
+    """A burst, a cut that is healed at once, then some more datagrams."""
+    link = Shape(**shape)
+    with Lab(kind, {"link": link}) as lab:
+        stamper = Stamper(lab.udp("link"), size=1000)
+        for _ in range(burst):
+            stamper.send()
+        for blackhole in (True, False):
+            lab.middles.change("link", Direction.FORWARD, link, blackhole=blackhole)
+        stamper.collect()
+        before = len(stamper.arrivals)
+        send_steadily([stamper], 10, 0.001)
+        stamper.collect_until_quiet(QUIET_S)
+        late = [arrival.number for arrival in stamper.arrivals[before:] if arrival[0] < burst]
+        after = [arrival.number for arrival in stamper.arrivals if arrival[0] >= burst]
+        counters = lab.middles.counters()["link", Direction.FORWARD]
+        return {
+            "before": before,
+            "late": len(late),
+            "after": len(after),
+            "dropped": counters.dropped_blackhole,
+        }
+
+
+def test_a_cut_shorter_than_the_delay_swallows_what_is_in_flight(kind: str) -> None:
+    seen = sandboxed(_cut_and_heal_at_once, kind, {"delay_us": 500_000}, 20)
+    assert seen == {"before": 0, "late": 0, "after": 10, "dropped": 20}
+
+
+def test_a_cut_swallows_what_waits_for_the_rate(kind: str) -> None:
+    seen = sandboxed(_cut_and_heal_at_once, kind, {"rate_bits_per_s": 1_000_000, "queue_packets": 90}, 80)
+    assert seen["before"] < 80  # the whole burst takes 0.7 s
+    assert seen["late"] == 0
+    assert seen["after"] == 10

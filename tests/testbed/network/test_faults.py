@@ -1,0 +1,107 @@
+"""A small network whose links are cut, go down, and come back.
+
+This is also what user-mode Linux runs of the network, for the kind netem (tests/testbed/uml).
+"""
+
+import statistics
+from typing import Any
+
+import pytest
+
+from testbed.links.selection import select_middles
+from testbed.network import Network
+from testbed.plan import Direction, LinkState
+from tests.testbed.network.observations import neighbours, reachable, routes, set_link, what_sending_says
+from tests.testbed.network.plans import kinds_here, make_plan
+from tests.testbed.sandboxed import sandboxed
+from topologies.shape import Shape
+
+pytestmark = pytest.mark.network
+
+PLAN = make_plan(3, 1, shapes={(0, 2): Shape(delay_us=30_000)})
+ALL_BUT_R0_R1 = {"r0 r1": False, "r0 r2": True, "r1 r2": True}
+ALL = {"r0 r1": True, "r0 r2": True, "r1 r2": True}
+
+
+def _fail_and_heal(kind: str) -> dict[str, Any]:
+    """A link that is cut, then one that goes down."""
+    middles = select_middles(kind, 1)
+    with Network(PLAN, middles) as network:
+        target = "10.1.0.2"
+        seen: dict[str, Any] = {"probes": network.probe("before")}
+        applied = set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE)
+        seen["cut_took_ms"] = max((each.applied_ns - each.requested_ns) / 1e6 for each in applied)
+        seen["cut"] = reachable(network)
+        seen["cut_says"] = what_sending_says(network, "r0-proxy-0", target, 0.5)
+        set_link(network, PLAN, "r0-r1", LinkState.UP)
+        seen["healed"] = reachable(network)
+        gateways = ("r0-gw", "r1-gw")
+        before = {host: (routes(network, host), neighbours(network, host)) for host in gateways}
+        set_link(network, PLAN, "r0-r1", LinkState.DOWN)
+        seen["down"] = reachable(network)
+        seen["down_says"] = [
+            what_sending_says(network, "r0-proxy-0", target, 2.0),
+            what_sending_says(network, "r1-proxy-0", "10.0.0.2", 2.0),
+            what_sending_says(network, "r2-proxy-0", target, 0.5),
+        ]
+        set_link(network, PLAN, "r0-r1", LinkState.UP)
+        seen["up"] = reachable(network)
+        seen["up_says"] = what_sending_says(network, "r0-proxy-0", target, 2.0)
+        after = {host: (routes(network, host), neighbours(network, host)) for host in gateways}
+        seen["as_before"] = [_sorted(after[host]) == _sorted(before[host]) for host in gateways]
+        set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE, Direction.FORWARD)
+        seen["one_way"] = reachable(network)
+        seen["failure"] = middles.failure()
+        return seen
+
+
+def _sorted(told_by_ip: Any) -> list[list[str]]:
+    return [sorted(map(str, part)) for part in told_by_ip]
+
+
+@pytest.fixture(scope="module", params=kinds_here())
+def failing(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return sandboxed(_fail_and_heal, request.param)
+
+
+def test_round_trips_are_twice_the_delays_and_never_less(failing: dict[str, Any]) -> None:
+    asked_ms = {("r0", "r1"): 24, ("r0", "r2"): 64, ("r1", "r2"): 24}
+    for sample in failing["probes"]:
+        asked = asked_ms.pop((sample["from"], sample["to"]))
+        assert min(sample["rtt_us"]) >= asked * 1000
+        assert statistics.median(sample["rtt_us"]) < (asked + 3) * 1000
+    assert not asked_ms
+
+
+def test_a_cut_is_neither_healed_by_ip_nor_told_to_anyone(failing: dict[str, Any]) -> None:
+    assert failing["cut"] == ALL_BUT_R0_R1
+    assert failing["cut_says"] is None
+
+
+def test_a_cut_of_one_direction_is_enough_to_lose_round_trips(failing: dict[str, Any]) -> None:
+    assert failing["one_way"] == ALL_BUT_R0_R1
+
+
+def test_a_cut_heals(failing: dict[str, Any]) -> None:
+    assert failing["healed"] == ALL
+
+
+def test_hosts_behind_a_link_that_is_down_hear_that_the_network_is_unreachable(
+    failing: dict[str, Any],
+) -> None:
+    assert failing["down"] == ALL_BUT_R0_R1
+    assert failing["down_says"][:2] == ["ENETUNREACH", "ENETUNREACH"]
+
+
+def test_others_do_not_notice_a_link_that_is_down(failing: dict[str, Any]) -> None:
+    assert failing["down_says"][2] == "ECONNREFUSED"  # the host itself answers: nobody listens there
+
+
+def test_a_link_that_was_down_comes_back_with_its_routes_and_neighbours(failing: dict[str, Any]) -> None:
+    assert failing["up"] == ALL
+    assert failing["up_says"] == "ECONNREFUSED"
+    assert failing["as_before"] == [True, True]
+
+
+def test_middles_survive_a_link_that_is_down(failing: dict[str, Any]) -> None:
+    assert failing["failure"] is None
