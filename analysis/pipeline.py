@@ -101,10 +101,11 @@ def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -
     run, facts = case.run, case.facts
     progress("starting Spark")
     with ThreadPoolExecutor(1) as pool:
-        starting = pool.submit(spark_session, master)
-        if case.captured:
-            load_indices(run)  # takes as long as Java needs to start, and leaves them beside the captures
-        spark = starting.result()
+        # Indexing takes about as long as Java needs to start; the indices stay beside the captures.
+        indexing = pool.submit(load_indices, run) if case.captured else None
+        spark = spark_session(master)
+        if indexing is not None:
+            indexing.result()
     if case.captured:
         progress("reading packets and messages")
         tables.extract(spark, run)

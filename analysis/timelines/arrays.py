@@ -1,4 +1,4 @@
-"""From Arrow columns to NumPy arrays and back, for the steps of the timelines; rows chosen by their values."""
+"""From Arrow columns to NumPy arrays and back, and rows chosen by their values, for the timelines' steps."""
 
 import numpy as np
 import numpy.typing as npt

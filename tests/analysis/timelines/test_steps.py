@@ -56,9 +56,9 @@ def message(host, direction, other, name, t_ms, **fields):
     addresses = {place.name: place.address for place in read_facts(run_json()).hosts.values()}
     src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
     row = dict.fromkeys(MESSAGES.names) | {
-        "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000, "dst": dst,
-        "dport": 4000, "connection": 0, "stream_offset": 0, "length": 100, "t_first_ns": ZERO + t_ms * MS,
-        "t_complete_ns": ZERO + t_ms * MS, "type": name, "retransmitted": False, "payload_length": 80,
+        "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000,
+        "dst": dst, "dport": 4000, "connection": 0, "stream_offset": 0, "length": 100,
+        "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS, "type": name, "retransmitted": False, "payload_length": 80,
     }  # fmt: skip
     return row | fields
 

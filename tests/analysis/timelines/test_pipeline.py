@@ -1,0 +1,233 @@
+"""Whole analyses of run directories: every number of the summary, and runs of which parts are missing."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.pipeline import NO_CAPTURES, NO_RECORDS, analyze
+from analysis.timelines import schemas
+from experiments.rundir import RunDirectory
+from tests.analysis.timelines.captured import write_run
+from tests.analysis.timelines.world import CUT, END, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
+
+pytestmark = pytest.mark.spark
+
+SUBSCRIBED = [
+    ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
+    ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
+    ("r3-proxy-0", "r2-proxy-0", 2, RESTORED + 450 * MS),
+    ("r2-proxy-0", "r3-proxy-0", 3, RESTORED + 450 * MS),
+]
+
+
+def nothing_said(_: str) -> None:
+    """No progress is wanted."""
+
+
+@pytest.fixture(scope="module")
+def world():
+    return simulate()
+
+
+@pytest.fixture(scope="module")
+def whole(spark, tmp_path_factory, world):
+    """A run of which everything is there, analysed."""
+    directory = write_run(tmp_path_factory.mktemp("runs") / "a-run", world, run_json(), SUBSCRIBED)
+    analyze(directory, progress=nothing_said)
+    return directory
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """A copy to be damaged."""
+    return RunDirectory(shutil.copytree(whole.path, tmp_path / "a-run"))
+
+
+def set_run(directory, **fields):
+    content = directory.read_run() | fields
+    directory.run_json.write_text(json.dumps(content))
+
+
+def test_the_summary_has_every_number(whole):
+    summary = whole.read_summary()
+    direct, detour = hop_ns("r2", "r3"), hop_ns("r2", "r1") + hop_ns("r1", "r3")
+    switch_s = (1 * S + 2 * LAN) / 1e9
+    # 2 x 50 of 2800 batches wait for the switch, for 1000, 980, 960 ms...; p99 is the 29th from above.
+    assert summary.pop("latency") == {"p50_ms": 49.0, "p95_ms": 81.0, "p99_ms": 720.0, "max_ms": 1000.0}
+    assert summary.pop("throughput") == {
+        "events_per_s": pytest.approx(2000, rel=0.01),
+        "bytes_per_s": pytest.approx(20_000, rel=0.01),
+    }
+    links = {link.pop("link"): link for link in summary["fidelity"].pop("links")}
+    delays = ("delay_ms", "delay_p50_ms", "delay_p99_ms")
+    assert {name: tuple(link[delay] for delay in delays) for name, link in links.items()} == {
+        "r0-r1": (15, 15, 15), "r2-r3": (15, 15, 15), "r0-r2": (40, 40, 40),
+        "r0-r3": (45, 45, 45), "r1-r2": (35, 35, 35), "r1-r3": (40, 40, 40),
+    }  # fmt: skip
+    recovery = summary.pop("recovery")
+    assert recovery["cut"] == {
+        "detect_s": (900 * MS - hop_ns("r3", "r1")) / 1e9,
+        "resubscribe_s": (950 * MS - hop_ns("r2", "r1")) / 1e9,
+        "switch_s": switch_s,
+        "catch_up_s": (1 * S + detour + 4 * LAN) / 1e9,
+        "settled_s": switch_s,
+        "backlog_events": 500,
+        "lost": 0,
+        "duplicated": 0,
+        "out_of_order": 0,
+        "affected_pairs": 4,
+    }
+    assert recovery["restore"]["returned_s"] == pytest.approx(0.5 + detour / 1e9, abs=0.02)
+    assert recovery["restore"]["detect_s"] == (450 * MS - direct) / 1e9
+    assert summary == {
+        "schema": 1,
+        "run": "a-run",
+        "experiment": "link-failure",
+        "seed": 1,
+        "links": "relay",
+        "verdict": "passed",
+        "fidelity": {"valid": True, "reasons": [], "capture_drops": 0, "cpu_max": 0.3},
+        "events": {
+            "published": 4 * 7000, "delivered": 8 * 4 * 7000, "lost": 0, "duplicated": 0, "out_of_order": 0,
+            "corrupted": 0,
+        },
+        "faults": [
+            {"name": "cut", "kind": "cut", "target": "r2-r3", "requested_s": 5.0, "applied_s": 5.0},
+            {"name": "restore", "kind": "restore", "target": "r2-r3", "requested_s": 9.0, "applied_s": 9.0},
+        ],
+        "agreement": {"held": True, "compared": 36, "disagreements": [], "left_out": []},
+        "problems": [],
+        "expectations": [
+            {"text": "events.lost == 0", "value": 0, "held": True},
+            {"text": "events.duplicated == 0", "value": 0, "held": True},
+            {"text": "events.out_of_order == 0", "value": 0, "held": True},
+            {"text": "events.corrupted == 0", "value": 0, "held": True},
+            {"text": "recovery.cut.switch_s <= 2", "value": switch_s, "held": True},
+            {"text": "fidelity.valid == true", "value": True, "held": True},
+        ],
+    }  # fmt: skip
+
+
+def test_all_tables_are_written_with_their_schemas(whole):
+    for name, schema in {
+        "events": schemas.EVENTS, "throughput": schemas.THROUGHPUT, "latency": schemas.LATENCY,
+        "recovery": schemas.RECOVERY, "fidelity": schemas.FIDELITY, "deliveries": schemas.DELIVERIES,
+    }.items():  # fmt: skip
+        table = pq.read_table(whole.table(name))
+        assert table.schema.equals(schema), name
+        assert table.num_rows, name
+    assert not list(whole.analysis.glob("*.part"))
+
+
+def test_another_analysis_gives_the_same_answer(spark, copy):
+    before = copy.summary_json.read_bytes()
+    shutil.rmtree(copy.table("events"))
+    copy.table("packets").with_suffix(".part").mkdir()
+    copy.table("events").with_suffix(".part").mkdir()
+    analyze(copy, progress=nothing_said)
+    assert copy.summary_json.read_bytes() == before
+
+
+def test_progress_is_told_step_by_step(spark, copy):
+    told = []
+    analyze(copy, progress=told.append)
+    assert told == [
+        "starting Spark",
+        "reading packets and messages",
+        "following events",
+        "following streams",
+        "summing up",
+    ]
+
+
+def test_a_client_that_records_less_than_its_packets_show_fails_the_run(spark, copy):
+    path = copy.host_deliveries("r0-client-0")
+    path.write_bytes(path.read_bytes()[: -40 * 5])
+    summary = analyze(copy, progress=nothing_said)
+    assert summary["verdict"] == "failed"
+    assert summary["agreement"]["held"] is False
+    assert summary["agreement"]["disagreements"][0].startswith("stream s")
+    assert summary["events"]["lost"] == 50
+
+
+def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark, tmp_path, world):
+    run = run_json("captures=none")
+    directory = write_run(tmp_path / "a-run", world, run, [])
+    log = {"t_ns": ZERO + CUT + 900 * MS, "level": "info", "event": "source_switched", "stream": 2}
+    started = log | {"t_ns": ZERO - S, "from": None, "to": "r2/proxy-0", "why": "direct"}
+    switched = log | {"from": "r2/proxy-0", "to": "r1/proxy-0", "why": "advertisement"}
+    lines = [json.dumps(record) for record in (started, switched)]
+    directory.log("r3-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
+    (directory.log("r1-proxy-0")).write_text(json.dumps(started))
+    summary = analyze(directory, progress=nothing_said)
+    assert NO_CAPTURES in summary["fidelity"]["reasons"]
+    assert summary["fidelity"]["valid"] is True
+    assert summary["fidelity"]["links"] == []
+    assert summary["agreement"]["held"] is None
+    assert summary["events"]["delivered"] == 8 * 4 * 7000
+    assert summary["recovery"]["cut"]["switch_s"] == (1 * S + 2 * LAN) / 1e9
+    assert summary["recovery"]["cut"]["detect_s"] == summary["recovery"]["cut"]["resubscribe_s"] == 0.9
+    assert summary["latency"]["p50_ms"] > 40
+    assert summary["verdict"] == "passed"
+
+
+def test_a_crashed_run_is_analysed_up_to_where_it_got(spark, copy):
+    for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) * (number % 5) // 5 - number])
+    for path in copy.deliveries.iterdir():
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2 - 7])
+    for path in copy.captures.glob("*.index"):
+        path.unlink()
+    copy.host_deliveries("r2-client-1").unlink()
+    times = {"started_ns": ZERO - S, "zero_ns": ZERO}
+    set_run(
+        copy, outcome=None, times=times, captures=[], processes=[], changes=copy.read_run()["changes"][:2]
+    )
+    summary = analyze(copy, progress=nothing_said)
+    assert summary["verdict"] == "crashed"
+    assert "the run did not come to its end" in summary["fidelity"]["reasons"]
+    assert 0 < summary["events"]["delivered"] < 8 * 4 * 7000
+    assert summary["throughput"]["events_per_s"] is None
+
+
+def test_a_run_that_ended_before_anything_ran_needs_no_spark(tmp_path):
+    directory = RunDirectory(tmp_path / "a-run")
+    directory.path.mkdir()
+    content = run_json() | {"outcome": "crashed", "phase": "building", "times": {"started_ns": ZERO}}
+    directory.run_json.write_text(
+        json.dumps(content | {"changes": [], "captures": [], "processes": [], "cpu": []})
+    )
+    told = []
+    summary = analyze(directory, progress=told.append)
+    assert told == ["summing up"]
+    assert summary["verdict"] == "crashed"
+    assert NO_RECORDS in summary["fidelity"]["reasons"]
+    assert summary["events"]["lost"] is None
+    assert set(summary["latency"].values()) == {None}
+    assert summary["recovery"]["cut"]["switch_s"] is None
+    assert "recovery.cut: it never took hold" in summary["fidelity"]["reasons"]
+    assert summary["expectations"][0] == {"text": "events.lost == 0", "value": None, "held": False}
+    assert pq.read_table(directory.table("latency")).num_rows == 0
+
+
+def test_a_run_without_a_plan_is_an_error(tmp_path):
+    directory = RunDirectory(tmp_path / "a-run")
+    directory.path.mkdir()
+    directory.run_json.write_text('{"schema": 1, "phase": "planned"}')
+    with pytest.raises(AnalysisError, match=r"run\.json has no plan"):
+        analyze(directory, progress=nothing_said)
+
+
+def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(spark, copy):
+    processes = copy.read_run()["processes"]
+    processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}
+    set_run(copy, processes=processes, problems=["r0/proxy-0 ended unexpectedly (signal 11)"])
+    summary = analyze(copy, progress=nothing_said)
+    assert summary["verdict"] == "failed"
+    assert summary["problems"] == ["r0/proxy-0 ended unexpectedly (signal 11)"]
+    assert summary["agreement"]["left_out"] == ["r0-proxy-0: its process did not run from beginning to end"]

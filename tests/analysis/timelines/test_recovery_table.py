@@ -1,0 +1,131 @@
+"""When proxies acted on a fault, and how pairs become a fault's headline."""
+
+import json
+
+import pyarrow as pa
+
+from analysis.timelines import schemas
+from analysis.timelines.acts import Act, from_logs, from_subscriptions, on_fault, sources
+from analysis.timelines.facts import read_facts
+from analysis.timelines.recovery_table import headline, table
+from experiments.rundir import RunDirectory
+from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_json
+
+FACTS = read_facts(run_json())
+CUT_FAULT, RESTORE_FAULT = FACTS.faults
+
+
+def pair(stream=2, client="r3-client-0", fault="cut", **more):
+    row = dict.fromkeys(schemas.PAIRS.names) | {"fault": fault, "stream": stream, "client": client}
+    values = {
+        "affected": True,
+        "lost": 0,
+        "reasons": [],
+        "switch_ns": S,
+        "catch_up_ns": 2 * S,
+        "settled_ns": S,
+    }
+    return row | values | {"backlog_events": 5} | more
+
+
+def act(t, what="subscribe", region="r3", peer="r1", stream=2):
+    return Act(ZERO + t, what, region, peer, stream)
+
+
+def rows_of(pairs, acts=(), deliveries=None):
+    return table(pa.Table.from_pylist(pairs, schema=schemas.PAIRS), acts, deliveries, FACTS)
+
+
+def test_detection_is_the_first_act_and_resubscription_the_first_subscription():
+    acts = [act(CUT + 800 * MS, "peer_silent", peer="r2", stream=None), act(CUT + 900 * MS)]
+    (row,) = rows_of([pair()], acts).to_pylist()
+    assert (row["detect_s"], row["resubscribe_s"], row["switch_s"]) == (0.8, 0.9, 1.0)
+
+
+def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
+    acts = [
+        act(CUT - 1),  # before the fault
+        act(CUT + 1, region="r0"),  # another region
+        act(CUT + 2, stream=1),  # another stream
+        act(CUT + 3, "peer_lost", peer="r0", stream=None),  # another peer
+        act(RESTORED + 1),  # after the next fault
+    ]
+    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3") == []
+    (row,) = rows_of([pair()], acts).to_pylist()
+    assert (row["detect_s"], row["resubscribe_s"]) == (None, None)
+    assert row["reason"] == (
+        "detect_s: the proxy did nothing about it; resubscribe_s: the proxy did not subscribe anew"
+    )
+
+
+def test_logs_tell_when_no_packet_does():
+    (row,) = rows_of([pair()], [act(CUT + 700 * MS, "source_switched")]).to_pylist()
+    assert row["resubscribe_s"] == 0.7
+
+
+def test_the_headline_is_the_first_detection_and_the_worst_of_the_rest():
+    acts = [act(CUT + 800 * MS), act(CUT + 600 * MS, region="r2", peer="r1", stream=3)]
+    other = pair(3, "r2-client-0", switch_ns=1500 * MS, backlog_events=9, lost=2)
+    unaffected = pair(0, "r1-client-0", affected=False, switch_ns=None, lost=1)
+    found, reasons = headline(rows_of([pair(), other, unaffected], acts), FACTS)
+    cut = found["cut"]
+    assert (cut["detect_s"], cut["resubscribe_s"], cut["switch_s"]) == (0.6, 0.8, 1.5)
+    assert (cut["backlog_events"], cut["lost"], cut["affected_pairs"]) == (9, 3, 2)
+    assert "returned_s" not in cut
+    assert reasons == ["recovery.restore: no stream's way to a client was concerned"]
+
+
+def test_a_pair_without_a_figure_leaves_the_headline_open_with_its_reason():
+    open_one = pair(
+        3, "r2-client-0", catch_up_ns=None, reasons=["catch_up_s: 40 events of the gap never came"]
+    )
+    found, reasons = headline(
+        rows_of([pair(), open_one], [act(CUT + S), act(CUT + S, region="r2", stream=3)]), FACTS
+    )
+    assert found["cut"]["catch_up_s"] is None
+    assert found["cut"]["switch_s"] == 1.0
+    assert "recovery.cut: catch_up_s: 40 events of the gap never came" in reasons
+
+
+def test_disorder_comes_from_the_records_per_fault():
+    said = dict.fromkeys(schemas.DELIVERIES.names, 0) | {"client": "r3-client-0", "stream": 2}
+    said |= {"duplicated_after": [3, 4], "out_of_order_after": [0, 1]}
+    deliveries = pa.Table.from_pylist([said], schema=schemas.DELIVERIES)
+    rows = rows_of([pair(), pair(fault="restore")], deliveries=deliveries).to_pylist()
+    assert [(row["duplicated"], row["out_of_order"]) for row in rows] == [(3, 0), (4, 1)]
+
+
+def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.logs.mkdir()
+    lines = [
+        {"t_ns": 5, "level": "info", "event": "ready"},
+        {"t_ns": 9, "level": "info", "event": "peer_lost", "peer": "r2/proxy-0", "reason": "silent"},
+        {"t_ns": 7, "level": "warning", "event": "peer_silent", "peer": "r2/proxy-0"},
+        {
+            "t_ns": 8,
+            "level": "info",
+            "event": "source_switched",
+            "stream": 2,
+            "from": None,
+            "to": "r1/proxy-0",
+        },
+    ]
+    run.log("r3-proxy-0").write_text(
+        "\n".join(json.dumps(line) for line in lines) + '\n{"event": "peer_lost", "t_'
+    )
+    acts = from_logs(run, FACTS)
+    assert acts == [
+        Act(7, "peer_silent", "r3", "r2", None),
+        Act(8, "source_switched", "r3", "r1", 2),
+        Act(9, "peer_lost", "r3", "r2", None),
+    ]
+    assert sources(acts)[2]["r3"].before(9) == "r1"
+
+
+def test_subscriptions_name_regions():
+    asked = pa.Table.from_pylist(
+        [{"host": "r3-proxy-0", "dst": FACTS.hosts["r1-proxy-0"].address, "stream": 2, "t_ns": 4}],
+        schema=schemas.SUBSCRIPTIONS,
+    )
+    assert from_subscriptions(asked, FACTS) == [Act(4, "subscribe", "r3", "r1", 2)]

@@ -1,0 +1,98 @@
+"""The verdict, and what stands in the summary where something is wrong or could not be measured."""
+
+import pytest
+
+from analysis.timelines.agreement import Agreement
+from analysis.timelines.facts import read_facts
+from analysis.timelines.summary import Findings, summarize
+from tests.analysis.timelines.world import END, ZERO, S, run_json
+
+
+def delivery(**wrong):
+    row = {"published": 100, "delivered": 100, "delivered_while_running": 100, "lost": 0, "duplicated": 0}
+    return (
+        row
+        | {"client": "r0-client-0", "stream": 0, "out_of_order": 0, "corrupted": 0, "unverified": 0}
+        | wrong
+    )
+
+
+def link(**wrong):
+    row = {"link": "r0-r1", "direction": "forward", "from_s": None, "to_s": None, "delay_p50_ms": 15.0}
+    row |= {"delay_p99_ms": 15.2, "configured_delay_ms": 15.0, "loss": 0.0, "valid": True, "reason": None}
+    return row | wrong
+
+
+def summary_of(run=None, **findings):
+    run = run or run_json("expect=[events.lost == 0]")
+    values = {"deliveries": [delivery()], "fidelity": [link()], "agreement": Agreement(True, 4, (), ())}
+    return summarize(run, read_facts(run), Findings(**(values | findings)))
+
+
+def verdict(run=None, **findings):
+    return summary_of(run, **findings)["verdict"]
+
+
+def test_a_run_whose_expectations_held_passed():
+    assert verdict() == "passed"
+
+
+def test_an_expectation_that_did_not_hold_fails_the_run():
+    assert verdict(deliveries=[delivery(lost=1)]) == "failed"
+
+
+def test_an_expectation_of_something_unmeasured_fails_the_run():
+    assert verdict(deliveries=None) == "failed"
+
+
+def test_a_disagreement_between_packets_and_records_fails_the_run():
+    found = summary_of(agreement=Agreement(False, 4, ("stream s1: …",), ()))
+    assert (found["verdict"], found["agreement"]["disagreements"]) == ("failed", ["stream s1: …"])
+
+
+def test_a_link_that_was_not_as_configured_makes_the_run_invalid_whatever_else_failed():
+    bad = link(
+        direction="backward", from_s=9.0, delay_p50_ms=17.0, valid=False, reason="median delay 17.00 ms"
+    )
+    found = summary_of(fidelity=[link(), bad], deliveries=[delivery(lost=1)])
+    assert found["verdict"] == "invalid"
+    assert found["fidelity"]["reasons"] == ["link r0-r1 backward from 9.0 s on: median delay 17.00 ms"]
+    assert found["fidelity"]["links"][0]["valid"] is False
+
+
+def test_a_disturbed_machine_makes_the_run_invalid():
+    run = run_json("expect=[]", cpu=[{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(1, 10)])
+    assert verdict(run) == "invalid"
+
+
+@pytest.mark.parametrize("outcome", [None, "crashed", "interrupted"])
+def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
+    found = summary_of(run_json("expect=[]", outcome=outcome))
+    assert found["verdict"] == "crashed"
+    assert found["fidelity"]["valid"] is False
+
+
+def test_each_link_stands_once_as_it_was_at_its_worst():
+    rows = [link(), link(direction="backward", delay_p99_ms=16.9), link(from_s=9.0, delay_p99_ms=None)]
+    (found,) = summary_of(fidelity=rows)["fidelity"]["links"]
+    assert (found["link"], found["direction"], found["delay_p99_ms"]) == ("r0-r1", "backward", 16.9)
+
+
+def test_a_link_of_which_nothing_could_be_measured_says_why():
+    idle = link(delay_p50_ms=None, delay_p99_ms=None, loss=None, reason="no packets")
+    found = summary_of(fidelity=[idle])
+    assert found["fidelity"]["reasons"] == ["r0-r1: no packets"]
+    assert found["fidelity"]["valid"] is True
+    assert found["fidelity"]["links"][0]["delay_p50_ms"] is None
+
+
+def test_throughput_is_per_client_and_second_while_the_drivers_ran():
+    rows = [delivery(delivered_while_running=14 * 80, delivered=14 * 100)]
+    assert summary_of(deliveries=rows)["throughput"] == {"events_per_s": 10.0, "bytes_per_s": 100.0}
+
+
+def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():
+    times = {"started_ns": ZERO - S, "zero_ns": ZERO, "stopped_ns": None, "ended_ns": ZERO + END}
+    found = summary_of(run_json("expect=[]", outcome="interrupted", times=times))
+    assert found["throughput"]["events_per_s"] is None
+    assert "throughput: the drivers did not run to their end" in found["fidelity"]["reasons"]
