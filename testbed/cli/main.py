@@ -1,8 +1,8 @@
 """The `cutset` command: finds the command asked for, and turns errors into one clear line and an exit code.
 
-A command lives in a module of its own beside this one and is imported only when it is used, so that `cutset --help`
-and short commands start at once. Exit codes (DESIGN.md): 0 fine, 1 an expectation or the fidelity failed, 2 bad
-input, 3 the machine cannot do it, 130 interrupted.
+A command lives in a module of its own beside this one and is imported only when it is used, so that short
+commands start at once. Exit codes: 0 fine, 1 an expectation or the fidelity failed, 2 bad input, 3 the
+machine cannot do it, 130 interrupted.
 """
 
 import importlib
@@ -45,11 +45,13 @@ class CommandGroup(click.Group):
         return command
 
 
-@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="cutset", prog_name="cutset")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cutset(debug: bool) -> None:
-    """Run real node processes on an emulated wide-area network, cut its links, and see how long recovery takes.
+    """Run real node processes on an emulated wide-area network, cut its links, see how long recovery takes.
 
     Start with `cutset doctor`, then `cutset run link-failure`.
     """
@@ -70,7 +72,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("cutset: interrupted", err=True)
         return EXIT_INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the one place where errors become a line and a code
         return _complain(error, debug="--debug" in arguments)
     return result if isinstance(result, int) else 0
 
@@ -79,7 +81,12 @@ def _complain(error: Exception, *, debug: bool) -> int:
     """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
     from analysis.errors import AnalysisError
 
-    codes = {InputError: EXIT_BAD_INPUT, MachineError: EXIT_MACHINE, TestbedError: EXIT_FAILED, AnalysisError: EXIT_FAILED}
+    codes = {
+        InputError: EXIT_BAD_INPUT,
+        MachineError: EXIT_MACHINE,
+        TestbedError: EXIT_FAILED,
+        AnalysisError: EXIT_FAILED,
+    }
     code = next((code for kind, code in codes.items() if isinstance(error, kind)), None)
     if debug or code is None:
         traceback.print_exception(error)

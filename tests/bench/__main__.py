@@ -1,15 +1,14 @@
 """`make bench`: measure what Cutset promises about speed, print it as a table and write it as JSON.
 
-Each module of `SUBJECTS` has a `measure()` that returns rows; this only runs them one after another, on a machine that
-should be otherwise idle, and puts the machine's description above. Nothing here passes or fails: "asked" is the
-number that the project set itself, and shared machines are noisy.
+Each module of `SUBJECTS` has a `measure()` that returns rows; this only runs them one after another, on a
+machine that should be otherwise idle, and puts the machine's description above. Nothing here passes or fails:
+"asked" is the number that the project set itself, and shared machines are noisy.
 """
 
 import argparse
 import importlib
 import json
 import platform
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +48,21 @@ def figure(value: float | None) -> str:
 def main() -> None:
     """Run the benchmarks named on the command line, or all."""
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description=__doc__.splitlines()[0])
-    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"some of {', '.join(SUBJECTS)}; all if none")
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help=f"some of {', '.join(SUBJECTS)}; all if none"
+    )
     parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where to write the rows")
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.subjects) - set(SUBJECTS))
     if unknown:
         parser.error(f"unknown subject {unknown[0]!r}; there are {', '.join(SUBJECTS)}")
 
-    console = Console()
+    console, progress = Console(), Console(stderr=True)
     description = machine()
     console.print("  ".join(f"{key} {value}" for key, value in description.items()), soft_wrap=True)
     rows: list[dict[str, Any]] = []
     for subject in arguments.subjects or SUBJECTS:
-        print(f"measuring {subject} …", file=sys.stderr)
+        progress.print(f"measuring {subject} …")
         measured = importlib.import_module(f"tests.bench.{subject}").measure()
         rows.extend({"subject": subject, **row} for row in measured)
     table = Table("subject", "what", "measured", "asked", "unit")

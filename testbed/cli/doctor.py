@@ -1,0 +1,27 @@
+"""`cutset doctor`: what this machine can do, what will be used, and how to get what is missing."""
+
+import click
+
+MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
+SUBJECT_WIDTH = 12
+
+
+@click.command(name="doctor")
+def command() -> int:
+    """Check what this machine can do, and say how to get what is missing."""
+    from testbed.cli.main import EXIT_MACHINE
+    from testbed.doctor import State, examine
+
+    missing = []
+    for finding in examine():
+        mark, colour = MARKS[finding.state]
+        click.echo(f"{click.style(mark, fg=colour)} {finding.subject:<{SUBJECT_WIDTH}} {finding.detail}")
+        if finding.remedy:
+            click.echo(f"  {'':<{SUBJECT_WIDTH}} -> {finding.remedy}")
+        if finding.state is State.MISSING:
+            missing.append(finding.subject)
+    if missing:
+        click.echo(f"cutset: missing here: {', '.join(missing)}", err=True)
+        return EXIT_MACHINE
+    click.echo("Everything that a run needs is here.")
+    return 0

@@ -1,0 +1,156 @@
+"""What this machine can do: one check for each thing that a run stands on.
+
+A check tries the real thing where that is cheap (a sandbox is really made) and says what will be used, or
+what is missing and how to get it. Nothing is installed or changed. The packages and what proves them stand in
+`provision/packages.txt`, which the installer reads too.
+"""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from testbed.errors import MachineError
+from testbed.links.selection import kernel_has_netem
+from testbed.sandbox import run_in_sandbox
+from testbed.sandbox.permission import user_namespace_needed
+
+PACKAGES = Path(__file__).parent / "provision" / "packages.txt"
+JAVA_MAJOR_MIN = 17
+MEMORY_BYTES_ADVISED = 4 << 30
+DISK_BYTES_ADVISED = 5 << 30
+SBIN = ("/usr/sbin", "/sbin")
+TCP = Path("/proc/sys/net/ipv4")
+
+
+class State(StrEnum):
+    """GOOD is used; NOTE works otherwise or is only for the tests; MISSING stops a run."""
+
+    GOOD = "good"
+    NOTE = "note"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found. `remedy` is what to do about it, or empty."""
+
+    subject: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A line of packages.txt: a Debian package, the command that proves it, for "run" or "test", and why."""
+
+    name: str
+    proof: str
+    job: str
+    why: str
+
+
+def examine() -> Iterator[Finding]:
+    """Carry out all checks, one after another, so that they can be shown as they come."""
+    yield _python()
+    sandbox = _sandbox()
+    yield sandbox
+    yield _links(sandbox_works=sandbox.state is State.GOOD)
+    for package in packages():
+        yield _package(package)
+    yield _memory_and_processors()
+    yield _disk()
+    yield _congestion_control()
+
+
+def packages() -> list[Package]:
+    """The Debian packages that Cutset needs."""
+    lines = (line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#"))
+    return [Package(*line.split(maxsplit=3)) for line in lines]
+
+
+def java_major(version_text: str) -> int | None:
+    """The major number in what `java -version` prints, or None."""
+    found = re.search(r'version "(\d+)', version_text)
+    return int(found[1]) if found else None
+
+
+def _python() -> Finding:
+    return Finding("Python", State.GOOD, f"{platform.python_version()} at {sys.prefix}")
+
+
+def _sandbox() -> Finding:
+    user = "an ordinary user, in a user namespace" if user_namespace_needed() else "root"
+    try:
+        run_in_sandbox(["true"])
+    except MachineError as error:
+        return Finding("sandbox", State.MISSING, str(error))
+    return Finding("sandbox", State.GOOD, f"network, mount and PID namespaces as {user}")
+
+
+def _links(*, sandbox_works: bool) -> Finding:
+    if sandbox_works and kernel_has_netem():
+        return Finding("links", State.GOOD, "netem, in the kernel")
+    return Finding(
+        "links",
+        State.GOOD if sandbox_works else State.NOTE,
+        "relay (this kernel has no sch_netem that could be used)",
+    )
+
+
+def _package(package: Package) -> Finding:
+    found = shutil.which(package.proof, path=os.pathsep.join([os.environ.get("PATH", ""), *SBIN]))
+    subject = package.proof
+    if found and package.proof == "java":
+        return _java(package, found)
+    if found:
+        return Finding(subject, State.GOOD, package.why)
+    state = State.MISSING if package.job == "run" else State.NOTE
+    return Finding(subject, state, f"not here ({package.why})", f"apt-get install {package.name}")
+
+
+def _java(package: Package, path: str) -> Finding:
+    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False, timeout=20).stderr
+    major = java_major(said)
+    if major is not None and major >= JAVA_MAJOR_MIN:
+        return Finding("java", State.GOOD, f"version {major} ({package.why})")
+    return Finding(
+        "java",
+        State.MISSING,
+        f"version {major} is too old: {package.why} needs {JAVA_MAJOR_MIN} or later",
+        f"apt-get install {package.name}",
+    )
+
+
+def _memory_and_processors() -> Finding:
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    detail = f"{os.cpu_count()} processors, {memory_bytes / 2**30:.0f} GiB of memory"
+    if memory_bytes < MEMORY_BYTES_ADVISED:
+        return Finding("machine", State.NOTE, detail, f"{MEMORY_BYTES_ADVISED >> 30} GiB are advised")
+    return Finding("machine", State.GOOD, detail)
+
+
+def _disk() -> Finding:
+    free_bytes = shutil.disk_usage(Path.cwd()).free
+    detail = f"{free_bytes / 1e9:.0f} GB free here"
+    if free_bytes < DISK_BYTES_ADVISED:
+        return Finding(
+            "disk", State.NOTE, detail, "captures of a minute take about 2 GB; --out names another place"
+        )
+    return Finding("disk", State.GOOD, detail)
+
+
+def _congestion_control() -> Finding:
+    try:
+        current = (TCP / "tcp_congestion_control").read_text().strip()
+        allowed = (TCP / "tcp_allowed_congestion_control").read_text().split()
+    except OSError as error:
+        return Finding("TCP", State.NOTE, f"cannot read {error.filename}: {error.strerror}")
+    return Finding("TCP", State.GOOD, f"congestion control {current}; allowed: {', '.join(allowed)}")

@@ -1,0 +1,109 @@
+"""The installer says what is missing and why, and installs nothing when nothing is missing or nothing may
+be.
+"""
+
+import subprocess
+from pathlib import Path
+
+from testbed.doctor import PACKAGES, packages
+
+SCRIPT = PACKAGES.with_name("provision.sh")
+BASICS = ("sh", "dirname", "readlink", "sed", "id", "mktemp", "rm")
+
+
+def tools(folder: Path, *names: str) -> Path:
+    """A folder that holds only these programs: everything else is missing for whoever has it as PATH."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).symlink_to(
+            next(
+                Path(place) / name
+                for place in ("/usr/bin", "/bin", "/usr/sbin")
+                if (Path(place) / name).exists()
+            )
+        )
+    return folder
+
+
+def java(home: Path, path: Path, *, version: str) -> None:
+    """A Java of that version, by what its `release` file says."""
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
+    (home / "bin" / "java").chmod(0o755)
+    (path / "java").symlink_to(home / "bin" / "java")
+
+
+def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[str]:
+    """Run the script with its additions to PATH neutralised and as another user id."""
+    fake_id = path / "id"
+    fake_id.unlink()
+    fake_id.write_text(f"#!/bin/sh\necho {uid}\n")
+    fake_id.chmod(0o755)
+    text = SCRIPT.read_text().replace("PATH=$PATH:/usr/sbin:/sbin", "")
+    copy = path / "provision.sh"
+    copy.write_text(text)
+    (path / PACKAGES.name).write_text(PACKAGES.read_text())
+    return subprocess.run(
+        ["/bin/sh", str(copy), job],
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def test_it_names_each_missing_package_with_its_reason_and_exits_3_without_sudo(tmp_path: Path) -> None:
+    result = provision("run", tools(tmp_path / "bin", *BASICS), uid=1000)
+    assert result.returncode == 3
+    assert "missing: tcpdump (captures with nanosecond stamps)" in result.stderr
+    assert "ask your administrator for:" in result.stderr
+    assert "chromium" not in result.stderr
+
+
+def test_the_tests_need_more_than_a_run(tmp_path: Path) -> None:
+    result = provision("test", tools(tmp_path / "bin", *BASICS), uid=1000)
+    assert "missing: chromium" in result.stderr
+
+
+def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
+    path = tools(tmp_path / "bin", *BASICS, "env")
+    calls = tmp_path / "calls"
+    (path / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
+    (path / "apt-get").chmod(0o755)
+    for package in packages():
+        if package.proof not in {"tcpdump", "java"} and package.job == "run":
+            (path / package.proof).symlink_to("/bin/true")
+    result = provision("run", path, uid=0)
+    assert result.returncode == 0, result.stderr
+    installed = calls.read_text().splitlines()[-1]
+    assert installed.endswith("tcpdump openjdk-17-jre-headless")
+
+
+def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:
+    path = tools(tmp_path / "bin", *BASICS)
+    for package in packages():
+        if package.proof != "java":
+            (path / package.proof).symlink_to("/bin/true")
+    java(tmp_path / "java", path, version="21.0.2")
+    result = provision("test", path, uid=1000)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_a_java_that_is_too_old_counts_as_missing(tmp_path: Path) -> None:
+    path = tools(tmp_path / "bin", *BASICS)
+    java(tmp_path / "java", path, version="11.0.2")
+    assert "openjdk-17-jre-headless" in provision("run", path, uid=1000).stderr
+
+
+def test_the_project_names_no_registry_host() -> None:
+    root = PACKAGES.parents[2]
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False)
+    names = listed.stdout.split() or ["requirements.txt", "Makefile"]
+    hosts = ["pypi" + ".org", "python" + "hosted", "deb." + "debian", "registry." + "npmjs"]
+    for name in names:
+        path = root / name
+        if path.suffix in {".txt", ".toml", ".md", ".sh", ".yaml", ".py", ""} and path.is_file():
+            text = path.read_text(errors="replace")
+            assert not [host for host in hosts if host in text], f"{name} names a registry"
