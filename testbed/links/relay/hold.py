@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from testbed.links.relay.lane import Lane
 
-HELD_BYTES_MAX = 1 << 30  # of all lanes together: 4 Gbit/s for 2 s
+HELD_BYTES_MAX = 1 << 30  # of all lanes together: 4 Gbit/s for 2 s; what comes beyond it is dropped
 
 Held = tuple[int, int, "Lane", bytes]  # release in CLOCK_MONOTONIC ns, serial, lane, frame
 
@@ -19,22 +19,17 @@ Held = tuple[int, int, "Lane", bytes]  # release in CLOCK_MONOTONIC ns, serial, 
 class Hold:
     """`heap` is read and popped by the loop, which keeps `held_bytes` right when it does."""
 
-    __slots__ = ("_serial", "heap", "held_bytes")
+    __slots__ = ("heap", "held_bytes", "serial")
 
     def __init__(self) -> None:
         self.heap: list[Held] = []
         self.held_bytes = 0
-        self._serial = count()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether frames should be dropped rather than pushed."""
-        return self.held_bytes > HELD_BYTES_MAX
+        self.serial = count()
 
     def push(self, release_ns: int, lane: "Lane", frame: bytes) -> None:
         """Hold `frame` until `release_ns`."""
         self.held_bytes += len(frame)
-        heappush(self.heap, (release_ns, next(self._serial), lane, frame))
+        heappush(self.heap, (release_ns, next(self.serial), lane, frame))
 
     def swallow(self, lane: "Lane") -> list[bytes]:
         """Take every frame of `lane` out, for good."""

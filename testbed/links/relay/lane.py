@@ -12,11 +12,12 @@ after the change; a changed rate also re-times the queue; a blackhole swallows e
 """
 
 from collections import deque
+from heapq import heappush
 from math import log1p
 from random import Random
 
 from testbed.links.queueing import queue_limit_packets
-from testbed.links.relay.hold import Hold
+from testbed.links.relay.hold import HELD_BYTES_MAX, Hold
 from testbed.links.relay.lateness import new_histogram
 from testbed.links.relay.segments import ETHERNET_BYTES, GSO_TYPE, VNET_BYTES, Layout, cut, layout
 from topologies.shape import Shape
@@ -121,19 +122,17 @@ class Lane:
         self._busy_until_ns = later(self._busy_until_ns)
         self._latest_ns = later(self._latest_ns - delay_ns) + delay_ns
 
-    @property
-    def is_choked(self) -> bool:
-        """Whether so much is held, by all lanes, that frames have to be refused."""
-        return self._hold.is_full
-
-    def refuse(self, frame: bytes, _arrival_ns: int) -> None:
-        """Drop a frame for want of room."""
-        self.dropped_queue += layout(frame).segments
-
     def admit(self, frame: bytes, arrival_ns: int) -> None:
         """Hold or drop a frame (vnet header first) that arrived at `arrival_ns`."""
-        wire = len(frame) - VNET_BYTES
-        if not self._plain or frame[GSO_TYPE] or wire > self._frame_bytes_max:
+        hold = self._hold
+        size = len(frame)
+        wire = size - VNET_BYTES
+        if (
+            not self._plain
+            or frame[GSO_TYPE]
+            or wire > self._frame_bytes_max
+            or hold.held_bytes > HELD_BYTES_MAX
+        ):
             self._admit_segments(frame, arrival_ns)
             return
         # The same as below for one segment and nothing but rate and delay: most frames come this way.
@@ -151,7 +150,8 @@ class Lane:
         release_ns = self._latest_ns = max(release_ns + self._delay_ns, self._latest_ns)
         self.frames += 1
         self.bytes += wire
-        self._hold.push(release_ns, self, frame)
+        hold.held_bytes += size
+        heappush(hold.heap, (release_ns, next(hold.serial), self, frame))
 
     def _admit_segments(self, frame: bytes, arrival_ns: int) -> None:
         where = layout(frame)
@@ -159,6 +159,8 @@ class Lane:
             self.dropped_blackhole += where.segments
         elif where.wire_bytes(frame, 0, 1) > self._frame_bytes_max:
             self.dropped_size += where.segments
+        elif self._hold.held_bytes > HELD_BYTES_MAX:
+            self.dropped_queue += where.segments
         else:
             for first, end in self._survivors(where.segments):
                 if self._ns_per_byte:

@@ -35,19 +35,16 @@ class Way:
         self.port = port
         self.lane = lane
 
-    def read(self) -> None:
-        """Admit everything that has arrived."""
-        port = self.port
-        admit = self.lane.refuse if self.lane.is_choked else self.lane.admit
-        while frames := port.receive():
-            real_now_ns = time.time_ns()
-            ahead_ns = time.monotonic_ns() - real_now_ns
-            if not 0 <= real_now_ns - frames[-1][0] <= real_now_ns - frames[0][0] < STAMP_AGE_NS_MAX:
-                frames = [(real_now_ns, frame) for _, frame in frames]
+    def read(self, ahead_ns: int) -> None:
+        """Admit everything that has arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
+        admit, port = self.lane.admit, self.port
+        frames = port.receive()
+        while frames:
+            if abs(time.time_ns() - frames[0][0]) > STAMP_AGE_NS_MAX:
+                frames = [(time.time_ns(), frame) for _, frame in frames]
             for stamp_ns, frame in frames:
                 admit(frame, stamp_ns + ahead_ns)
-            if not port.left:
-                break
+            frames = port.receive() if port.left else []
 
 
 class Loop:
@@ -70,7 +67,7 @@ class Loop:
 
     def _serve(self, poll: select.epoll) -> None:
         heap, waitables = self._hold.heap, [poll.fileno()]
-        wait = select.select
+        wait, monotonic_ns, real_ns = select.select, time.monotonic_ns, time.time_ns
         while self._running:
             now_ns = self._send_due()
             if heap:
@@ -79,6 +76,7 @@ class Loop:
                     continue
             else:
                 wait(waitables, (), (), WAIT_S_MAX)
+            ahead_ns = monotonic_ns() - real_ns()
             for descriptor, events in poll.poll(0):
                 way = self._by_descriptor.get(descriptor)
                 if way is None:
@@ -86,7 +84,7 @@ class Loop:
                     continue
                 if events & select.EPOLLERR:
                     way.port.clear_errors()
-                way.read()
+                way.read(ahead_ns)
 
     def _send_due(self) -> int:
         """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
@@ -139,7 +137,7 @@ class Loop:
         if way is None:
             raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
-        way.read()  # what came before the change is treated as before it
+        way.read(time.monotonic_ns() - time.time_ns())  # what came before the change is treated as before it
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
         return time.time_ns()
 

@@ -39,24 +39,17 @@ class Port:
 
     def receive(self) -> list[Frame]:
         """The frames that have arrived, in their order. If some are `left`, call again without waiting."""
-        if not (self.left or self._large.has_frames()):
-            small = self._small.take()
-            if not self._large.has_frames():
-                return small  # as nearly always
-            large = []
-        else:
-            large = self.left + self._large.take()
-            small = self._small.take()  # every small predecessor of `large` is in it, or came earlier
-            self.left = []
-        if not small:
-            return large
-        later = self._large.take()  # every large predecessor of `small` is in it, or in `large`
-        if not large and not later:
+        small, large = self._small.take(), self._large
+        if self.left:
+            small, self.left = self.left + small, []
+        if not large.status[large.mark]:  # spelled out for speed: this is nearly always so
             return small
-        last_ns = small[-1][0]
-        self.left = [frame for frame in later if frame[0] > last_ns]
-        sure = [frame for frame in later if frame[0] <= last_ns]
-        return sorted(large + small + sure, key=itemgetter(0))
+        large_frames = large.take()  # every large predecessor of `small` is in it
+        more = self._small.take()  # every small predecessor of `large_frames` is in it, or in `small`
+        last_ns = large_frames[-1][0] if large_frames else 0
+        self.left = [frame for frame in more if frame[0] > last_ns]
+        sure = [frame for frame in more if frame[0] <= last_ns]
+        return sorted(small + large_frames + sure, key=itemgetter(0))
 
     def dropped(self) -> int:
         """Frames lost for want of slots, since the start."""

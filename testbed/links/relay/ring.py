@@ -57,7 +57,8 @@ class Ring:
         except BaseException:
             self._socket.close()
             raise
-        self._status = memoryview(self._memory).cast("I")
+        self.status = memoryview(self._memory).cast("I")
+        self.mark = 0  # where in `status` it stands whether there is a next frame
 
     def _set_options(self, sizes: range) -> None:
         sock = self._socket
@@ -79,27 +80,26 @@ class Ring:
         """The descriptor to wait on; frames written to it leave through the interface."""
         return self._socket.fileno()
 
-    def has_frames(self) -> bool:
-        """Whether `take` would find something."""
-        return bool(self._status[self._slots[self._next] >> 2])
-
     def take(self) -> list[Frame]:
         """Take what has arrived, oldest first, at most one ring full."""
-        memory, status, slots, at = self._memory, self._status, self._slots, self._next
-        unpack, size = _HEADER.unpack_from, len(slots)
+        status, mark = self.status, self.mark
         frames: list[Frame] = []
-        slot = slots[at]
-        while status[slot >> 2] and len(frames) < size:
-            length, kept, mac, seconds, nanoseconds = unpack(memory, slot + _STATUS_BYTES)
-            mac += slot
-            frames.append((seconds * 1_000_000_000 + nanoseconds, memory[mac - VNET_BYTES : mac + kept]))
-            if kept < length:
-                self._truncated += 1
-                frames.pop()
-            status[slot >> 2] = TP_STATUS_KERNEL
-            at = at + 1 if at + 1 < size else 0
+        if not status[mark]:
+            return frames
+        memory, slots, at, unpack = self._memory, self._slots, self._next, _HEADER.unpack_from
+        size = len(slots)
+        while status[mark] and len(frames) < size:
             slot = slots[at]
-        self._next = at
+            length, kept, mac, seconds, nanoseconds = unpack(memory, slot + _STATUS_BYTES)
+            if kept == length:
+                mac += slot
+                frames.append((seconds * 1_000_000_000 + nanoseconds, memory[mac - VNET_BYTES : mac + kept]))
+            else:
+                self._truncated += 1
+            status[mark] = TP_STATUS_KERNEL
+            at = at + 1 if at + 1 < size else 0
+            mark = slots[at] >> 2
+        self._next, self.mark = at, mark
         return frames
 
     def dropped(self) -> int:

@@ -109,15 +109,13 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         sender.connect((address("b", number), UDP_PORT + number))
         return sender, receiver
 
-    def tcp(self, link: str) -> tuple[socket.socket, socket.socket]:
-        """A connection across `link`: host a's end, which sends, and host b's."""
-        number = self.number[link]
-        sender, listener = (
-            self._socket(side, number, socket.SOCK_STREAM, TCP_PORT + number) for side in "ab"
-        )
+    def tcp(self, link: str, stream: int = 0) -> tuple[socket.socket, socket.socket]:
+        """A connection across `link`, one of several streams: host a's end, which sends, and host b's."""
+        number, port = self.number[link], TCP_PORT + stream
+        sender, listener = (self._socket(side, number, socket.SOCK_STREAM, port) for side in "ab")
         with listener:
             listener.listen(1)
-            sender.connect((address("b", number), TCP_PORT + number))
+            sender.connect((address("b", number), port))
             receiver, _ = listener.accept()
         return sender, receiver
 

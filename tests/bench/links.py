@@ -1,0 +1,187 @@
+"""How exact and how fast relay links are, as an ordinary user: precision, rate, throughput, cost.
+
+Each measurement runs in a sandbox of its own. A link's lateness stands beside that of a plain timer from the
+same seconds, because both depend on how busy the machine is.
+"""
+
+import os
+import selectors
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from testbed.links.relay.client import RelayMiddles
+from testbed.plan import Direction
+from tests.testbed.links.lab import Lab
+from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer
+from tests.testbed.sandboxed import sandboxed_as_ordinary_user
+from topologies.shape import Shape
+
+DELAY_MS = 15
+THROUGHPUT_DELAY_MS = 20
+GIGABIT = 1_000_000_000
+HEADERS_SHARE = 1448 / 1514
+STREAMS = 4
+STREAMS_S = 3.0
+START_S = 1.0
+TCPI_BYTES_RECEIVED = 128
+LINKS, FRAMES_PER_S, FRAME_BYTES = 22, 31_000, 500
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows of name, value, unit and what was asked."""
+    with tempfile.TemporaryDirectory() as home:
+        late = sandboxed_as_ordinary_user(precision, home=Path(home))
+        rate = sandboxed_as_ordinary_user(gigabit, home=Path(home))
+        bits_per_s = sandboxed_as_ordinary_user(throughput, home=Path(home))
+        core = sandboxed_as_ordinary_user(cost, home=Path(home))
+    asked_us = {"link": {50: 300, 99: 2000}, "timer": {}}
+    rows = [
+        {
+            "name": f"{what} lateness, p{percent}"
+            + (f", {DELAY_MS} ms idle" if what == "link" else ", plain"),
+            "value": late[what][str(percent)],
+            "unit": "us",
+            "asked": asked_us[what].get(percent),
+        }
+        for what in ("link", "timer")
+        for percent in (50, 99)
+    ]
+    mb = f"TCP over {THROUGHPUT_DELAY_MS} ms without a limit, {STREAMS} streams"
+    return [
+        *rows,
+        {"name": "goodput / rate at 1 Gbit/s", "value": rate, "unit": "", "asked": "0.97 to 1.03"},
+        {"name": mb, "value": bits_per_s / 1e6, "unit": "Mbit/s", "asked": 1000},
+        {
+            "name": f"{core['frames_per_s']:,.0f} frames/s over {LINKS} links",
+            "value": core["share"],
+            "unit": "of a core",
+            "asked": 0.33,
+        },
+    ]
+
+
+def precision() -> dict[str, dict[int, float]]:
+    """Percentiles of how late datagrams came over an idle link, and of how late sleeping to send them ended."""
+    with Lab("relay", {"link": Shape(delay_us=DELAY_MS * 1000)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        timer_us = send_steadily([stamper], 2000, 0.001)
+        stamper.collect_until_quiet(0.2)
+        link_us = [arrival.delay_us - DELAY_MS * 1000 for arrival in stamper.arrivals]
+        return {"link": _percentiles(link_us), "timer": _percentiles(timer_us)}
+
+
+def _percentiles(values: Sequence[float]) -> dict[int, float]:
+    cuts = quantiles(values, n=100)
+    return {50: cuts[49], 99: cuts[98]}
+
+
+def gigabit() -> float:
+    """TCP's goodput over a link of 1 Gbit/s, as a share of what the rate leaves for payload."""
+    shape = Shape(delay_us=5000, rate_bits_per_s=GIGABIT)
+    with Lab("relay", {"link": (shape, Shape(delay_us=5000))}) as lab:
+        done = transfer(lab.tcp("link"), STREAMS_S, start_s=START_S)
+        return done.goodput_bits_per_s / (GIGABIT * HEADERS_SHARE)
+
+
+def throughput() -> float:
+    """Bits a second that TCP carries over a link without a limit; the windows are what the machine gives."""
+    with Lab("relay", {"link": Shape(delay_us=THROUGHPUT_DELAY_MS * 1000)}) as lab:
+        pairs = [lab.tcp("link", stream) for stream in range(STREAMS)]
+        children = [_forked(_send_forever, sender) for sender, _ in pairs]
+        children += [_forked(_receive_forever, receiver) for _, receiver in pairs]
+        try:
+            time.sleep(START_S)
+            begin, before = time.monotonic(), sum(_bytes_received(receiver) for _, receiver in pairs)
+            time.sleep(STREAMS_S)
+            after = sum(_bytes_received(receiver) for _, receiver in pairs)
+            return (after - before) * 8 / (time.monotonic() - begin)
+        finally:
+            _end(children)
+
+
+def cost() -> dict[str, float]:
+    """The share of a core that the relay takes for many small frames over many links, as in the main job."""
+    shape = Shape(delay_us=5000, rate_bits_per_s=GIGABIT)
+    with Lab("relay", {str(n): shape for n in range(LINKS)}) as lab:
+        pairs = [lab.udp(str(n)) for n in range(LINKS)]
+        assert isinstance(lab.middles, RelayMiddles)
+        children = [
+            _forked(_send_frames, [sender for sender, _ in pairs]),
+            _forked(_receive_frames, [receiver for _, receiver in pairs]),
+        ]
+        try:
+            time.sleep(START_S)
+            begin, cpu_s, frames = time.monotonic(), _cpu_s(lab.middles.pid), _frames(lab)
+            time.sleep(STREAMS_S)
+            seconds = time.monotonic() - begin
+            return {
+                "share": (_cpu_s(lab.middles.pid) - cpu_s) / seconds,
+                "frames_per_s": (_frames(lab) - frames) / seconds,
+            }
+        finally:
+            _end(children)
+
+
+def _frames(lab: Lab) -> int:
+    return sum(row.frames for (_, way), row in lab.middles.counters().items() if way is Direction.FORWARD)
+
+
+def _cpu_s(pid: int | None) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _send_frames(senders: Sequence[socket.socket]) -> None:
+    payload, sent, begin = bytes(FRAME_BYTES), 0, time.monotonic()
+    while True:
+        while sent < (time.monotonic() - begin) * FRAMES_PER_S:
+            senders[sent % LINKS].send(payload)
+            sent += 1
+        time.sleep(0.001)
+
+
+def _receive_frames(receivers: Sequence[socket.socket]) -> None:
+    with selectors.DefaultSelector() as selector:
+        for receiver in receivers:
+            selector.register(receiver, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                os.read(key.fd, FRAME_BYTES)
+
+
+def _send_forever(sender: socket.socket) -> None:
+    while True:
+        sender.sendall(BLOCK)
+
+
+def _receive_forever(receiver: socket.socket) -> None:
+    buffer = bytearray(BLOCK_BYTES)
+    while True:
+        receiver.recv_into(buffer)
+
+
+def _bytes_received(receiver: socket.socket) -> int:
+    info = receiver.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return int(struct.unpack_from("=Q", info, TCPI_BYTES_RECEIVED)[0])
+
+
+def _forked(work: Callable[[Any], None], sockets: Any) -> int:
+    """A child that works until it is killed."""
+    if (child := os.fork()) == 0:
+        try:
+            work(sockets)
+        finally:
+            os._exit(1)
+    return child
+
+
+def _end(children: Sequence[int]) -> None:
+    for child in children:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
