@@ -1,0 +1,69 @@
+"""`cutset plan`: what would run, as text, as a picture or as JSON. Nothing is started."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from testbed.plan import Plan
+
+
+@click.command(name="plan")
+@click.argument("experiment")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
+)
+@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
+@click.option(
+    "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
+)
+@click.option("--seed", type=int, help="Another seed than the experiment's.")
+@click.option("--full", is_flag=True, help="Every host, link and command, however many.")
+@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
+@click.option(
+    "--svg",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw the network and its faults into this file.",
+)
+def command(  # noqa: PLR0917 (click passes them by name)
+    experiment: str,
+    overrides: tuple[str, ...],
+    topology: str | None,
+    links: str,
+    seed: int | None,
+    full: bool,
+    as_json: bool,
+    svg: Path | None,
+) -> None:
+    """Show what would run: hosts, addresses, links, faults, commands, disk needed. Nothing is started.
+
+    EXPERIMENT is a name (see `cutset list`) or a YAML file.
+    """
+    from experiments.loader import load_experiment
+    from testbed.cli.plan_text import plan_lines
+    from testbed.plan import plan_to_json
+    from testbed.planning import make_plan
+    from topologies.loader import load_topology
+
+    chosen = load_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
+    plan = make_plan(chosen, load_topology(chosen.topology), seed=seed, links_kind=links)
+    if as_json:
+        click.echo(json.dumps(plan_to_json(plan), indent=2))
+    else:
+        for line in plan_lines(plan, chosen, full=full):
+            click.echo(line)
+    if svg:
+        _draw(svg, plan)
+
+
+def _draw(path: Path, plan: "Plan") -> None:
+    from testbed.cli.plan_picture import plan_svg
+    from topologies.errors import InputError
+
+    try:
+        path.write_text(plan_svg(plan))
+    except OSError as error:
+        raise InputError(f"--svg {path}", None, "", f"cannot be written: {error.strerror}") from None
+    click.echo(f"picture {path}", err=True)

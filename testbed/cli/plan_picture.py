@@ -1,0 +1,257 @@
+"""A plan as a picture (SVG): the regions as a map, the links with what they do, and the faults on a line of time.
+
+The picture stands by itself: light or dark as its viewer is, no scripts, no fonts to fetch. Links that a fault keeps
+from working at some time are dashed and carry the fault's name; links whose values it changes carry it too.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from testbed.cli.plan_layout import region_places
+from testbed.cli.plan_text import shape_text
+from testbed.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
+from topologies.palette import colour_of
+
+CARD_WIDTH, CARD_HEIGHT = 196.0, 76.0
+MARGIN = 40.0
+HEADER_HEIGHT = 76.0
+MAP_WIDTH = 640.0
+LANE_HEIGHT = 26.0
+LABEL_HEIGHT = 20.0
+CHARACTER_WIDTH = 7.0  # of the labels' font, about
+LABELLED_LINKS_MAX = 60
+PLACES_ON_LINE = (0.5, 0.42, 0.58, 0.34, 0.66, 0.28, 0.72)
+CROSSED_COST = 900.0  # of a label on another link's line, in covered area
+
+STYLE = """
+svg { --paper: #ffffff; --ink: #1f2328; --faint: #656d76; --line: #8c959f; --edge: #d0d7de; --fault: #b35900; }
+@media (prefers-color-scheme: dark) {
+  svg { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --line: #6e7681; --edge: #3d444d; --fault: #f0883e; }
+}
+text { font: 12px system-ui, sans-serif; fill: var(--ink); }
+.title { font-size: 20px; font-weight: 600; }
+.faint { fill: var(--faint); }
+.region { font-size: 16px; font-weight: 600; }
+.card { fill: var(--paper); stroke-width: 2; }
+.link { stroke: var(--line); stroke-width: 2; fill: none; }
+.failing { stroke: var(--fault); stroke-dasharray: 7 6; stroke-width: 2.5; }
+.label { fill: var(--paper); stroke: var(--edge); }
+.fault { fill: var(--fault); font-weight: 600; }
+.axis { stroke: var(--line); }
+.band { fill: var(--line); fill-opacity: 0.3; }
+.mark { stroke: var(--fault); stroke-width: 2.5; }
+""".strip()
+
+Point = tuple[float, float]
+
+
+@dataclass(slots=True)
+class Box:
+    """A rectangle by its centre."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlap(self, other: "Box") -> float:
+        """The area that both cover."""
+        across = (self.width + other.width) / 2 - abs(self.x - other.x)
+        down = (self.height + other.height) / 2 - abs(self.y - other.y)
+        return max(across, 0.0) * max(down, 0.0)
+
+    def crossed_by(self, a: Point, b: Point) -> bool:
+        """Whether the line from a to b runs through it (Liang and Barsky's clipping)."""
+        enters, leaves = 0.0, 1.0
+        for start, end, middle, size in (
+            (a[0], b[0], self.x, self.width),
+            (a[1], b[1], self.y, self.height),
+        ):
+            low, high = middle - size / 2 - start, middle + size / 2 - start
+            if start == end:
+                if low > 0 or high < 0:
+                    return False
+                continue
+            first, last = sorted((low / (end - start), high / (end - start)))
+            enters, leaves = max(enters, first), min(leaves, last)
+        return enters < leaves
+
+
+@dataclass(slots=True)
+class Canvas:
+    """What is drawn so far, and what labels must keep clear of."""
+
+    parts: list[str] = field(default_factory=list)
+    taken: list[Box] = field(default_factory=list)
+
+    def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
+        """A line of text with its baseline at y."""
+        place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+        self.parts.append(f'<text {place} class="{style}">{escape(content)}</text>')
+
+    def box(self, box: Box, style: str, *, radius: float = 0.0, extra: str = "") -> None:
+        """A rectangle."""
+        self.parts.append(
+            f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" width="{box.width:.1f}" '
+            f'height="{box.height:.1f}" rx="{radius:.0f}" class="{style}"{extra}/>'
+        )
+
+    def line(self, a: Point, b: Point, style: str) -> None:
+        """A straight line."""
+        ends = f'x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"'
+        self.parts.append(f'<line {ends} class="{style}"/>')
+
+
+def plan_svg(plan: Plan) -> str:
+    """The picture."""
+    centres = _centres(plan)
+    right = max(x for x, _ in centres.values()) + CARD_WIDTH / 2
+    bottom = max(y for _, y in centres.values()) + CARD_HEIGHT / 2
+    width = max(right + MARGIN, MAP_WIDTH)
+    canvas = Canvas()
+    _draw_heading(canvas, plan)
+    _draw_links(canvas, plan, centres)
+    _draw_regions(canvas, plan, centres)
+    height = _draw_timeline(canvas, plan, top=bottom + MARGIN, width=width) + MARGIN / 2
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="img" aria-label="{escape(plan.experiment)}: regions, links and faults">\n'
+        f"<style>{STYLE}</style>\n"
+        f'<rect width="100%" height="100%" style="fill: var(--paper)"/>\n'
+        + "\n".join(canvas.parts)
+        + "\n</svg>\n"
+    )
+
+
+def _centres(plan: Plan) -> dict[str, Point]:
+    apart = (CARD_WIDTH + 60, CARD_HEIGHT + 60)
+    places = region_places(plan, apart=apart, width=MAP_WIDTH)
+    left, top = MARGIN + CARD_WIDTH / 2, HEADER_HEIGHT + CARD_HEIGHT / 2
+    names = (region.name for region in plan.regions)
+    return {name: (left + float(x), top + float(y)) for name, (x, y) in zip(names, places, strict=True)}
+
+
+def _draw_heading(canvas: Canvas, plan: Plan) -> None:
+    seconds = plan.duration_us / 1e6
+    canvas.text(MARGIN, 34, plan.experiment, "title")
+    canvas.text(MARGIN, 54, f"{plan.system}, {len(plan.processes)} processes, {seconds:g} s", "faint")
+
+
+def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
+    canvas.taken += [Box(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
+    links = [link for link in plan.links if link.kind == "wan"]
+    failing = _failing(plan)
+    for link in links:
+        style = "link failing" if link.name in failing else "link"
+        canvas.line(centres[link.a], centres[link.b], style)
+    if len(links) > LABELLED_LINKS_MAX:
+        links = [link for link in links if link.name in failing or _touched_by(plan, link)]
+    for link in links[:LABELLED_LINKS_MAX]:
+        _draw_label(canvas, plan, link, centres)
+
+
+def _draw_label(canvas: Canvas, plan: Plan, link: LinkPlan, centres: dict[str, Point]) -> None:
+    """At the place on the link where it covers least of what is there."""
+    text, faults = shape_text(link.forward), ", ".join(_touched_by(plan, link))
+    if link.backward != link.forward:
+        text += f" / {shape_text(link.backward)}"
+    width = CHARACTER_WIDTH * (len(text) + (len(faults) + 4 if faults else 0)) + 20
+    (ax, ay), (bx, by) = centres[link.a], centres[link.b]
+    boxes = [Box(ax + (bx - ax) * t, ay + (by - ay) * t, width, LABEL_HEIGHT) for t in PLACES_ON_LINE]
+    others = [
+        (centres[other.a], centres[other.b]) for other in plan.links if other.kind == "wan" and other != link
+    ]
+
+    def cost(box: Box) -> float:
+        crossings = sum(box.crossed_by(a, b) for a, b in others)
+        return sum(box.overlap(other) for other in canvas.taken) + CROSSED_COST * crossings
+
+    box = min(boxes, key=cost)
+    canvas.taken.append(box)
+    canvas.box(box, "label", radius=LABEL_HEIGHT / 2)
+    left = box.x - box.width / 2 + 6 + 4
+    if faults:
+        canvas.text(left, box.y + 4, f"✕ {faults}", "fault")
+        canvas.text(box.x + box.width / 2 - 10, box.y + 4, text, anchor="end")
+    else:
+        canvas.text(box.x, box.y + 4, text, anchor="middle")
+
+
+def _draw_regions(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
+    for number, region in enumerate(plan.regions):
+        x, y = centres[region.name]
+        colour = colour_of(number)
+        canvas.box(Box(x, y, CARD_WIDTH, CARD_HEIGHT), "card", radius=12, extra=f' style="stroke: {colour}"')
+        left = x - CARD_WIDTH / 2 + 16
+        canvas.parts.append(f'<circle cx="{left + 6:.1f}" cy="{y - 17:.1f}" r="7" fill="{colour}"/>')
+        canvas.text(left + 21, y - 12, region.name, "region")
+        canvas.text(x + CARD_WIDTH / 2 - 16, y - 12, f"stream {region.stream}", "faint", anchor="end")
+        canvas.text(left, y + 9, _roles_text(plan, region.name))
+        canvas.text(left, y + 26, region.subnet, "faint")
+
+
+def _roles_text(plan: Plan, region: str) -> str:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for process in plan.processes:
+        if process.region == region:
+            counts[process.role] += 1
+    return " · ".join(f"{role} {count}" for role, count in counts.items()) or "no processes"
+
+
+def _draw_timeline(canvas: Canvas, plan: Plan, *, top: float, width: float) -> float:
+    """The line of time with a lane for each fault; returns the lower edge."""
+    lanes = _lanes(plan.faults)
+    left, right = MARGIN, width - MARGIN
+    bottom = top + LANE_HEIGHT * (max(lanes.values(), default=0) + 1) + 6
+    scale = (right - left) / plan.duration_us
+    for fault in plan.faults:
+        y = top + LANE_HEIGHT * lanes[fault.name] + LANE_HEIGHT / 2
+        x = left + fault.at_us * scale
+        if _lasts(fault):
+            end = left + (fault.until_us or plan.duration_us) * scale
+            canvas.box(Box((x + end) / 2, y, max(end - x, 2.0), LANE_HEIGHT - 6), "band", radius=3)
+        canvas.line((x, y - LANE_HEIGHT / 2 + 3), (x, bottom), "mark")
+        label = f"{fault.name}: {fault.target}" if fault.name != fault.target else fault.name
+        room = CHARACTER_WIDTH * len(label) + 8
+        anchor, at = ("start", x + 6) if x + room < right else ("end", x - 6)
+        canvas.text(at, y + 4, label, anchor=anchor)
+    canvas.line((left, bottom), (right, bottom), "axis")
+    for second in _ticks(plan.duration_us / 1e6):
+        x = left + second * 1e6 * scale
+        canvas.line((x, bottom), (x, bottom + 5), "axis")
+        canvas.text(x, bottom + 19, f"{second:g}", "faint", anchor="middle")
+    canvas.text(right, bottom + 36, "seconds since start", "faint", anchor="end")
+    return bottom + 40
+
+
+def _lanes(faults: Sequence[FaultPlan]) -> dict[str, int]:
+    return {fault.name: lane for lane, fault in enumerate(faults)}
+
+
+def _lasts(fault: FaultPlan) -> bool:
+    return fault.kind in ("cut", "set", "isolate", "partition", "flap")
+
+
+def _ticks(duration_s: float) -> Iterator[float]:
+    step = next(
+        step for step in (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 600, 3600, 7200) if duration_s / step <= 13
+    )
+    for number in range(int(duration_s / step + 1e-9) + 1):
+        yield number * step
+
+
+def _failing(plan: Plan) -> set[str]:
+    """The links that are kept from working at some time."""
+    changes = (change for change in plan.changes if isinstance(change, LinkChange))
+    return {change.link for change in changes if change.state is not LinkState.UP}
+
+
+def _touched_by(plan: Plan, link: LinkPlan) -> list[str]:
+    """The faults that do something to this link, but for those that end one."""
+    kinds = {fault.name: fault.kind for fault in plan.faults}
+    names = (
+        change.fault for change in plan.changes if isinstance(change, LinkChange) and change.link == link.name
+    )
+    return [name for name in dict.fromkeys(names) if kinds.get(name) != "restore"]

@@ -1,0 +1,217 @@
+"""A plan as lines of text, in the order in which someone would ask: what, where, over which links, when, by what.
+
+Quantities are written as in the files, so that they can be copied from here. Long sections are cut short unless the
+whole is asked for.
+"""
+
+import shlex
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from experiments.model import Experiment
+from testbed.captures import CapturePoint, tcpdump_command
+from testbed.network.commands import inside_lines
+from testbed.network.layout import make_layout
+from testbed.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
+from testbed.processes import LAUNCHER
+from testbed.sandbox.commands import sandbox_command
+from testbed.volume import capture_bytes_per_s, disk_needed_bytes
+from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
+from topologies.shape import Shape
+
+ROWS_MAX = 40  # of a section, unless the whole is asked for
+
+Row = tuple[str, ...]
+
+
+def plan_lines(plan: Plan, experiment: Experiment, *, full: bool) -> Iterator[str]:
+    """The whole text, line by line."""
+    yield from _heading(plan, experiment)
+    sections: list[tuple[str, Iterable[Row]]] = [
+        ("Regions", _region_rows(plan)),
+        ("Hosts", _host_rows(plan)),
+        ("WAN links", _wan_rows(plan)),
+        ("LAN links", _lan_rows(plan, full=full)),
+        ("Timeline", _timeline_rows(plan)),
+        ("Expected", [(expectation.text,) for expectation in experiment.expect]),
+        ("Commands", _command_rows(plan, full=full)),
+        ("Disk", _disk_rows(plan)),
+    ]
+    for title, rows in sections:
+        yield from _section(title, list(rows), full=full)
+
+
+def shape_text(shape: Shape) -> str:
+    """`15ms, 10gbit`, with what differs from a plain link."""
+    parts = [DURATION.format(shape.delay_us)]
+    if shape.jitter_us:
+        order = ", may reorder" if shape.reorder else ""
+        parts[0] += f" ± {DURATION.format(shape.jitter_us)}{order}"
+    parts.append(RATE.format(shape.rate_bits_per_s) if shape.rate_bits_per_s else "no rate limit")
+    if shape.loss:
+        parts.append(f"loss {FRACTION.format(shape.loss)}")
+    if shape.queue_packets:
+        parts.append(f"queue {PACKETS.format(shape.queue_packets)}")
+    if shape.mtu_bytes != Shape().mtu_bytes:
+        parts.append(f"MTU {SIZE.format(shape.mtu_bytes)}")
+    return ", ".join(parts)
+
+
+def _heading(plan: Plan, experiment: Experiment) -> Iterator[str]:
+    yield click.style(plan.experiment, bold=True) + (
+        f"  {experiment.description}" if experiment.description else ""
+    )
+    if experiment.paper:
+        figures = ", ".join(map(str, experiment.paper.figures))
+        section = f", section {experiment.paper.section}" if experiment.paper.section else ""
+        yield f"  after {experiment.paper.document}{section}" + (f", figures {figures}" if figures else "")
+    yield (
+        f"  {plan.system} on {experiment.topology}: {len(plan.processes)} processes in {len(plan.regions)} regions, "
+        f"{DURATION.format(plan.duration_us)}, seed {plan.seed}, links {plan.links_kind}"
+    )
+    if experiment.sweep or experiment.repeat > 1:
+        sweep = "".join(f", {path} over {values}" for path, values in experiment.sweep.items())
+        yield f"  {experiment.repeat} times each{sweep}"
+
+
+def _section(title: str, rows: Sequence[Row], *, full: bool) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield click.style(title, bold=True)
+    shown = rows if full else rows[:ROWS_MAX]
+    columns = max(map(len, shown))
+    widths = [max((len(row[i]) for row in shown if i < len(row) - 1), default=0) for i in range(columns)]
+    for row in shown:
+        yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)).rstrip()
+    if len(shown) < len(rows):
+        yield f"  and {len(rows) - len(shown)} more (--full shows them)"
+
+
+def _region_rows(plan: Plan) -> Iterator[Row]:
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for process in plan.processes:
+        counts[process.region][process.role] += 1
+    for region in plan.regions:
+        roles = ", ".join(f"{role} {count}" for role, count in counts[region.name].items())
+        yield region.name, f"stream {region.stream}", region.subnet, roles or "no processes"
+
+
+def _host_rows(plan: Plan) -> Iterator[Row]:
+    seeds = {process.host: process for process in plan.processes}
+    for host in plan.hosts:
+        process = seeds.get(host.name)
+        yield host.name, host.address, f"process {process.name}" if process else "routes between LAN and WAN"
+
+
+def _wan_rows(plan: Plan) -> Iterator[Row]:
+    for link in plan.links:
+        if link.kind == "wan":
+            yield (
+                link.name,
+                _both_ways(link),
+                link.subnet,
+                f"{link.a} {link.a_address}",
+                f"{link.b} {link.b_address}",
+            )
+
+
+def _both_ways(link: LinkPlan) -> str:
+    if link.forward == link.backward:
+        return shape_text(link.forward)
+    return f"{shape_text(link.forward)}; back {shape_text(link.backward)}"
+
+
+def _lan_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
+    """Each link, or the number of those that are alike."""
+    lan = [link for link in plan.links if link.kind == "lan"]
+    if full:
+        yield from ((link.name, _both_ways(link)) for link in lan)
+        return
+    alike = Counter((link.b, _both_ways(link)) for link in lan)
+    for (region, text), count in alike.items():
+        yield region, f"{count} hosts" if count > 1 else "1 host", text
+
+
+def _timeline_rows(plan: Plan) -> Iterator[Row]:
+    """Drivers' start and end, and each fault with what it changes."""
+    changes: defaultdict[tuple[int, str], list[LinkChange | ProcessChange]] = defaultdict(list)
+    for change in plan.changes:
+        changes[change.at_us, change.fault].append(change)
+    rows = [(0, 0, "drivers start", _load_text(plan))]
+    for number, fault in enumerate(plan.faults):
+        if not any(at_us == fault.at_us and name == fault.name for at_us, name in changes):
+            rows.append(
+                (fault.at_us, number + 1, fault.name, f"{fault.kind} {fault.target}: changes nothing")
+            )
+    for number, ((at_us, name), group) in enumerate(changes.items()):
+        rows.append((at_us, number + 1, name, _changes_text(group)))
+    drain = f"then at most {DURATION.format(plan.drain_us)} until every client has everything"
+    rows.append((plan.duration_us, len(rows), "drivers stop", drain))
+    for at_us, _, name, text in sorted(rows):
+        yield f"{at_us / 1e6:>8.3f} s", name, text
+
+
+def _load_text(plan: Plan) -> str:
+    drivers = sum(process.role == "driver" for process in plan.processes)
+    size = SIZE.format(plan.workload["event_size_bytes"])
+    rate = plan.workload["rate_per_s"]
+    if rate is None:
+        return f"{drivers} drivers, each as fast as its {size} events are acknowledged"
+    return f"{drivers} drivers x {rate:,}/s of {size}: {drivers * rate:,} events/s"
+
+
+def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
+    """`r2-r3 blackhole`; the direction only where it is one alone."""
+    ways: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    parts = []
+    for change in changes:
+        if isinstance(change, ProcessChange):
+            parts.append(f"{change.process} {change.action}")
+        else:
+            up = change.state is LinkState.UP
+            what = f"up: {shape_text(change.shape)}" if up else str(change.state)
+            ways[change.link, what].append(change.direction)
+    for (link, what), directions in ways.items():
+        only = f" ({directions[0]} only)" if len(directions) == 1 else ""
+        parts.append(f"{link} {what}{only}")
+    return "; ".join(parts)
+
+
+def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
+    inside = [Path(sys.executable).name, "-m", "testbed.runner", "RUN"]
+    yield "sandbox", shlex.join(sandbox_command(inside, user_namespace=True))
+    layout = make_layout(plan)
+    lines = [(host.name, line) for host in plan.hosts for line in inside_lines(layout, host.name)]
+    if full:
+        yield from (("network", f"in {host}: ip {line}") for host, line in lines)
+    else:
+        yield "network", f"ip -batch: {len(lines)} lines in {len(plan.hosts)} hosts (--full shows them)"
+    captures = [_capture_command(plan, number) for number in range(len(plan.captures))]
+    yield from (("capture", text) for text in (captures if full else captures[:1]))
+    if len(captures) > 1 and not full:
+        yield "", f"and {len(captures) - 1} more of this kind"
+    yield "nodes", f"{Path(sys.executable).name} -m {LAUNCHER} (forks {len(plan.processes)} processes)"
+
+
+def _capture_command(plan: Plan, number: int) -> str:
+    capture = plan.captures[number]
+    point = CapturePoint(capture, netns=f"/proc/PID_OF_{capture.host}/ns/net", interface=capture.interface)
+    if capture.link:
+        point = CapturePoint(capture, netns=None, interface=f"SIDE_{capture.side}_OF_{capture.link}")
+    path = Path("captures") / capture.file
+    return shlex.join(tcpdump_command(point, path, snaplen_bytes=plan.snaplen_bytes, root=False))
+
+
+def _disk_rows(plan: Plan) -> Iterator[Row]:
+    if not plan.captures:
+        yield ("nothing is captured",)
+        return
+    yield (
+        f"about {disk_needed_bytes(plan) / 1e9:.1f} GB for {len(plan.captures)} captures, "
+        f"{capture_bytes_per_s(plan) / 1e6:.0f} MB/s",
+    )
