@@ -4,7 +4,7 @@ Whether the kernel has netem is found out by trying, in namespaces of its own an
 because a module may be there but forbidden, or loaded on demand.
 """
 
-import shutil
+import os
 import subprocess
 
 from testbed.errors import MachineError
@@ -13,9 +13,11 @@ from testbed.links.netem import NetemMiddles
 from testbed.links.relay.client import RelayMiddles
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.permission import user_namespace_needed
+from testbed.sandbox.tools import SANDBOX_TOOLS, missing_tools, search_path
 
 KINDS = ("auto", "netem", "relay")
 TRY_TIMEOUT_S = 10.0
+TRY_TOOLS = {**SANDBOX_TOOLS, "tc": "iproute2"}
 TRY = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
 
 
@@ -48,8 +50,8 @@ def select_middles(kind: str, seed: int) -> Middles:
 
 def _why_no_netem() -> str | None:
     """What the kernel says when it is asked for a netem, or None if it makes one."""
-    if shutil.which("tc") is None:
-        return "`tc` is not installed (Debian and Ubuntu: package iproute2)"
+    if missing := missing_tools(TRY_TOOLS):
+        return f"not installed: {missing[0]}"
     command = sandbox_command(TRY, user_namespace=user_namespace_needed())
     try:
         result = subprocess.run(
@@ -58,9 +60,12 @@ def _why_no_netem() -> str | None:
             text=True,
             timeout=TRY_TIMEOUT_S,
             check=False,
+            env={**os.environ, "PATH": search_path(os.environ)},
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+    if result.returncode == 0:
+        return None
     said = " ".join(result.stderr.split()).removeprefix("Error: ")
-    return None if result.returncode == 0 else f"this kernel has no sch_netem ({said})"
+    return f"this kernel has no sch_netem ({said})" if "unknown" in said else said

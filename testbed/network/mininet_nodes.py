@@ -6,17 +6,16 @@ in batches by `Network`, and these objects are then told what there is.
 """
 
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mininet.link import Intf
 from mininet.net import Mininet
-from mininet.node import Host, Switch
+from mininet.node import Host, Node, Switch
 
-from testbed.errors import MachineError
-from testbed.network.layout import Interface, Layout
+from testbed.network.layout import Layout
+from testbed.sandbox.tools import RUN_TOOLS, check_tools
 
 
 class PlainHost(Host):  # type: ignore[misc]
@@ -39,6 +38,21 @@ class Lan(Switch):  # type: ignore[misc]
         if self.shell is None:
             super().startShell()
         return super().cmd(*args, **kwargs)
+
+
+class PresentIntf(Intf):  # type: ignore[misc]
+    """An interface that is made and configured elsewhere."""
+
+    def __init__(self, name: str, node: Node, *, mac: str | None = None, address: str | None = None) -> None:
+        super().__init__(name, node=node, moveIntfFn=lambda *_: None)
+        self.mac, self.ip = mac, address
+
+    def config(self, **_: Any) -> None:
+        """There is nothing to do."""
+
+    def isUp(self, setUp: bool = False) -> bool:  # noqa: N802
+        """Whether it is up; Mininet's own asks ifconfig."""
+        return "UP" in self.cmd("ip", "link", "show", self.name).partition(">")[0]
 
 
 class PresentLink:
@@ -68,8 +82,7 @@ def make_mininet() -> Mininet:
 
     Raises MachineError without mnexec.
     """
-    if shutil.which("mnexec") is None:
-        raise MachineError("cannot start hosts: `mnexec` is not installed (Debian, Ubuntu: package mininet)")
+    check_tools({"mnexec": RUN_TOOLS["mnexec"]})
     Mininet.inited = True
     return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
 
@@ -84,22 +97,19 @@ def add_hosts(net: Mininet, names: Sequence[str]) -> None:
 
 def tell(net: Mininet, layout: Layout) -> None:
     """Tell Mininet's objects about the interfaces and links of the layout."""
-    ends = {interface.outside: _present(net[interface.host], interface) for interface in layout.interfaces}
+    ends = {
+        each.outside: PresentIntf(each.name, net[each.host], mac=each.mac, address=each.address)
+        for each in layout.interfaces
+    }
     for bridge in layout.bridges:
         lan = net.addSwitch(bridge.name, dpid="1", inNamespace=False)
         for port in bridge.ports:
-            ends[port.inside or f"{port.name}@{bridge.name}"] = Intf(port.name, node=lan)
+            ends[port.inside or f"{port.name}@{bridge.name}"] = PresentIntf(port.name, lan)
             if port.host:
                 net.links.append(PresentLink(ends[port.name], ends[f"{port.name}@{bridge.name}"]))
     net.links += [
         PresentLink(ends[wiring.a_interface], ends[wiring.b_interface]) for wiring in layout.wirings
     ]
-
-
-def _present(node: Host, interface: Interface) -> Intf:
-    made = Intf(interface.name, node=node, mac=None, moveIntfFn=lambda *_: None)
-    made.mac, made.ip, made.prefixLen = interface.mac, interface.address, str(interface.prefix_length)
-    return made
 
 
 def end_shells(nodes: Iterable[Host]) -> None:
