@@ -1,0 +1,60 @@
+"""Errors become one clear line and the documented exit code; commands are found, and found wrong, by name."""
+
+import click
+import pytest
+
+from analysis.errors import AnalysisError
+from testbed.cli import main
+from testbed.errors import MachineError, TestbedError
+from topologies.errors import InputError
+
+
+def run_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    """The exit code of a command that raises this."""
+
+    @click.command()
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr(main.CommandGroup, "get_command", lambda *_: command)
+    return main.run(["plan"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("a.yaml", 3, "links.0.delay", "needs a unit"), 2),
+        (MachineError("tcpdump is missing"), 3),
+        (TestbedError("the relay died"), 1),
+        (AnalysisError("no captures"), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_every_kind_of_error_has_its_exit_code_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int
+) -> None:
+    assert run_raising(monkeypatch, error) == code
+    said = capsys.readouterr().err.strip()  # after Ctrl-C, click first ends the line with the ^C
+    assert said.startswith("cutset: ")
+    assert "\n" not in said
+
+
+def test_a_bug_of_ours_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_raising(monkeypatch, ZeroDivisionError("oops")) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["fly"]) == 2
+    assert "fly" in capsys.readouterr().err
+
+
+def test_every_listed_command_exists_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--help"]) == 0
+    listed = capsys.readouterr().out
+    for name in main.COMMANDS:
+        assert name in listed
+        assert main.run([name, "--help"]) == 0
+        assert "Usage:" in capsys.readouterr().out
