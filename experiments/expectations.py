@@ -1,8 +1,8 @@
 """Expectations: comparisons such as `recovery.cut.switch_s <= 2`, held against summary.json after the run.
 
-A path leads through summary.json's mappings by key, and through its lists by the `name` or `link` of their items
-(`fidelity.links.r2-r3.delay_p99_ms`). The paths' known beginnings are checked when the file is read, so that a
-mistyped one does not cost a whole run. A value that is missing or null never holds.
+A path leads through summary.json's mappings by key, and through its lists by the `name` or `link` of their
+items (`fidelity.links.r2-r3.delay_p99_ms`). The paths' known beginnings are checked when the file is read,
+so that a mistyped one does not cost a whole run. A value that is missing or null never holds.
 """
 
 import math

@@ -1,8 +1,8 @@
 """What goes wrong in an experiment, and when.
 
-A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them) or on a
-process (kill, stop, continue, restart). Times count from time 0 of the run. Nothing changes any more once the
-drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s matter.
+A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
+or on a process (kill, stop, continue, restart). Times count from time 0 of the run. Nothing changes any
+more once the drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s matter.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class Hold(LastingFault):
     mode: Mode = "blackhole"
     """blackhole: packets vanish silently. down: the gateways' interfaces go down."""
     direction: WhichWay = "both"
-    """Which direction is affected: forward is from the first named to the second, or out of an isolated region."""
+    """Which way is affected: forward is from the first named to the second, or out of an isolated region."""
 
 
 class Cut(Hold):

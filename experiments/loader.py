@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 def load_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> Experiment:
     """The experiment of this name, or in this file, checked against its topology.
 
-    overrides: `path=value` texts, as given to `--set`. `load_topology(experiment.topology)` gives the topology,
+    overrides: `path=value` texts, as given to `--set`. `load_topology(experiment.topology)` then works,
     wherever the experiment's file lies. Raises InputError with file, line and field, or naming the override.
     """
     path = find_file("experiment", FOLDER, name_or_path)
@@ -48,7 +48,7 @@ def experiment_names() -> list[str]:
 
 
 def _with_topology_found(document: Document, folder: Path) -> Document:
-    """A topology's path in a file starts from that file's folder; one in an override from the working directory."""
+    """A topology's path starts from the file's folder; one in an override from the working directory."""
     given = document.data.get("topology") if isinstance(document.data, dict) else None
     if not isinstance(given, str) or ("/" not in given and not given.endswith((".yaml", ".yml"))):
         return document

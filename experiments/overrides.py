@@ -1,7 +1,7 @@
 """`--set path=value`: overrides of an experiment file's fields before it is validated.
 
-A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value is YAML
-(`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
+A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value
+is YAML (`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
 """
 
 import copy

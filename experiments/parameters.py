@@ -1,7 +1,8 @@
 """A system's own parameters, as an experiment file gives them and as the system takes them.
 
-The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written in the
-file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the field's type.
+The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written
+in the file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the
+field's type.
 """
 
 import dataclasses

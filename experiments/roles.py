@@ -1,8 +1,8 @@
 """How many processes of each role run in each region.
 
-Written as counts for every region (`{proxy: 1, driver: 1, client: 2}`), or by region, where `default` serves the
-regions that are not named (`{default: {proxy: 1, client: 2}, r0: {proxy: 1, driver: 4}}`); without `default` the
-others have none. Either way it is kept by region.
+Written as counts for every region (`{proxy: 1, driver: 1, client: 2}`), or by region, where `default`
+serves the regions that are not named (`{default: {proxy: 1, client: 2}, r0: {proxy: 1, driver: 4}}`);
+without `default` the others have none. Either way it is kept by region.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """The run directory: the only thing between the testbed, which writes it, and the analysis, which reads it.
 
-Every path in it stands here and nowhere else. What a crash must not tear (`run.json`, `summary.json`) is written to
-a temporary file, synchronised and renamed. What stands inside the files is their writers' matter.
+Every path in it stands here and nowhere else. What a crash must not tear (`run.json`, `summary.json`) is
+written to a temporary file, synchronised and renamed. What stands inside the files is their writers'
+matter.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""The names in summary.json (schema 1) that expectations may rely on, so that mistyped ones are noticed early.
+"""The names in summary.json (schema 1) that expectations may rely on: mistyped ones are noticed early.
 
-The whole of summary.json is described in DESIGN.md and written by the analysis. A section that has None here takes
-any name below it.
+The whole of summary.json is described in DESIGN.md and written by the analysis. A section that has None
+here takes any name below it.
 """
 
 from collections.abc import Iterable

@@ -1,17 +1,17 @@
-"""Turns the faults of an experiment into the changes that a run applies, and says how overlapping faults add up.
+"""Turns an experiment's faults into the changes that a run applies, and says how overlapping ones add up.
 
-Every fault on links becomes *holds*: from one instant to another, a direction of a link is kept in a state, or some
-of its values are set. The rule for each direction of each link at each instant:
+Every fault on links becomes *holds*: from one instant to another, a direction of a link is kept in a state,
+or some of its values are set. The rule for each direction of each link at each instant:
 
 - it is up unless an active hold keeps it from being so; `down` outweighs `blackhole`;
-- each value is that of the latest active `set` that gives it (by time, then by the order in the file), else the
-  topology's; jitter never exceeds the delay that results;
-- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Holds on other
-  links go on. A flapping link that is restored stays up;
+- each value is that of the latest active `set` that gives it (by time, then by the order in the file), else
+  the topology's; jitter never exceeds the delay that results;
+- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Holds
+  on other links go on. A flapping link that is restored stays up;
 - a hold with `for` ends by itself. Nothing changes once the run's duration is over.
 
-Only what really changes becomes a change. It carries the name of the fault that brought it about: where a hold ends,
-the restore's if there was one; where several meet in one instant, the last that begins there.
+Only what really changes becomes a change. It carries the name of the fault that brought it about: where a
+hold ends, the restore's if there was one; where several meet in one instant, the last that begins there.
 """
 
 from collections import defaultdict

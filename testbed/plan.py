@@ -1,9 +1,9 @@
-"""What a run will do, as plain data: hosts, addresses, links, captures, processes and the timeline of changes.
+"""What a run will do, as plain data: hosts, addresses, links, captures, processes, changes by time.
 
 Everything that a run needs to know is decided here, before anything is started, from an experiment and its
-topology alone (`testbed.planning` computes it). The sandbox, the network, the links and the fault scheduler only
-carry it out; `cutset plan` prints it; `run.json` records it. Times are microseconds since time 0 of the run, when
-all nodes are ready and the drivers start.
+topology alone (`testbed.planning` computes it). The sandbox, the network, the links and the fault scheduler
+only carry it out; `cutset plan` prints it; `run.json` records it. Times are microseconds since time 0 of
+the run, when all nodes are ready and the drivers start.
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class RegionPlan:
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """A link and its two directions. WAN links join gateways; LAN links join a host (a) and its region (b)."""
+    """A link and its two directions. WAN links join gateways; LAN links a host (a) and its region (b)."""
 
     name: str  # "r2-r3", or "lan-r2-proxy-0"
     kind: str  # "wan" | "lan"

@@ -1,8 +1,8 @@
-"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started, read or drawn by lot.
+"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started or read.
 
-Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number k has
-the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links, hosts and
-processes stand in the order of the files, roles in the system's own order.
+Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number
+k has the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links,
+hosts and processes stand in the order of the files, roles in the system's own order.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """A YAML file as plain data that remembers the line of everything in it.
 
-Reads with bounds (size, depth, number of values: aliases can multiply), refuses duplicate keys, and turns what a
-model finds wrong into an InputError with file, line and field. It knows no particular model.
+Reads with bounds (size, depth, number of values: aliases can multiply), refuses duplicate keys, and turns
+what a model finds wrong into an InputError with file, line and field. It knows no particular model.
 """
 
 from collections.abc import Iterator, Mapping
@@ -115,7 +115,7 @@ def parse_document(file: str, text: str) -> Document:
 
 
 def validated(model: type[Model], document: Document) -> Model:
-    """The document's data as a model. Raises InputError for the first thing that is wrong, in the file's order."""
+    """The document's data as a model. Raises InputError for what is wrong first in the file."""
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -129,7 +129,7 @@ def first_problem(document: Document, error: ValidationError) -> tuple[FieldPath
 
 
 def _located(details: ErrorDetails) -> tuple[FieldPath, str]:
-    """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of a path."""
+    """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of it."""
     inner = details.get("ctx", {}).get("path", ())
     path = tuple(part for part in details["loc"] if not str(part).startswith("<")) + tuple(inner)
     if details["type"] == "missing":

@@ -1,7 +1,7 @@
 """JSON schemas of the files that people write, for completion and checking in editors.
 
-Generated from the models, then tidied: defaults are shown with their units, as they would be written, and what
-pydantic says only to itself goes. What needs several fields at once is left to the loader.
+Generated from the models, then tidied: defaults are shown with their units, as they would be written, and
+what pydantic says only to itself goes. What needs several fields at once is left to the loader.
 """
 
 from typing import Any
@@ -12,7 +12,9 @@ from topologies.model import Topology
 from topologies.quantities import BY_SUFFIX, FRACTION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ABOUT_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "gt", "ge", "lt", "le"})
+ABOUT_NUMBERS = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "gt", "ge", "lt", "le"}
+)
 
 
 def topology_schema() -> dict[str, Any]:

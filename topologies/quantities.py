@@ -1,8 +1,9 @@
 """Quantities as people write them (`15ms`, `10gbit`, `10B`, `20000/s`, `1%`), to whole base units and back.
 
-The units are those of `tc`, less the ambiguous ones. A bare number is refused where a unit belongs. Each quantity
-knows the suffix of the names of the fields that hold it (`delay_us`), and `yaml_name` gives the name that people
-write (`delay`). Arithmetic is decimal, so that what is written comes back from `format` unchanged in value.
+The units are those of `tc`, less the ambiguous ones. A bare number is refused where a unit belongs. Each
+quantity knows the suffix of the names of the fields that hold it (`delay_us`), and `yaml_name` gives the
+name that people write (`delay`). Arithmetic is decimal, so that what is written comes back from `format`
+unchanged in value.
 """
 
 import re

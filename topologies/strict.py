@@ -1,8 +1,9 @@
 """The validated side of the files that people write: strict models, and fields that hold quantities.
 
-A model's fields are named with their unit (`delay_us`) and hold base units; people write the name without it and
-the unit in the value (`delay: 15ms`). Unknown fields are refused with the nearest known name. Docstrings of fields
-are their descriptions in the JSON schema. How an error finds its file and line is `topologies.document`'s matter.
+A model's fields are named with their unit (`delay_us`) and hold base units; people write the name without
+it and the unit in the value (`delay: 15ms`). Unknown fields are refused with the nearest known name.
+Docstrings of fields are their descriptions in the JSON schema. How an error finds its file and line is
+`topologies.document`'s matter.
 """
 
 import difflib

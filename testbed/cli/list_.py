@@ -17,7 +17,7 @@ def command() -> None:
 
 
 def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:
-    """One line for each name; a file that cannot be read says why in its line instead of hiding the others."""
+    """One line for each name; a file that cannot be read says so in its line and hides no other."""
     from topologies.errors import InputError
 
     click.secho(title, bold=True)

@@ -1,9 +1,9 @@
-"""Where the regions of a topology stand in a picture: as far apart as their delays, so that it reads like a map.
+"""Where the regions of a topology stand in a picture: as far apart as their delays, like a map.
 
-Distances are delays along the quickest way, made into places in the plane by stress majorization (SMACOF; de Leeuw,
-"Applications of convex analysis to multidimensional scaling", 1977), then turned so that the longest extent lies
-across and the first region stands at the upper left. Where delays differ so much that regions would cover each other, they
-stand in a circle in their order instead.
+Distances are delays along the quickest way, made into places in the plane by stress majorization (SMACOF;
+de Leeuw, "Applications of convex analysis to multidimensional scaling", 1977), then turned so that the
+longest extent lies across and the first region stands at the upper left. Where delays differ so much that
+regions would cover each other, they stand in a circle in their order instead.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
-"""A plan as a picture (SVG): the regions as a map, the links with what they do, and the faults on a line of time.
+"""A plan as a picture (SVG): the regions as a map, the links with what they do, faults over time.
 
-The picture stands by itself: light or dark as its viewer is, no scripts, no fonts to fetch. Links that a fault keeps
-from working at some time are dashed and carry the fault's name; links whose values it changes carry it too.
+The picture stands by itself: light or dark as its viewer is, no scripts, no fonts to fetch. Links that a
+fault keeps from working at some time are dashed and carry the fault's name; links whose values it changes
+carry it too.
 """
 
 from collections import defaultdict
@@ -26,9 +27,11 @@ PLACES_ON_LINE = (0.5, 0.42, 0.58, 0.34, 0.66, 0.28, 0.72)
 CROSSED_COST = 900.0  # of a label on another link's line, in covered area
 
 STYLE = """
-svg { --paper: #ffffff; --ink: #1f2328; --faint: #656d76; --line: #8c959f; --edge: #d0d7de; --fault: #b35900; }
+svg { --paper: #ffffff; --ink: #1f2328; --faint: #656d76; }
+svg { --line: #8c959f; --edge: #d0d7de; --fault: #b35900; }
 @media (prefers-color-scheme: dark) {
-  svg { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --line: #6e7681; --edge: #3d444d; --fault: #f0883e; }
+  svg { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; }
+  svg { --line: #6e7681; --edge: #3d444d; --fault: #f0883e; }
 }
 text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 .title { font-size: 20px; font-weight: 600; }
@@ -116,8 +119,8 @@ def plan_svg(plan: Plan) -> str:
     _draw_regions(canvas, plan, centres)
     height = _draw_timeline(canvas, plan, top=bottom + MARGIN, width=width) + MARGIN / 2
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="img" aria-label="{escape(plan.experiment)}: regions, links and faults">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'width="{width:.0f}" height="{height:.0f}" aria-label="{escape(plan.experiment)} as planned">\n'
         f"<style>{STYLE}</style>\n"
         f'<rect width="100%" height="100%" style="fill: var(--paper)"/>\n'
         + "\n".join(canvas.parts)
@@ -153,7 +156,7 @@ def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
 
 
 def _draw_label(canvas: Canvas, plan: Plan, link: LinkPlan, centres: dict[str, Point]) -> None:
-    """At the place on the link where it covers least of what is there."""
+    """Where on the link it covers least of what is there."""
     text, faults = shape_text(link.forward), ", ".join(_touched_by(plan, link))
     if link.backward != link.forward:
         text += f" / {shape_text(link.backward)}"

@@ -1,7 +1,7 @@
-"""A plan as lines of text, in the order in which someone would ask: what, where, over which links, when, by what.
+"""A plan as lines of text, in the order in which someone would ask: what, where, when, by what.
 
-Quantities are written as in the files, so that they can be copied from here. Long sections are cut short unless the
-whole is asked for.
+Quantities are written as in the files, so that they can be copied from here. Long sections are cut short
+unless the whole is asked for.
 """
 
 import shlex
@@ -69,8 +69,9 @@ def _heading(plan: Plan, experiment: Experiment) -> Iterator[str]:
         figures = ", ".join(map(str, experiment.paper.figures))
         section = f", section {experiment.paper.section}" if experiment.paper.section else ""
         yield f"  after {experiment.paper.document}{section}" + (f", figures {figures}" if figures else "")
+    size = f"{len(plan.processes)} processes in {len(plan.regions)} regions"
     yield (
-        f"  {plan.system} on {experiment.topology}: {len(plan.processes)} processes in {len(plan.regions)} regions, "
+        f"  {plan.system} on {experiment.topology}: {size}, "
         f"{DURATION.format(plan.duration_us)}, seed {plan.seed}, links {plan.links_kind}"
     )
     if experiment.sweep or experiment.repeat > 1:
