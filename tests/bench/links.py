@@ -67,7 +67,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def precision() -> dict[str, dict[int, float]]:
-    """Percentiles of how late datagrams came over an idle link, and of how late sleeping to send them ended."""
+    """Percentiles of how late datagrams came over an idle link, and of how late a plain timer was."""
     with Lab("relay", {"link": Shape(delay_us=DELAY_MS * 1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         timer_us = send_steadily([stamper], 2000, 0.001)

@@ -124,15 +124,10 @@ class Lane:
 
     def admit(self, frame: bytes, arrival_ns: int) -> None:
         """Hold or drop a frame (vnet header first) that arrived at `arrival_ns`."""
-        hold = self._hold
-        size = len(frame)
+        hold, size = self._hold, len(frame)
         wire = size - VNET_BYTES
-        if (
-            not self._plain
-            or frame[GSO_TYPE]
-            or wire > self._frame_bytes_max
-            or hold.held_bytes > HELD_BYTES_MAX
-        ):
+        is_plain = self._plain and not frame[GSO_TYPE] and wire <= self._frame_bytes_max
+        if not is_plain or hold.held_bytes > HELD_BYTES_MAX:
             self._admit_segments(frame, arrival_ns)
             return
         # The same as below for one segment and nothing but rate and delay: most frames come this way.
