@@ -112,10 +112,11 @@ class Network:
             self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
         self._shapes[key] = change.shape
         blackhole = change.state is not LinkState.UP
-        self._middles.change(change.link, change.direction, change.shape, blackhole=blackhole)
-        if was_down and not is_down:
-            self._raise(sender, change.link)
-            self._down.discard(key)
+        done = self._middles.change(change.link, change.direction, change.shape, blackhole=blackhole)
+        if not was_down or is_down:
+            return Applied(requested_ns, done.applied_ns)
+        self._raise(sender, change.link)
+        self._down.discard(key)
         return Applied(requested_ns, time.time_ns())
 
     def probe(self, when: str) -> list[dict[str, Any]]:
