@@ -22,7 +22,7 @@ from analysis.extraction import listed_captures, load_indices
 from analysis.session import spark_session
 from analysis.timelines import acts, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
-from analysis.timelines.agreement import Agreement, compare, unfit_hosts
+from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.crossings import Crossing, crossings
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.periods import Json
@@ -43,11 +43,11 @@ from experiments.rundir import RunDirectory, write_json
 
 Results = dict[str, pa.Table]
 
-NO_CAPTURES = (
-    "there are no captures: everything rests on what the nodes wrote down, latency counts from the driver's"
-    " acknowledgement, and what the links did was not measured"
+NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
+NO_HOST_CAPTURES = (
+    "there are no captures of hosts: events rest on what clients and drivers wrote down, and latency counts"
+    " from the driver's acknowledgement"
 )
-NO_LINK_CAPTURES = "the links were not captured: what they did was not measured"
 NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
@@ -59,7 +59,8 @@ class _Case:
     run: RunDirectory
     content: Json  # of run.json
     facts: Facts
-    captured: bool  # whether there is any capture
+    hosts: bool  # whether there is a capture of any host
+    links: bool  # whether there is a capture of any link
     recorded: bool  # whether any driver or client left a record of deliveries
     logged: list[Act]
 
@@ -74,7 +75,8 @@ def analyze(
     """
     case = _open(run)
     run.analysis.mkdir(exist_ok=True)
-    results = _results(case, master, progress) if case.captured or case.recorded else nothing()
+    anything = case.hosts or case.links or case.recorded
+    results = _results(case, master, progress) if anything else nothing()
     progress("summing up")
     summary = summarize(case.content, case.facts, _findings(case, results))
     write_json(run.summary_json, summary)
@@ -84,13 +86,14 @@ def analyze(
 def _open(run: RunDirectory) -> _Case:
     content = run.read_run()
     facts = read_facts(content)
-    captures = [run.capture(Path(capture["file"]).name) for capture in listed_captures(run)]
+    there = [c for c in listed_captures(run) if run.capture(Path(c["file"]).name).is_file()]
     writers = (*facts.with_role("driver"), *facts.clients)
     return _Case(
         run=run,
         content=content,
         facts=facts,
-        captured=any(path.is_file() for path in captures),
+        hosts=any(capture.get("host") for capture in there),
+        links=any(capture.get("link") for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
         logged=acts.from_logs(run, facts),
     )
@@ -99,14 +102,15 @@ def _open(run: RunDirectory) -> _Case:
 def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -> Results:
     """What all tasks returned, together; the tables of captures and of events are written."""
     run, facts = case.run, case.facts
+    captured = case.hosts or case.links
     progress("starting Spark")
     with ThreadPoolExecutor(1) as pool:
         # Indexing takes about as long as Java needs to start; the indices stay beside the captures.
-        indexing = pool.submit(load_indices, run) if case.captured else None
+        indexing = pool.submit(load_indices, run) if captured else None
         spark = spark_session(master)
         if indexing is not None:
             indexing.result()
-    if case.captured:
+    if captured:
         progress("reading packets and messages")
         tables.extract(spark, run)
     progress("following events")
@@ -118,9 +122,10 @@ def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -
     shutil.rmtree(run.table("events"), ignore_errors=True)
     folder.rename(run.table("events"))
     progress("following streams")
-    sources = acts.sources(case.logged)
+    sources, clients = acts.sources(case.logged), _clients(case)
     streams = [
-        FollowStream(stream, run.table("events"), facts, sources.get(stream, {})) for stream in facts.owner
+        FollowStream(stream, run.table("events"), facts, clients, sources.get(stream, {}))
+        for stream in facts.owner
     ]
     followed = carry_out(spark, streams, "following streams")
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage")}
@@ -129,34 +134,47 @@ def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -
 def _first_tasks(case: _Case, folder: Path) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts = case.run, case.facts
-    writers = (*facts.with_role("driver"), *facts.clients)
-    published = tuple((driver, run.host_deliveries(driver)) for driver in facts.with_role("driver"))
-    checks = [CheckClient(client, run.host_deliveries(client), published, facts) for client in facts.clients]
-    if not case.captured:
-        return [
-            *checks,
-            *(RecordsToEvents(name, run.host_deliveries(name), folder, facts) for name in writers),
-        ]
+    drivers = facts.with_role("driver")
+    published = tuple((driver, run.host_deliveries(driver)) for driver in drivers)
+    files = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
+    unseen = () if case.hosts else (*drivers, *facts.clients)
     links: dict[str, list[Crossing]] = {}
-    for crossing in crossings(case.content):
+    for crossing in crossings(case.content) if case.links else ():
         links.setdefault(crossing.way[0], []).append(crossing)
-    files = sorted(run.table("messages").glob("*.parquet"))
     return [
         *(MessagesToEvents(file, folder, facts) for file in files),
+        *(RecordsToEvents(name, run.host_deliveries(name), folder, facts) for name in unseen),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
-        *checks,
+        *(CheckClient(name, run.host_deliveries(name), published, facts) for name in facts.clients),
     ]
+
+
+def _clients(case: _Case) -> tuple[str, ...]:
+    """The clients that count for latency and recovery: those whose captures are whole.
+
+    Of a run that did not come to its end all do: their captures are torn, but tell everything until then.
+    """
+    clients = case.facts.clients
+    if not case.hosts or case.facts.outcome != "completed":
+        return clients
+    damaged = _damaged(case)
+    return tuple(name for name in clients if name not in damaged) or clients
+
+
+def _damaged(case: _Case) -> dict[str, str]:
+    """The hosts whose captures are not whole, and why."""
+    about = [pq.read_table(case.run.table(name)) for name in ("gaps", "decoding", "captures")]
+    return damaged_hosts(case.content, case.facts, *about)
 
 
 def _findings(case: _Case, results: Results) -> Findings:
     """The timelines, written as tables, and what of them goes into the summary."""
     run, facts = case.run, case.facts
-    links = case.captured and bool(crossings(case.content))
     deliveries = results["deliveries"] if case.recorded else None
     asked = acts.from_subscriptions(results["subscriptions"], facts)
     recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, facts)
     timelines = {
-        "throughput": throughput.table(results["arrivals"], results["wire"] if links else None, facts),
+        "throughput": throughput.table(results["arrivals"], results["wire"] if case.links else None, facts),
         "latency": latency.table(results["samples"], facts),
         "recovery": recovery,
         "fidelity": results["fidelity"],
@@ -166,19 +184,18 @@ def _findings(case: _Case, results: Results) -> Findings:
         write(table, run.table(name))
     figures, reasons = recovery_table.headline(recovery, facts)
     notes = [] if case.recorded else [NO_RECORDS]
-    notes += [] if links else [NO_LINK_CAPTURES if case.captured else NO_CAPTURES]
+    notes += [] if case.links else [NO_LINK_CAPTURES]
+    notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if results["samples"].num_rows else [NO_LATENCY]
+    damaged = _damaged(case) if case.hosts else {}
+    unfit = unfit_hosts(facts, damaged)
+    comparable = case.hosts and case.recorded
     return Findings(
         deliveries=deliveries.to_pylist() if deliveries is not None else None,
         latency=latency.headline(results["samples"]),
         recovery=figures,
         fidelity=results["fidelity"].to_pylist(),
-        agreement=_agreement(case, results) if case.captured and case.recorded else None,
+        agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
+        damaged=damaged,
         notes=(*notes, *reasons),
     )
-
-
-def _agreement(case: _Case, results: Results) -> Agreement:
-    about = [pq.read_table(case.run.table(name)) for name in ("gaps", "decoding", "captures")]
-    unfit = unfit_hosts(case.content, case.facts, *about)
-    return compare(results["coverage"], results["deliveries"], case.facts, unfit)

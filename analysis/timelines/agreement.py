@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
@@ -75,18 +74,12 @@ def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mappin
     )
 
 
-def unfit_hosts(
+def damaged_hosts(
     run: Json, facts: Facts, gaps: pa.Table, decoding: pa.Table, captures: pa.Table
 ) -> dict[str, str]:
-    """Clients, drivers and proxies whose captures are not whole, or whose process did not run through; and
-    why.
-
-    gaps, decoding, captures: the tables of analysis.schemas.
+    """The hosts whose captures are not whole, and why. gaps, decoding, captures: tables of analysis.schemas.
     """
-    found: dict[str, str] = dict.fromkeys(facts.disturbed, "its process did not run from beginning to end")
-    found |= dict.fromkeys(
-        pc.unique(rows(gaps, cause="missing").column("host")).to_pylist(), "its capture misses bytes"
-    )
+    found = dict.fromkeys(rows(gaps, cause="missing").column("host").to_pylist(), "its capture misses bytes")
     for row in decoding.to_pylist():
         if row["malformed"] or row["undecoded_bytes"]:
             found[row["host"]] = "its capture holds what could not be decoded"
@@ -97,10 +90,13 @@ def unfit_hosts(
             found[capture["host"]] = f"its capture is damaged: {broken[stem]}"
         elif capture.get("host") and capture.get("kernel_drops") != 0:
             found[capture["host"]] = "its capture dropped packets, or could not say"
-    for name, host in facts.hosts.items():
-        if host.role != "gateway" and name not in _captured(run):
-            found[name] = "it was not captured"
-    return found
+    missing = [name for name, host in facts.hosts.items() if host.role != "gateway"]
+    return found | dict.fromkeys(set(missing) - _captured(run), "it was not captured")
+
+
+def unfit_hosts(facts: Facts, damaged: Mapping[str, str]) -> dict[str, str]:
+    """The hosts of which packets and records cannot be compared, and why."""
+    return dict.fromkeys(facts.disturbed, "its process did not run from beginning to end") | dict(damaged)
 
 
 def _captured(run: Json) -> set[str]:

@@ -101,7 +101,7 @@ class Facts:
     @property
     def steady_clients(self) -> tuple[str, ...]:
         """The clients that ran from beginning to end; "every client" means these."""
-        return tuple(name for name in self.clients if name not in self.disturbed) or self.clients
+        return tuple(name for name in self.clients if name not in self.disturbed)
 
     def seconds(self, t_ns: int) -> float:
         """Seconds since time 0 of the run."""

@@ -25,6 +25,7 @@ NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
     steady = [number for number, client in enumerate(cut.hosts) if client in facts.steady_clients]
+    steady = steady or list(range(len(cut.hosts)))
     came_ns = cut.arrived_ns[steady].max(axis=0, initial=-1)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
     published_ns = cut.published_ns[known]

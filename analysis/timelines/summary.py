@@ -37,12 +37,14 @@ class Findings:
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
+    damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
     notes: tuple[str, ...] = ()
 
 
 def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
     invalid = [*_unfinished(facts), *machine_problems(run, facts), *_link_problems(findings)]
+    invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     throughput, notes = _throughput(facts, findings.deliveries)
     summary: dict[str, Any] = {
         "schema": SCHEMA,

@@ -142,6 +142,7 @@ class FollowStream:
     stream: int
     events: Path
     facts: Facts
+    clients: tuple[str, ...]  # that count: those whose captures can tell
     logged: Mapping[
         str, Sources
     ]  # its sources by region, from the logs: where no packet between proxies was seen
@@ -150,7 +151,7 @@ class FollowStream:
         """Latency samples, recovery pairs, and what each client has."""
         chosen = (pc.field("stream") == self.stream) & (pc.field("kind") != "sent")
         found = pq.read_table(self.events, columns=list(COLUMNS), filters=chosen)
-        cut, seen = pieces(found, self.facts.clients), sources(found, self.facts)
+        cut, seen = pieces(found, self.clients), sources(found, self.facts)
         packets_tell = any(source.names for source in seen.values())
         history = recovery.History(self.facts, self.stream, cut, seen if packets_tell else self.logged)
         return {

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.pipeline import NO_CAPTURES, NO_RECORDS, analyze
+from analysis.pipeline import NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
@@ -163,7 +163,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark,
     directory.log("r3-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
     (directory.log("r1-proxy-0")).write_text(json.dumps(started))
     summary = analyze(directory, progress=nothing_said)
-    assert NO_CAPTURES in summary["fidelity"]["reasons"]
+    assert {NO_HOST_CAPTURES, NO_LINK_CAPTURES} <= set(summary["fidelity"]["reasons"])
     assert summary["fidelity"]["valid"] is True
     assert summary["fidelity"]["links"] == []
     assert summary["agreement"]["held"] is None
@@ -172,6 +172,27 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark,
     assert summary["recovery"]["cut"]["detect_s"] == summary["recovery"]["cut"]["resubscribe_s"] == 0.9
     assert summary["latency"]["p50_ms"] > 40
     assert summary["verdict"] == "passed"
+
+
+def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(spark, copy):
+    path = copy.capture("r0-client-0-eth0.pcap")
+    path.write_bytes(path.read_bytes()[:-5000])
+    summary = analyze(copy, progress=nothing_said)
+    assert summary["verdict"] == "invalid"
+    assert summary["fidelity"]["reasons"][0].startswith("r0-client-0: its capture is damaged: ")
+    assert summary["latency"]["max_ms"] == 1000.0
+    assert summary["agreement"]["held"] is True
+
+
+def test_captures_of_links_alone_still_measure_the_links(spark, tmp_path, world):
+    run = run_json("captures={snaplen: full, where: [gateways]}")
+    directory = write_run(tmp_path / "a-run", world, run, [])
+    summary = analyze(directory, progress=nothing_said)
+    assert summary["fidelity"]["links"][0]["delay_p50_ms"] == summary["fidelity"]["links"][0]["delay_ms"]
+    assert NO_HOST_CAPTURES in summary["fidelity"]["reasons"]
+    assert NO_LINK_CAPTURES not in summary["fidelity"]["reasons"]
+    assert summary["recovery"]["cut"]["switch_s"] is None  # no logs: nobody can say what came over the link
+    assert summary["latency"]["p50_ms"] is not None
 
 
 def test_a_crashed_run_is_analysed_up_to_where_it_got(spark, copy):

@@ -58,7 +58,8 @@ def message(host, direction, other, name, t_ms, **fields):
     row = dict.fromkeys(MESSAGES.names) | {
         "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000,
         "dst": dst, "dport": 4000, "connection": 0, "stream_offset": 0, "length": 100,
-        "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS, "type": name, "retransmitted": False, "payload_length": 80,
+        "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS, "type": name,
+        "retransmitted": False, "payload_length": 80,
     }  # fmt: skip
     return row | fields
 
