@@ -8,8 +8,10 @@ analysis leaves none or all.
 """
 
 import shutil
+from functools import partial
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.errors import AnalysisError
@@ -42,16 +44,29 @@ def extract(spark: SparkSession, run: RunDirectory) -> None:
 
 
 def _carry_out(spark: SparkSession, tasks: list[Task], folders: dict[str, Path]) -> None:
+    """One task a partition: Spark starts them in this order, so the longest do not come last."""
     if not tasks:
         return
     try:
-        # One task a partition: Spark starts them in this order, so the longest do not come last.
-        spark.sparkContext.parallelize(tasks, len(tasks)).foreach(lambda task: task.run(folders))
-    except Exception as error:
-        cause = str(error).strip().splitlines()
+        problems = spark.sparkContext.parallelize(tasks, len(tasks)).map(partial(_attempt, folders)).collect()
+    except PySparkException as error:
+        said = [
+            line.strip() for line in str(error).splitlines() if "Error: " in line or "Exception: " in line
+        ]
         raise AnalysisError(
-            f"extracting packets and messages failed: {cause[0] if cause else error}"
+            f"extracting packets and messages failed: {said[-1] if said else error}"
         ) from error
+    if any(problems):
+        raise AnalysisError(f"extracting packets and messages failed: {next(filter(None, problems))}")
+
+
+def _attempt(folders: dict[str, Path], task: Task) -> str | None:
+    """Do a task in a worker. Returns what is wrong with its capture, which trying again would not mend."""
+    try:
+        task.run(folders)
+    except AnalysisError as error:
+        return str(error)
+    return None
 
 
 def read_table(spark: SparkSession, run: RunDirectory, name: str) -> DataFrame:

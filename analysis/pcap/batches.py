@@ -5,7 +5,7 @@ A span is a stretch of whole records of one file, as the index cuts it. Files ar
 a span's memory is that of one window of offsets and one batch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,10 +87,9 @@ def read_columns(span: Span) -> Iterator[Columns]:
 
 
 def read_span(
-    span: Span, names: Sequence[str] = PACKETS.names, times: TimeRange | None = None
+    span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read a span's packets as Arrow batches: the columns `names` of PACKETS, in that order."""
-    schema = pa.schema([PACKETS.field(name) for name in names])
+    """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
     for columns in read_columns(span):
         batch = _batch(columns, Path(span.path).stem, schema)
         yield batch if times is None else _within(batch, columns["t_ns"], times)

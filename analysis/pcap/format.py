@@ -80,8 +80,8 @@ def gather(data: Bytes, at: Integers, width: int) -> Bytes:
 
 
 def _gather_inside(data: Bytes, at: Integers, width: int) -> Bytes:
-    if at.size == 0:
-        return np.zeros((0, width), np.uint8)
+    if at.size == 0 or width == 0:
+        return np.zeros((at.size, width), np.uint8)
     overlapping: npt.NDArray[np.void] = np.ndarray((data.size - width + 1,), f"V{width}", data, strides=(1,))
     return overlapping[at].view(np.uint8).reshape(-1, width)
 

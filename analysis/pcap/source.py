@@ -50,18 +50,15 @@ class PcapSource(DataSource):
         return spark_schema(PACKETS)
 
     def reader(self, schema: StructType) -> "PcapReader":
-        return PcapReader(find_captures(self.options.get("path", "")), schema.fieldNames())
+        return PcapReader(find_captures(self.options.get("path", "")), schema)
 
 
 class PcapReader(DataSourceReader):
     """Plans and reads. Filters on `t_ns` are applied exactly, so Spark need not apply them again."""
 
-    def __init__(self, captures: list[Path], names: list[str]) -> None:
-        unknown = [name for name in names if name not in PACKETS.names]
-        if unknown:
-            raise CaptureError(f"packets have no column {unknown[0]!r}; there are {', '.join(PACKETS.names)}")
+    def __init__(self, captures: list[Path], schema: StructType) -> None:
         self._captures = captures
-        self._names = names
+        self._schema = arrow_schema(schema)
         self._times = TimeRange()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
@@ -78,7 +75,19 @@ class PcapReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for span in cast("PcapPartition", partition).spans:
-            yield from read_span(span, self._names, self._times)
+            yield from read_span(span, self._schema, self._times)
+
+
+def arrow_schema(asked: StructType) -> pa.Schema:
+    """The columns of PACKETS that were asked for. Raises CaptureError for another name or type."""
+    known = {field.name: field for field in spark_schema(PACKETS)}
+    for field in asked:
+        if field.name not in known:
+            raise CaptureError(f"packets have no column {field.name!r}; there are {', '.join(known)}")
+        wanted = known[field.name].dataType
+        if field.dataType != wanted:
+            raise CaptureError(f"column {field.name!r} of packets is {wanted.simpleString()}")
+    return pa.schema([PACKETS.field(field.name).with_nullable(field.nullable) for field in asked])
 
 
 def find_captures(path: str) -> list[Path]:

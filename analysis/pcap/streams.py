@@ -49,7 +49,7 @@ def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
     path = Path(capture.path)
     data = map_bytes(path)
     decoding: list[dict[str, Any]] = []
-    for direction, segments in _directions(path, capture.port):
+    for direction, segments in directions(path, capture.port):
         names = _name(capture, direction)
         for stream in reassemble(segments):
             counts = Decoding()
@@ -63,7 +63,7 @@ def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
     emit("decoding", pa.RecordBatch.from_pylist(decoding, schema=DECODING))
 
 
-def _directions(path: Path, port: int) -> Iterator[tuple[tuple[int, ...], Segments]]:
+def directions(path: Path, port: int) -> Iterator[tuple[tuple[int, ...], Segments]]:
     """The segments of each TCP direction from or to a port, in the order of capture."""
     parts = [
         _pick(columns, port)

@@ -1,0 +1,193 @@
+"""TCP directions come together as a byte-by-byte reassembler, tcptrace and tshark put them together."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.pcap.index import map_bytes
+from analysis.pcap.reassemble import WINDOW_BYTES_MAX, Segments, Stream, reassemble
+from analysis.pcap.streams import directions
+from tests.analysis.pcap.captures import ACK, PSH, RST, SYN, at_intervals, segment, write_pcap
+
+TCPTRACE_COUNTS = ("unique bytes sent", "rexmt data bytes")
+FILE_STEP = 100_000  # payloads of the segments stand this far apart in the imagined file
+
+
+def segments(rows: list[tuple[int, int]], *, flags: list[int] | None = None, snap: int = 1 << 20) -> Segments:
+    """Segments (sequence number, length), one a nanosecond, the n-th payload at n * FILE_STEP."""
+    count = len(rows)
+    seq, length = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    return Segments(
+        t_ns=np.arange(count),
+        seq=seq % 2**32,
+        flags=np.array(flags or [ACK] * count, np.int64),
+        at=np.arange(count) * FILE_STEP,
+        length=length,
+        captured=np.minimum(length, snap),
+    )
+
+
+def only(streams: list[Stream]) -> Stream:
+    assert len(streams) == 1
+    return streams[0]
+
+
+def byte_by_byte(rows: list[tuple[int, int]]) -> tuple[dict[int, int], set[int]]:
+    """Which segment brought each position first, and which positions came again."""
+    first: dict[int, int] = {}
+    again: set[int] = set()
+    for number, (start, length) in enumerate(rows):
+        for position in range(start, start + length):
+            if position in first:
+                again.add(position)
+            first.setdefault(position, number)
+    return first, again
+
+
+def covered(starts: np.ndarray, ends: np.ndarray) -> set[int]:
+    return {x for start, end in zip(starts.tolist(), ends.tolist(), strict=True) for x in range(start, end)}
+
+
+overlapping_rows = st.lists(st.tuples(st.integers(0, 80), st.integers(1, 15)), min_size=1, max_size=30)
+
+
+@given(rows=overlapping_rows, isn=st.integers(0, 2**32 - 1), syn=st.booleans())
+def test_every_byte_counts_when_it_came_first(rows: list[tuple[int, int]], isn: int, syn: bool) -> None:
+    sent = [(isn + 1 + start, length) for start, length in rows]
+    lowest = 0 if syn else min(start for start, _ in rows)
+    if syn:
+        stream = only(list(reassemble(segments([(isn, 0), *sent], flags=[SYN] + [ACK] * len(rows)))))
+    else:
+        stream = only(list(reassemble(segments(sent))))
+    first, again = byte_by_byte([(start - lowest, length) for start, length in rows])
+    pieces = stream.pieces
+    found: dict[int, int] = {}
+    for start, length, at, t_ns in zip(pieces.start, pieces.length, pieces.at, pieces.t_ns, strict=True):
+        number, skipped = divmod(int(at), FILE_STEP)
+        assert t_ns == number
+        assert start + lowest == rows[number - syn][0] + skipped  # the right bytes of the right segment
+        found |= {int(start) + n: number - syn for n in range(length)}
+    assert found == first
+    assert int(pieces.length.sum()) == len(first)  # no byte twice
+    assert covered(stream.repeated_start, stream.repeated_end) == again
+    starts, lengths = stream.missing
+    assert covered(starts, starts + lengths) == set(range(max(first))) - set(first)
+
+
+@given(rows=overlapping_rows)
+def test_a_byte_is_complete_when_all_before_it_have_come(rows: list[tuple[int, int]]) -> None:
+    sent = [(0, 0), *[(1 + start, length) for start, length in rows]]
+    stream = only(list(reassemble(segments(sent, flags=[SYN] + [ACK] * len(rows)))))
+    first, _ = byte_by_byte(rows)
+    for start, complete in zip(stream.pieces.start.tolist(), stream.complete_ns.tolist(), strict=True):
+        assert complete == max(number for position, number in first.items() if position <= start) + 1
+
+
+def test_sequence_numbers_wrap_as_often_as_they_like() -> None:
+    step = 1 << 28
+    rows = [(n * step - 5, step) for n in range(100)]
+    stream = only(list(reassemble(segments(rows))))
+    assert stream.pieces.end[-1] == 100 * step
+    assert stream.missing[0].size == 0
+
+
+def test_a_syn_with_another_number_is_another_connection() -> None:
+    flags = [SYN, ACK, ACK, SYN, ACK]
+    rows = [(100, 0), (101, 10), (111, 5), (90_000, 0), (90_001, 7)]
+    first, second = reassemble(segments(rows, flags=flags))
+    assert (first.connection, first.pieces.end[-1]) == (0, 15)
+    assert (second.connection, second.pieces.end[-1], second.synchronised) == (1, 7, True)
+
+
+def test_a_repeated_syn_is_the_same_connection() -> None:
+    stream = only(list(reassemble(segments([(100, 0), (100, 0), (101, 3)], flags=[SYN, SYN, ACK]))))
+    assert stream.pieces.end[-1] == 3
+
+
+def test_what_comes_before_the_first_syn_is_a_connection_of_its_own() -> None:
+    first, second = reassemble(segments([(7, 3), (100, 0), (101, 4)], flags=[ACK, SYN, ACK]))
+    assert (first.synchronised, first.pieces.end[-1]) == (False, 3)
+    assert (second.synchronised, second.pieces.end[-1]) == (True, 4)
+
+
+def test_a_stray_of_an_earlier_connection_is_counted_and_left_out() -> None:
+    rows = [(100, 0), (101, 4), (101 - 50_000, 20), (105 + WINDOW_BYTES_MAX + 5, 20), (105, 6)]
+    stream = only(list(reassemble(segments(rows, flags=[SYN, ACK, ACK, ACK, ACK]))))
+    assert (stream.stray_segments, stream.segments, stream.pieces.end[-1]) == (2, 4, 10)
+    assert stream.missing[0].size == 0
+
+
+def test_data_on_a_syn_begins_the_stream_and_text_on_a_reset_is_none() -> None:
+    stream = only(list(reassemble(segments([(100, 4), (105, 6), (111, 9)], flags=[SYN, ACK, RST | ACK]))))
+    assert (stream.pieces.start.tolist(), stream.pieces.end.tolist()) == ([0, 4], [4, 10])
+
+
+def test_cut_off_payload_is_a_gap_of_its_own_kind() -> None:
+    stream = only(list(reassemble(segments([(0, 100), (100, 30), (200, 50)], snap=40))))
+    assert [part.tolist() for part in stream.snapped] == [[40, 240], [60, 10]]
+    assert [part.tolist() for part in stream.missing] == [[130], [70]]
+
+
+def test_nothing_at_all_is_no_stream() -> None:
+    assert list(reassemble(segments([]))) == []
+
+
+@pytest.fixture(scope="module")
+def disorderly(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Segments]:
+    """One direction with reordering, exact and partial retransmissions, and a wrapping number."""
+    random = np.random.default_rng(7)
+    isn, rows, at = 2**32 - 20_000, [], 0
+    for _ in range(300):
+        length = int(random.integers(1, 400))
+        rows.append((at, length))
+        at += length
+    for place in sorted(random.integers(0, 299, 30), reverse=True):
+        rows[place], rows[place + 1] = rows[place + 1], rows[place]
+    for place in sorted(random.integers(20, 290, 30), reverse=True):
+        start, length = rows[place - 9]
+        rows.insert(place, (start, length) if place % 2 else (start + length // 2, length))
+    payload = random.integers(0, 256, at + 1000, np.uint8).tobytes()
+    frames = [
+        segment(isn, flags=SYN),
+        segment(500, flags=SYN | ACK, src=("10.0.0.2", 7000), dst=("10.0.0.1", 40000)),
+    ]
+    frames += [segment(isn + 1 + start, payload[start : start + n], flags=ACK | PSH) for start, n in rows]
+    path = write_pcap(tmp_path_factory.mktemp("disorder") / "a.pcap", at_intervals(frames))
+    sent = [(isn, 0), *[(isn + 1 + start, length) for start, length in rows]]
+    return path, segments(sent, flags=[SYN] + [ACK] * len(rows))
+
+
+def test_tcptrace_counts_the_same_bytes(disorderly: tuple[Path, Segments]) -> None:
+    path, sent = disorderly
+    said = subprocess.run(["tcptrace", "-nl", str(path)], capture_output=True, text=True, check=True).stdout
+    counts = {
+        name: int(re.findall(rf"{name}: +(\d+)", said)[0])
+        for name in ("unique bytes sent", "rexmt data bytes")
+    }
+    stream = only(list(reassemble(sent)))
+    assert counts["unique bytes sent"] == stream.pieces.length.sum()
+    assert counts["rexmt data bytes"] == (stream.repeated_end - stream.repeated_start).sum()
+
+
+def test_tshark_follows_to_the_same_bytes(disorderly: tuple[Path, Segments]) -> None:
+    path, _ = disorderly
+    command = ["tshark", "-n", "-r", str(path), "-q", "-z", "follow,tcp,raw,0"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    followed = bytes.fromhex("".join(re.findall(r"^[0-9a-f]+$", said, re.MULTILINE)))
+    assert followed == _content(path)
+
+
+def _content(path: Path) -> bytes:
+    """The stream from the client, by way of the whole core."""
+    data = map_bytes(path)
+    for key, found in directions(path, 7000):
+        if key[5] == 7000:
+            stream = only(list(reassemble(found)))
+            pieces = zip(stream.pieces.at.tolist(), stream.pieces.captured.tolist(), strict=True)
+            return b"".join(data[at : at + length].tobytes() for at, length in pieces)
+    raise AssertionError("no such direction")

@@ -1,0 +1,127 @@
+"""A run's captures become its tables: whole, once, whatever is wrong with some of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analysis import tables
+from analysis.errors import AnalysisError
+from analysis.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
+from analysis.pcap.streams import HostCapture
+from experiments.rundir import RunDirectory
+from tests.bench.traffic import write_run
+
+ROUNDS = 20
+REGIONS = 2
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    write_run(tmp_path / "run", ROUNDS, regions=REGIONS)
+    return RunDirectory(tmp_path / "run")
+
+
+@pytest.mark.spark
+def test_a_run_becomes_its_tables(spark: SparkSession, run: RunDirectory) -> None:
+    tables.extract(spark, run)
+    indices, unusable = load_indices(run)
+    packets = tables.packets(spark, run)
+    assert packets.count() == sum(index.packets for index in indices.values())
+    assert packets.select("capture").distinct().count() == len(indices) == REGIONS * 4 + 2
+    assert not unusable
+    messages = tables.messages(spark, run)
+    by_type = {row["type"]: row["count"] for row in messages.groupBy("type").count().collect()}
+    # every message is seen by the host that sends it and by the one that gets it
+    assert by_type == {"PUBLISH": 2 * REGIONS * ROUNDS, "PUBLISHED": 2 * REGIONS * ROUNDS,
+                       "EVENTS": 2 * REGIONS * ROUNDS * (2 * REGIONS + REGIONS - 1)}  # fmt: skip
+    published = (
+        messages.where("type = 'PUBLISH' and host = 'r1-driver-0'").orderBy("request").toArrow().to_pylist()
+    )
+    assert [row["request"] for row in published] == [1 + 100 * n for n in range(ROUNDS)]
+    assert {(row["direction"], row["stream"], row["count"]) for row in published} == {("out", 1, 100)}
+    assert tables.gaps(spark, run).count() == 0
+    counts = tables.decoding(spark, run).toArrow().to_pylist()
+    assert sum(row["messages"] for row in counts) == messages.count()
+    assert {row["stopped"] for row in counts} == {None}
+    assert {row["problem"] for row in tables.captures(spark, run).collect()} == {None}
+
+
+@pytest.mark.spark
+def test_extracting_again_gives_the_same_and_clears_an_interrupted_one(
+    spark: SparkSession, run: RunDirectory
+) -> None:
+    tables.extract(spark, run)
+    first = {name: tables.read_table(spark, run, name).count() for name in SCHEMAS}
+    leftover = run.table("packets").with_suffix(".part")
+    leftover.mkdir()
+    (leftover / "part-99999.parquet").write_bytes(b"torn")
+    tables.extract(spark, run)
+    assert {name: tables.read_table(spark, run, name).count() for name in SCHEMAS} == first
+    assert not leftover.exists()
+    assert sorted(path.name for path in run.analysis.iterdir()) == sorted(
+        f"{name}.parquet" for name in SCHEMAS
+    )
+
+
+@pytest.mark.spark
+def test_a_capture_that_cannot_be_used_is_named_and_the_rest_analysed(
+    spark: SparkSession, run: RunDirectory
+) -> None:
+    run.capture("r0-driver-0-eth0.pcap").write_bytes(b"")
+    run.capture("r0-client-0-eth0.pcap").unlink()
+    truncated = run.capture("r1-proxy-0-eth0.pcap")
+    truncated.write_bytes(truncated.read_bytes()[:-7])
+    tables.extract(spark, run)
+    rows = {row["capture"]: row for row in tables.captures(spark, run).collect()}
+    assert "empty" in rows["r0-driver-0-eth0"]["problem"]
+    assert "cannot be read" in rows["r0-client-0-eth0"]["problem"]
+    assert "cut off" in rows["r1-proxy-0-eth0"]["problem"]
+    assert rows["r1-proxy-0-eth0"]["good_bytes"] < rows["r1-proxy-0-eth0"]["bytes"]
+    assert tables.messages(spark, run).where("host = 'r1-proxy-0'").count() > 0
+    assert tables.packets(spark, run).where("capture = 'r0-driver-0-eth0'").count() == 0
+
+
+@pytest.mark.spark
+def test_a_run_without_captures_has_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "captures": []}))
+    run = RunDirectory(tmp_path)
+    tables.extract(spark, run)
+    assert {name: tables.read_table(spark, run, name).count() for name in SCHEMAS} == dict.fromkeys(
+        SCHEMAS, 0
+    )
+
+
+@pytest.mark.spark
+def test_a_failing_task_is_told_and_leaves_the_old_tables(
+    spark: SparkSession, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.extract(spark, run)
+    before = tables.packets(spark, run).count()
+    missing = HostCapture(str(run.path / "gone.pcap"), "r0-proxy-0", "10.0.0.2", 7000)
+    monkeypatch.setattr(tables, "plan_tasks", lambda *_: [MessagesTask(0, missing, "sprinkler", 1)])
+    with pytest.raises(AnalysisError, match=r"gone\.pcap: cannot be read"):
+        tables.extract(spark, run)
+    assert tables.packets(spark, run).count() == before
+
+
+def test_tables_that_were_not_made_are_asked_for_in_words(run: RunDirectory) -> None:
+    with pytest.raises(AnalysisError, match="cutset analyze"):
+        tables.read_table(None, run, "packets")  # type: ignore[arg-type]
+
+
+def test_the_longest_tasks_come_first_and_link_captures_give_no_messages(run: RunDirectory) -> None:
+    tasks = plan_tasks(run, load_indices(run)[0])
+    weights = [task.weight for task in tasks]
+    assert weights == sorted(weights, reverse=True)
+    assert len({(type(task), task.number) for task in tasks}) == len(tasks)
+    hosts = {host["name"] for host in run.read_run()["plan"]["hosts"]}
+    assert {task.capture.host for task in tasks if hasattr(task, "capture")} == hosts
+
+
+def test_an_unknown_system_has_packets_but_no_messages(run: RunDirectory) -> None:
+    content = run.read_run()
+    content["plan"]["system"] = "mosquitto"
+    run.run_json.write_text(json.dumps(content))
+    assert not [task for task in plan_tasks(run, load_indices(run)[0]) if hasattr(task, "capture")]
