@@ -66,7 +66,7 @@ def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
     if first_ns == NEVER:
         return _nothing("no event published after the fault ever came")
     reasons: dict[str, str] = {}
-    gap = published & (pair.published_ns <= first_ns) & (pair.came_ns > fault_ns)
+    gap = published & (pair.published_ns <= first_ns) & (pair.came_ns >= fault_ns)
     end_ns = int(pair.came_ns[gap].max())
     if end_ns == NEVER:
         missing = int(pair.count[gap & (pair.came_ns == NEVER)].sum())

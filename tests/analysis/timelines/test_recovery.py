@@ -4,6 +4,8 @@ happened.
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER
@@ -217,3 +219,31 @@ def test_a_run_that_ends_too_early_cannot_settle():
     before = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 15)]
     times = measure(pair(*before), ZERO, until_ns=ZERO + 1_500 * MS)
     assert times.reasons["settled_s"] == "the run ended within 2 s of the fault"
+
+
+@st.composite
+def histories(draw):
+    """Batches (count, published, came) in milliseconds around the fault; some never came."""
+    times = st.integers(-1000, 4000)
+    batch = st.tuples(st.integers(1, 5), times, st.one_of(st.none(), st.integers(0, 2000)))
+    rows = draw(st.lists(batch, min_size=1, max_size=25))
+    return [(count, t, None if wait is None else t + wait) for count, t, wait in rows]
+
+
+@given(histories())
+def test_switch_catch_up_and_backlog_are_what_listing_every_event_gives(rows):
+    times = measure(
+        pair(*((n, t / 1e3, c if c is None else c / 1e3) for n, t, c in rows)), ZERO, until_ns=ZERO + 9 * S
+    )
+    events = [(t, c) for n, t, c in rows for _ in range(n)]
+    after = [c for t, c in events if t >= 0 and c is not None]
+    if not after:
+        assert times.switch_ns is None
+        return
+    assert times.switch_ns == min(after) * MS
+    gap = [c for t, c in events if t <= min(after) and (c is None or c >= 0)]
+    assert times.catch_up_ns == (None if None in gap else max(gap) * MS)
+    end = 9_000 if None in gap else min(max(gap), 9_000)
+    instants = [t for t, _ in events if 0 <= t <= end]
+    behind = [sum(t <= now and (c is None or c > now) for t, c in events) for now in instants]
+    assert times.backlog_events == max(behind, default=0)
