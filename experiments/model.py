@@ -15,7 +15,7 @@ from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable
 from experiments.workload import Workload
-from topologies.strict import Count, DurationUs, Name, StrictModel, problem, problems_under, suggestion
+from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, problems_under, suggestion
 
 DURATION_US_MIN = 1_000_000
 DURATION_US_MAX = 24 * 3600 * 1_000_000
@@ -57,7 +57,7 @@ class Experiment(StrictModel):
     """How long the drivers publish."""
     drain_us: DurationUs = Field(10_000_000, le=DURATION_US_MAX)
     """How long to wait at most, after that, until every client has everything."""
-    seed: Count = 1
+    seed: WholeNumber = Field(1, ge=0)
     """Where all randomness begins; `--seed` overrides it."""
     captures: Captures = Field(default_factory=Captures)
     """What is captured, or `none`."""
@@ -67,7 +67,7 @@ class Experiment(StrictModel):
     """What must hold of summary.json for the run to pass."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
     """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
-    repeat: Count = Field(1, ge=1, le=REPEAT_MAX)
+    repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
     """How many times each combination runs."""
 
     def all_parameters(self) -> dict[str, Any]:

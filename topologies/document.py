@@ -131,7 +131,7 @@ def first_problem(document: Document, error: ValidationError) -> tuple[FieldPath
 def _located(details: ErrorDetails) -> tuple[FieldPath, str]:
     """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of it."""
     inner = details.get("ctx", {}).get("path", ())
-    path = tuple(part for part in details["loc"] if not str(part).startswith("<")) + tuple(inner)
+    path = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]"))) + tuple(inner)
     if details["type"] == "missing":
         return path, "is missing"
     message = details["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")

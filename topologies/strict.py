@@ -115,6 +115,6 @@ EventRatePerS = Annotated[int | float, *_annotations(EVENT_RATE)]
 Fraction = Annotated[float, *_annotations(FRACTION)]
 Packets = Annotated[int, *_annotations(PACKETS)]
 
-Count = Annotated[int, Field(strict=True, ge=0)]
+WholeNumber = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60)]

@@ -1,0 +1,131 @@
+"""Expectations: read, and held against summaries."""
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.expectations import OPERATORS, Expectation
+from experiments.summary import path_problem
+
+SUMMARY = {
+    "verdict": "passed",
+    "fidelity": {"valid": True, "links": [{"link": "r2-r3", "delay_p50_ms": 15.1}], "cpu_max": math.nan},
+    "events": {"lost": 0, "published": 100, "delivered": None},
+    "recovery": {"cut": {"switch_s": 0.98, "settled_s": None}},
+}
+
+
+def held(text: str) -> bool:
+    return Expectation.parse(text).evaluate(SUMMARY)["held"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "events.lost == 0",
+        "events.lost <= 0.0",
+        "events.published != 99",
+        "events.published > 99",
+        "recovery.cut.switch_s <= 2",
+        "recovery.cut.switch_s < 9.9e-1",
+        "recovery.cut.switch_s>=.5",
+        "fidelity.valid == true",
+        "fidelity.links.r2-r3.delay_p50_ms <= 15.3",
+        "verdict == passed",
+        "verdict != failed",
+    ],
+)
+def test_what_is_so_holds(text):
+    assert held(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "events.lost > 0",
+        "recovery.cut.switch_s <= 0.9",
+        "fidelity.valid == false",
+        "verdict == failed",
+        "fidelity.links.r0-r1.delay_p50_ms <= 15.3",
+    ],
+)
+def test_what_is_not_so_does_not_hold(text):
+    assert not held(text)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize(
+    "path", ["events.delivered", "recovery.cut.settled_s", "nothing.here", "events", "fidelity.cpu_max"]
+)
+def test_what_was_not_measured_never_holds(path, operator):
+    assert not held(f"{path} {operator} 0")
+
+
+def test_only_values_of_one_kind_compare():
+    assert not held("events.lost == false")
+    assert not held("fidelity.valid == 1")
+    assert not held("fidelity.valid != 7")
+    assert not held("verdict != 7")
+
+
+def test_the_outcome_has_the_text_and_the_value_found():
+    assert Expectation.parse("recovery.cut.switch_s   <=  2").evaluate(SUMMARY) == {
+        "text": "recovery.cut.switch_s <= 2",
+        "value": 0.98,
+        "held": True,
+    }
+    assert Expectation.parse("events.delivered == 1").evaluate(SUMMARY)["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("events.lost", "is no comparison"),
+        ("events.lost = 0", "is no comparison"),
+        ("events..lost == 0", "is no comparison"),
+        (".lost == 0", "is no comparison"),
+        ("events.lost == 0 and more", "is no comparison"),
+        ("", "is no comparison"),
+        ("x" * 300 + " == 0", "is no comparison"),
+        ("recovery.cut.switch_s <= 2s", "2s is neither a number nor a word; its unit stands in the path"),
+        ("fidelity.valid >= true", "true has no order"),
+        ("verdict < passed", "passed has no order"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(text, said):
+    with pytest.raises(ValueError) as error:  # noqa: PT011  what it says is compared below
+        Expectation.parse(text)
+    assert said in str(error.value)
+
+
+@given(
+    st.from_regex(r"[a-z]+(\.[a-z_-]+){0,3}", fullmatch=True),
+    st.sampled_from(list(OPERATORS)),
+    st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**17), 10**17),
+)
+def test_the_text_of_an_expectation_reads_back_as_the_same(path, operator, value):
+    expectation = Expectation(path, operator, value)
+    assert Expectation.parse(expectation.text) == expectation
+
+
+@given(st.text(max_size=80))
+def test_garbage_is_refused_and_nothing_else_happens(text):
+    with contextlib.suppress(ValueError):
+        Expectation.parse(text).evaluate(SUMMARY)
+
+
+@pytest.mark.parametrize(
+    "path", ["verdict", "events.lost", "recovery.cut.switch_s", "fidelity.links.r2-r3.loss", "latency.p99_ms"]
+)
+def test_paths_into_the_summary_are_known(path):
+    assert path_problem(path, ["cut"]) is None
+
+
+@pytest.mark.parametrize(
+    "path", ["verdict.x", "events", "events.lost.x", "recovery", "recovery.cut", "seed.x"]
+)
+def test_paths_that_lead_nowhere_are_noticed(path):
+    assert path_problem(path, ["cut"])

@@ -1,0 +1,83 @@
+"""`--set` reaches every field, and an error in what it sets names it instead of a line of the file."""
+
+import pytest
+
+from experiments.loader import load_experiment
+from experiments.model import Experiment
+from topologies.errors import InputError
+
+
+def load(*overrides: str) -> Experiment:
+    return load_experiment("link-failure", overrides)
+
+
+def error_of(*overrides: str) -> str:
+    with pytest.raises(InputError) as error:
+        load(*overrides)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_fields_are_overridden_in_order():
+    experiment = load("workload.rate=50000/s", "duration=45s", "duration=50s")
+    assert (experiment.workload.rate_per_s, experiment.duration_us) == (50_000, 50_000_000)
+
+
+def test_fields_that_the_file_does_not_have_can_be_set():
+    experiment = load("drain=3s", "parameters.port=9000")
+    assert (experiment.drain_us, experiment.all_parameters()["port"]) == (3_000_000, 9000)
+
+
+def test_items_of_lists_are_named_by_number_or_name():
+    experiment = load("faults.cut.at=20s", "faults.1.at=42s")
+    assert [fault.at_us for fault in experiment.faults] == [20_000_000, 42_000_000]
+
+
+def test_values_are_yaml():
+    assert load("roles={proxy: 1, client: 3}").roles == {"default": {"proxy": 1, "client": 3}}
+    assert load("description=").description == ""
+    assert load("description=a = b").description == "a = b"
+
+
+def test_null_takes_a_field_away():
+    experiment = load("workload.rate=null", "workload.closed_loop=true", "paper=null", "faults.restore=null")
+    assert experiment.workload.rate_per_s is None
+    assert experiment.paper is None
+    assert [fault.name for fault in experiment.faults] == ["cut"]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("workload.rat=5", "--set workload.rat=5: workload.rat: unknown field: did you mean rate?"),
+        ("workload.rate=5", "--set workload.rate=5: workload.rate: 5 has no unit"),
+        ("faults.cut.at=70s", "--set faults.cut.at=70s: faults.0.at: is after the end of the run"),
+        ("faults.ct.at=7s", "--set faults.ct.at=7s: faults.ct: there is no such item: did you mean cut?"),
+        ("faults.9.at=7s", "--set faults.9.at=7s: faults.9: there is no such item: known are cut, restore"),
+        ("workload={event_size: 1B}", "--set workload={event_size: 1B}: workload: needs a rate"),
+        (
+            "workload.closed_loop=true",
+            "--set workload.closed_loop=true: workload.closed_loop: a closed loop has",
+        ),
+        ("name.x=1", "--set name.x=1: name.x: name has no fields"),
+        ("workload.=1", "--set workload.=1: workload.: is no path such as workload.rate"),
+        ("a.b.c.d.e.f.g.h.i.j.k=1", "--set a.b.c.d.e.f.g.h.i.j.k=1: a.b.c.d.e.f.g.h.i.j.k: is no path"),
+        ("duration", "--set duration: should be path=value, such as workload.rate=50000/s"),
+        ("=5", "--set =5: should be path=value"),
+        ("roles={proxy: 1", "--set roles={proxy: 1:1: not valid YAML"),
+        ("topology=nowhere", "--set topology=nowhere: topology: nowhere: no topology of this name"),
+    ],
+)
+def test_errors_name_the_override(override, said):
+    assert error_of(override).startswith(said)
+
+
+def test_an_error_elsewhere_that_an_override_brings_about_has_its_line_in_the_file():
+    assert "link-failure.yaml:12: faults.0.cut: three-regions has no region r3" in error_of(
+        "topology=three-regions"
+    )
+    assert "no fault is named 'cut'" in error_of("faults=[]")
+
+
+def test_their_number_is_bounded():
+    assert error_of(*["seed=1"] * 201) == "--set: given more than 200 times"

@@ -1,0 +1,69 @@
+"""The run directory: made once, never torn, and clear about what is missing."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from experiments import rundir
+from experiments.rundir import RunDirectory, write_json
+from topologies.errors import InputError
+
+NOW = datetime(2024, 3, 1, 2, 3, 4, tzinfo=UTC)
+
+
+def test_a_new_run_is_named_by_time_experiment_and_token(tmp_path):
+    run = RunDirectory.create(tmp_path / "runs", "link-failure", NOW, "a1b2c3")
+    assert run.name == "20240301T020304Z-link-failure-a1b2c3"
+    assert {path.name for path in run.path.iterdir()} == {
+        "captures",
+        "logs",
+        "deliveries",
+        "analysis",
+        "figures",
+    }
+
+
+def test_a_run_is_never_made_twice(tmp_path):
+    RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
+    with pytest.raises(FileExistsError):
+        RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
+
+
+def test_updates_of_run_json_add_up(tmp_path):
+    run = RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
+    run.update_run(schema=1, phase="planned")
+    assert run.update_run(phase="running") == {"schema": 1, "phase": "running"}
+    assert run.read_run() == {"schema": 1, "phase": "running"}
+    assert [path.name for path in run.path.glob("run.json*")] == ["run.json"]
+
+
+def test_a_crash_while_writing_leaves_the_old_content(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    write_json(path, {"phase": "running"})
+
+    def crash(_descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rundir.os, "fsync", crash)
+    with pytest.raises(KeyboardInterrupt):
+        write_json(path, {"phase": "collected"})
+    assert json.loads(path.read_text()) == {"phase": "running"}
+
+
+def test_numbers_that_json_does_not_have_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"x": float("nan")})
+
+
+def test_what_is_no_run_is_bad_input(tmp_path):
+    with pytest.raises(InputError, match=r"is no run directory: it has no run\.json"):
+        RunDirectory.open(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(InputError, match=r"run\.json: is not JSON"):
+        RunDirectory.open(tmp_path).read_run()
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(InputError, match="should hold a JSON object"):
+        RunDirectory.open(tmp_path).read_run()
+    with pytest.raises(InputError, match=r"summary\.json: cannot be read: No such file"):
+        RunDirectory.open(tmp_path).read_summary()

@@ -1,0 +1,36 @@
+"""The JSON schema of experiment files, as editors need it."""
+
+from experiments.faults import KIND_NAMES
+from experiments.schema import experiment_schema
+
+
+def test_every_field_is_described():
+    schema = experiment_schema()
+    for part in (schema, *schema["$defs"].values()):
+        for name, field in part["properties"].items():
+            assert field.get("description"), name
+
+
+def test_every_kind_of_fault_is_there_and_needs_its_action():
+    schema = experiment_schema()
+    required = [part["required"] for part in schema["$defs"].values() if "at" in part["properties"]]
+    assert len(required) == len(KIND_NAMES)
+    for kind in KIND_NAMES:
+        assert sum(kind in names for names in required) == 1
+
+
+def test_parameters_follow_the_system():
+    (rule,) = experiment_schema()["allOf"]
+    assert rule["if"]["properties"]["system"] == {"const": "sprinkler"}
+    period = rule["then"]["properties"]["parameters"]["properties"]["advertisement_period"]
+    assert period["default"] == "1s"
+
+
+def test_captures_may_be_none():
+    assert {"const": "none"} in experiment_schema()["properties"]["captures"]["anyOf"]
+
+
+def test_defaults_are_as_people_write_them():
+    properties = experiment_schema()["properties"]
+    assert properties["drain"]["default"] == "10s"
+    assert "default" not in properties["paper"]

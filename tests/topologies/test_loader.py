@@ -1,0 +1,157 @@
+"""Topology files: what they mean, and what is said of those that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+from topologies.errors import InputError
+from topologies.loader import FOLDER, load_topology, topology_names
+from topologies.model import Topology
+from topologies.shape import Shape
+
+GOOD = """
+name: pair
+regions:
+  r0: {lan: {delay: 2ms, rate: 100mbit}}
+  r1: {}
+links:
+  - {between: [r0, r1], delay: 20ms, rate: 1gbit}
+""".lstrip()
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch):
+    """Loads a topology from its text."""
+    monkeypatch.chdir(tmp_path)
+
+    def load_text(text: str) -> Topology:
+        Path("pair.yaml").write_text(text)
+        return load_topology("pair.yaml")
+
+    return load_text
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+@pytest.mark.parametrize("name", topology_names())
+def test_every_topology_here_can_be_used_and_is_named_as_its_file(name):
+    topology = load_topology(name)
+    assert topology.name == name
+    assert topology.description
+
+
+def test_four_regions_has_the_latencies_of_figure_8():
+    topology = load_topology("four-regions")
+    delays_ms = {link.name: link.forward_shape.delay_us / 1000 for link in topology.links}
+    assert delays_ms == {"r0-r1": 15, "r2-r3": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 35, "r1-r3": 40}
+    assert {link.forward_shape.rate_bits_per_s for link in topology.links} == {10_000_000_000}
+    lans = {region.lan.shape() for region in topology.regions.values()}
+    assert lans == {Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)}
+
+
+def test_the_narrow_topology_differs_in_rate_alone():
+    wide, narrow = load_topology("four-regions"), load_topology("four-regions-narrow")
+    assert [(link.between, link.delay_us) for link in narrow.links] == [
+        (link.between, link.delay_us) for link in wide.links
+    ]
+    assert len({link.rate_bits_per_s for link in narrow.links}) == 1
+
+
+def test_a_lan_that_is_not_described_is_1_ms_and_1_gbit(load):
+    assert load(GOOD).regions["r1"].lan.shape() == Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)
+
+
+def test_directions_differ_where_they_are_told_to(load):
+    text = changed("delay: 20ms, rate: 1gbit", "delay: 20ms, loss: 1%, backward: {delay: 50ms, jitter: 5ms}")
+    link = load(text).links[0]
+    assert link.forward_shape == Shape(delay_us=20_000, loss=0.01)
+    assert link.backward_shape == Shape(delay_us=50_000, jitter_us=5_000, loss=0.01)
+
+
+def test_plain_json_of_a_topology_reads_back_as_the_same(load):
+    topology = load(changed("rate: 1gbit", "loss: 0.3%, queue: 50packets, backward: {rate: 1500kbit}"))
+    assert (
+        Topology.model_validate(topology.model_dump(mode="json", by_alias=True, exclude_none=True))
+        == topology
+    )
+
+
+def test_a_link_is_found_whichever_end_stands_first(load):
+    topology = load(GOOD)
+    assert topology.link_between(["r1", "r0"]) is topology.links[0]
+    assert topology.link_between(["r1", "r9"]) is None
+
+
+def test_the_cut_set_is_the_links_between_groups():
+    topology = load_topology("four-regions")
+    found = topology.cut_set([["r2", "r3"], ["r0", "r1"]])
+    assert [(link.name, forward) for link, forward in found] == [
+        ("r0-r2", False),
+        ("r0-r3", False),
+        ("r1-r2", False),
+        ("r1-r3", False),
+    ]
+    assert [link.name for link, _ in topology.cut_set([["r0"], ["r1"]])] == ["r0-r1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("name: pair\n", "", "pair.yaml:1: name: is missing"),
+        ("name: pair", "name: [pair]", "pair.yaml:1: name: should be a valid string, not ['pair']"),
+        ("name: pair", "name: ../pair", "pair.yaml:1: name: "),
+        ("delay: 20ms", "dealy: 20ms", "pair.yaml:6: links.0.dealy: unknown field: did you mean delay?"),
+        ("name: pair", "name: pair\nnodes: 3", "pair.yaml:2: nodes: unknown field: known are name, "),
+        ("delay: 20ms, ", "", "pair.yaml:6: links.0.delay: is missing"),
+        ("delay: 20ms", "delay: 20", "pair.yaml:6: links.0.delay: 20 has no unit"),
+        ("delay: 20ms", "delay: 15 seconds-ish", "pair.yaml:6: links.0.delay: '15 seconds-ish' is not"),
+        ("delay: 20ms", "delay: 2h", "pair.yaml:6: links.0.delay: should be less than or equal to"),
+        ("rate: 1gbit", "rate: 1bit", "pair.yaml:6: links.0.rate: should be greater than or equal to 1000"),
+        ("rate: 1gbit", "queue: 100", "pair.yaml:6: links.0.queue: 100 has no unit"),
+        ("rate: 1gbit", "loss: 150%", "pair.yaml:6: links.0.loss: 150% is more than 100%"),
+        ("rate: 1gbit", "jitter: 30ms", "pair.yaml:6: links.0.jitter: is more than the delay"),
+        ("rate: 1gbit", "backward: {jitter: 30ms}", "pair.yaml:6: links.0.backward.jitter: is more than"),
+        ("rate: 1gbit", "reorder: 1", "pair.yaml:6: links.0.reorder: should be a valid boolean, not 1"),
+        ("[r0, r1]", "[r0, r2]", "pair.yaml:6: links.0.between: there is no region r2: known are r0, r1"),
+        ("[r0, r1]", "[r0, r0]", "pair.yaml:6: links.0.between: joins r0 with itself"),
+        ("[r0, r1]", "r0-r1", "pair.yaml:6: links.0.between: should be two regions, such as [r0, r1]"),
+        ("[r0, r1]", "[r0]", "pair.yaml:6: links.0.between: should be two regions"),
+        (
+            "rate: 1gbit}",
+            "rate: 1gbit}\n  - {between: [r1, r0], delay: 1ms}",
+            "pair.yaml:7: links.1.between: ",
+        ),
+        ("r1: {}", "lan: {}", "pair.yaml:4: regions.lan: is a reserved name"),
+        ("r1: {}", "R-1: {}", "pair.yaml:4: regions.R-1: String should match"),
+        ("r1: {}", "r1:", "pair.yaml:4: regions.r1: should be a mapping of fields, not None"),
+        ("{delay: 2ms, rate: 100mbit}", "1ms", "pair.yaml:3: regions.r0.lan: should be a mapping of fields"),
+    ],
+)
+def test_errors_name_file_line_and_field(load, old, new, said):
+    with pytest.raises(InputError) as error:
+        load(changed(old, new))
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+
+
+def test_the_first_of_several_mistakes_in_the_file_is_named(load):
+    with pytest.raises(InputError, match=r"pair\.yaml:3: regions\.r0\.lan\.dley"):
+        load(GOOD.replace("lan: {delay", "lan: {dley").replace("delay: 20ms", "delay: 20"))
+
+
+def test_a_file_that_is_no_mapping_is_refused(load):
+    with pytest.raises(InputError, match=r"pair\.yaml:1: should be a mapping of fields, not \[1\]"):
+        load("[1]")
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(InputError, match="nowhere: no topology of this name: known are four-regions, "):
+        load_topology("nowhere")
+
+
+def test_a_name_is_found_from_any_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_topology("three-regions") == load_topology(str(FOLDER / "three-regions.yaml"))

@@ -1,0 +1,103 @@
+"""Quantities: what people write, what is refused, and that nothing is lost on the way there and back."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topologies.quantities import (
+    BY_SUFFIX,
+    DURATION,
+    EVENT_RATE,
+    FRACTION,
+    LARGEST,
+    RATE,
+    SIZE,
+    Quantity,
+    QuantityError,
+    parse_duration_us,
+    parse_event_rate_per_s,
+    parse_fraction,
+    parse_rate_bits_per_s,
+    parse_size_bytes,
+    quantity_of,
+    yaml_name,
+)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (parse_duration_us, "15ms", 15_000),
+        (parse_duration_us, "1.5 s", 1_500_000),
+        (parse_duration_us, "0us", 0),
+        (parse_duration_us, "2min", 120_000_000),
+        (parse_rate_bits_per_s, "10gbit", 10_000_000_000),
+        (parse_rate_bits_per_s, "0.5mbit", 500_000),
+        (parse_size_bytes, "10B", 10),
+        (parse_size_bytes, "4KiB", 4096),
+        (parse_size_bytes, "1kB", 1000),
+        (parse_event_rate_per_s, "20000/s", 20_000),
+        (parse_event_rate_per_s, "0.5/s", 0.5),
+        (parse_event_rate_per_s, "2M/s", 2_000_000),
+        (parse_fraction, "1%", 0.01),
+        (parse_fraction, "100%", 1.0),
+    ],
+)
+def test_units_are_understood(parse, text, value):
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "said"),
+    [
+        (parse_duration_us, 15, "has no unit: write a duration such as 15ms"),
+        (parse_duration_us, 0, "has no unit"),
+        (parse_duration_us, "15", "is not a duration"),
+        (parse_duration_us, "15 seconds-ish", "is not a duration"),
+        (parse_duration_us, "15 parsecs", "'parsecs' is no unit of a duration: known are us, ms, s, min, h"),
+        (parse_duration_us, "5m", "minutes or milliseconds"),
+        (parse_duration_us, "-5ms", "is not a duration"),
+        (parse_duration_us, "1e3ms", "is not a duration"),
+        (parse_duration_us, "0.5us", "finer than the smallest step"),
+        (parse_duration_us, "99999999999999h", "too large"),
+        (parse_duration_us, "9" * 100 + "s", "is not a duration"),
+        (parse_duration_us, None, "is not a duration"),
+        (parse_duration_us, True, "is not a duration"),
+        (parse_duration_us, ["15ms"], "is not a duration"),
+        (parse_duration_us, "\u0661\u0665ms", "is not a duration"),
+        (parse_rate_bits_per_s, "10mbps", "tc reads bps as bytes a second"),
+        (parse_size_bytes, "10b", "bits or bytes"),
+        (parse_fraction, 0.01, "has no unit: write a percentage such as 1%"),
+        (parse_fraction, "101%", "more than 100%"),
+    ],
+)
+def test_what_could_be_misread_is_refused(parse, text, said):
+    with pytest.raises(QuantityError) as error:
+        parse(text)
+    assert said in str(error.value)
+
+
+@given(st.sampled_from([DURATION, RATE, SIZE]), st.integers(0, LARGEST))
+def test_whole_quantities_come_back_from_their_text(quantity: Quantity, value: int):
+    assert quantity.parse(quantity.format(value)) == value
+
+
+@given(st.sampled_from([EVENT_RATE, FRACTION]), st.decimals(0, 1, places=9))
+def test_fractions_come_back_from_their_text(quantity: Quantity, value):
+    assert quantity.parse(quantity.format(float(value))) == float(value)
+
+
+@given(st.sampled_from(BY_SUFFIX), st.text(max_size=60))
+def test_garbage_is_refused_and_nothing_else_happens(quantity: Quantity, text: str):
+    with contextlib.suppress(QuantityError):
+        assert 0 <= quantity.parse(text) <= LARGEST
+
+
+def test_a_field_is_written_without_its_unit():
+    names = ("delay_us", "rate_bits_per_s", "rate_per_s", "event_size_bytes", "queue_packets", "loss")
+    assert [yaml_name(name) for name in names] == ["delay", "rate", "rate", "event_size", "queue", "loss"]
+    assert quantity_of("rate_bits_per_s") is RATE
+    assert quantity_of("rate_per_s") is EVENT_RATE
+    assert quantity_of("loss") is None
