@@ -1,0 +1,30 @@
+"""`cutset list`: a line each, and one bad file hides no other."""
+
+from pathlib import Path
+
+from experiments import loader
+from testbed.cli import main
+
+
+def test_experiments_and_topologies_have_a_line_each(capsys):
+    assert main.run(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Experiments"
+    assert "  link-failure        The link between two of four regions fails and comes back; " in "\n".join(
+        lines
+    )
+    assert (
+        "  three-regions        Three regions in a full mesh, after figure 5a of the Sprinkler paper."
+        in lines
+    )
+    assert lines.index("Topologies") > lines.index("Experiments")
+
+
+def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(loader, "FOLDER", tmp_path)
+    (tmp_path / "bad.yaml").write_text("name: bad\ncolour: red\n")
+    assert main.run(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "  bad  cannot be used: bad.yaml:2: colour: unknown field" in out
+    assert "four-regions" in out

@@ -1,0 +1,125 @@
+"""`cutset plan`: the text, the JSON and the picture of what would run."""
+
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from testbed.cli import main
+from testbed.plan import plan_from_json
+
+Output = Callable[..., str]
+
+
+@pytest.fixture
+def plan(capsys: pytest.CaptureFixture[str]) -> Output:
+    """What `cutset plan` with these arguments prints."""
+
+    def output(*arguments: str) -> str:
+        assert main.run(["plan", *arguments]) == 0
+        return capsys.readouterr().out
+
+    return output
+
+
+def section(text: str, title: str) -> list[str]:
+    """The rows below a title."""
+    return text.split(f"\n{title}\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
+
+
+def test_the_text_says_what_would_run(plan):
+    text = plan("link-failure")
+    assert text.startswith("link-failure  The link between two of four regions fails")
+    assert "  after sprinkler-2013, section 5.3, figures 7, 8\n" in text
+    assert "16 processes in 4 regions, 60s, seed 1, links auto" in text
+    assert section(text, "Regions")[2] == "  r2  stream 2  10.2.0.0/16  proxy 1, driver 1, client 2"
+    assert "  r2-proxy-0   10.2.0.2  process r2/proxy-0" in section(text, "Hosts")
+    assert (
+        section(text, "WAN links")[1]
+        == "  r2-r3  15ms, 10gbit  10.255.0.4/30   r2 10.255.0.5   r3 10.255.0.6"
+    )
+    assert section(text, "LAN links")[0] == "  r0  4 hosts  1ms, 1gbit"
+    assert section(text, "Timeline") == [
+        "     0.000 s  drivers start  4 drivers x 20,000/s of 10B: 80,000 events/s",
+        "    19.000 s  cut            r2-r3 blackhole",
+        "    41.000 s  restore        r2-r3 up: 15ms, 10gbit",
+        "    60.000 s  drivers stop   then at most 10s until every client has everything",
+    ]
+    assert "  events.lost == 0" in section(text, "Expected")
+    assert section(text, "Disk")[0].endswith("GB for 28 captures, 28 MB/s")
+
+
+def test_commands_are_those_that_run(plan):
+    rows = section(plan("link-failure"), "Commands")
+    assert rows[0].startswith("  sandbox  setpriv --pdeathsig KILL unshare ")
+    assert any("tcpdump -i eth0 " in row and "captures/r0-proxy-0-eth0.pcap" in row for row in rows)
+    assert any("-m node.tcp.launcher" in row for row in rows)
+
+
+def test_full_leaves_nothing_out(plan):
+    text = plan("link-failure", "--full")
+    assert sum("tcpdump" in row for row in section(text, "Commands")) == 28
+    assert "  lan-r3-client-1  1ms, 1gbit" in section(text, "LAN links")
+    large = ["link-failure", "--set", "roles.client=50"]
+    assert section(plan(*large), "Hosts")[-1] == "  and 172 more (--full shows them)"
+    assert len(section(plan(*large, "--full"), "Hosts")) == 212
+
+
+def test_faults_are_shown_with_what_they_change(plan):
+    faults = (
+        "faults=[{at: 1s, set: [r1, r0], delay: 80ms, jitter: 1ms, loss: 1%, direction: forward},"
+        "{at: 2s, kill: r2/proxy-0}, {at: 3s, restore: [r2, r3]}, {at: 4s, isolate: r3, for: 1s, mode: down}]"
+    )
+    rows = section(plan("link-failure", "--set", faults, "--set", "expect=[]"), "Timeline")
+    assert rows[1] == "     1.000 s  set-1          r0-r1 up: 80ms ± 1ms, 10gbit, loss 1% (backward only)"
+    assert rows[2] == "     2.000 s  kill-1         r2/proxy-0 kill"
+    assert rows[3] == "     3.000 s  restore-1      restore r2-r3: changes nothing"
+    assert rows[4] == "     4.000 s  isolate-1      r2-r3 down; r0-r3 down; r1-r3 down"
+    assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up: 15ms, 10gbit; ")
+
+
+def test_closed_loops_sweeps_and_no_captures_are_said(plan):
+    text = plan(
+        "link-failure",
+        *("--set", "workload={event_size: 10B, closed_loop: true}"),
+        *("--set", "captures=none", "--set", "sweep={roles.driver: [1, 2]}", "--set", "repeat=5"),
+    )
+    assert "4 drivers, each as fast as its 10B events are acknowledged" in text
+    assert "  5 times each, roles.driver over [1, 2]" in text
+    assert section(text, "Disk") == ["  nothing is captured"]
+
+
+def test_options_override_the_experiment(plan):
+    options = ("--topology", "three-regions", "--set", "faults=[]", "--set", "expect=[]", "--links", "relay")
+    text = plan("link-failure", *options, "--seed", "7")
+    assert "on three-regions: 12 processes in 3 regions, 60s, seed 7, links relay" in text
+
+
+def test_json_is_the_plan(plan):
+    content = json.loads(plan("link-failure", "--json", "--seed", "9"))
+    assert plan_from_json(content).seed == 9
+
+
+def test_the_picture_shows_regions_links_and_faults(plan, tmp_path):
+    path = tmp_path / "plan.svg"
+    plan("link-failure", "--svg", str(path))
+    picture = ET.parse(path).getroot()
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"r0", "r1", "r2", "r3", "45ms, 10gbit", "✕ cut", "cut: r2-r3", "60"} <= set(texts)
+    lines = [element.get("class") for element in picture.iter("{http://www.w3.org/2000/svg}line")]
+    assert lines.count("link failing") == 1
+    assert lines.count("link") == 5
+
+
+def test_a_picture_that_cannot_be_written_is_bad_input(capsys):
+    assert main.run(["plan", "link-failure", "--svg", "/nowhere/plan.svg"]) == 2
+    said = capsys.readouterr().err
+    assert said == "cutset: --svg /nowhere/plan.svg: cannot be written: No such file or directory\n"
+
+
+def test_bad_input_is_one_line_and_exit_code_2(capsys):
+    assert main.run(["plan", "link-failure", "--set", "workload.rat=5"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"

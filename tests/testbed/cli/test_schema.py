@@ -1,0 +1,20 @@
+"""`cutset schema` prints JSON schemas."""
+
+import json
+
+import pytest
+
+from testbed.cli import main
+
+
+@pytest.mark.parametrize(("kind", "field"), [("experiment", "workload"), ("topology", "regions")])
+def test_a_schema_is_json(capsys, kind, field):
+    assert main.run(["schema", kind]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["$schema"].endswith("2020-12/schema")
+    assert field in schema["required"]
+
+
+def test_other_schemas_are_bad_input(capsys):
+    assert main.run(["schema", "plan"]) == 2
+    assert "'experiment', 'topology'" in capsys.readouterr().err

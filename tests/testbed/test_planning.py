@@ -1,0 +1,168 @@
+"""Plans: who lives where, who is captured, and that a plan depends on its inputs alone."""
+
+import json
+from ipaddress import IPv4Address, IPv4Network
+
+import pytest
+
+from experiments.loader import load_experiment
+from testbed.plan import LinkChange, Plan, ProcessChange, plan_from_json, plan_to_json
+from testbed.planning import make_plan, process_seed
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.model import Topology
+
+
+def plan_of(*overrides: str, seed: int | None = None, links_kind: str = "auto") -> Plan:
+    experiment = load_experiment("link-failure", overrides)
+    return make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind=links_kind)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return plan_of()
+
+
+def test_each_region_has_a_gateway_and_then_its_hosts(plan):
+    assert [host.name for host in plan.hosts[:5]] == [
+        "r0-gw",
+        "r0-proxy-0",
+        "r0-driver-0",
+        "r0-client-0",
+        "r0-client-1",
+    ]
+    assert [region.gateway for region in plan.regions] == ["r0-gw", "r1-gw", "r2-gw", "r3-gw"]
+    assert [region.stream for region in plan.regions] == [0, 1, 2, 3]
+
+
+def test_addresses_lie_in_their_networks_and_none_is_given_twice(plan):
+    networks = {region.name: IPv4Network(region.subnet) for region in plan.regions}
+    for host in plan.hosts:
+        assert IPv4Address(host.address) in networks[host.region]
+    wan = [link for link in plan.links if link.kind == "wan"]
+    for link in wan:
+        assert {link.a_address, link.b_address} == {str(host) for host in IPv4Network(link.subnet).hosts()}
+    addresses = [host.address for host in plan.hosts] + [
+        a for link in wan for a in (link.a_address, link.b_address)
+    ]
+    assert len(set(addresses)) == len(addresses)
+    subnets = [*networks.values(), *(IPv4Network(link.subnet) for link in wan)]
+    assert not any(a.overlaps(b) for n, a in enumerate(subnets) for b in subnets[n + 1 :])
+
+
+def test_addresses_suffice_for_the_largest_topology():
+    names = [f"r{number}" for number in range(250)]
+    links = [{"between": ["r0", name], "delay": "1ms"} for name in names[1:]]
+    topology = Topology.model_validate(
+        {"name": "star", "regions": {name: {} for name in names}, "links": links}
+    )
+    experiment = load_experiment("link-failure", ["faults=[]", "expect=[]", "roles={r0: {client: 300}}"])
+    plan = make_plan(experiment, topology, seed=None, links_kind="relay")
+    assert plan.regions[-1].subnet == "10.249.0.0/16"
+    assert plan.hosts[300].address == "10.0.1.45"
+    assert plan.links[248].subnet == "10.255.3.224/30"
+
+
+def test_a_lan_link_is_forward_from_host_to_region(plan):
+    lan = {link.name: link for link in plan.links if link.kind == "lan"}
+    link = lan["lan-r2-proxy-0"]
+    assert (link.a, link.b, link.forward.delay_us, link.backward.delay_us) == ("r2-proxy-0", "r2", 1000, 1000)
+    assert {host.lan_link for host in plan.hosts if host.role != "gateway"} == lan.keys()
+
+
+def test_a_wan_link_has_the_topologys_shapes_and_name(plan):
+    assert [(link.name, link.forward.delay_us) for link in plan.links if link.kind == "wan"] == [
+        ("r0-r1", 15_000),
+        ("r2-r3", 15_000),
+        ("r0-r2", 40_000),
+        ("r0-r3", 45_000),
+        ("r1-r2", 35_000),
+        ("r1-r3", 40_000),
+    ]
+
+
+def test_every_host_but_the_gateways_runs_one_process(plan):
+    assert [process.host for process in plan.processes] == [
+        host.name for host in plan.hosts if host.role != "gateway"
+    ]
+    assert plan.processes[0].name == "r0/proxy-0"
+
+
+def test_roles_may_differ_by_region():
+    plan = plan_of("roles={default: {proxy: 1}, r1: {client: 2, proxy: 1}}", "faults=[]", "expect=[]")
+    assert [process.name for process in plan.processes] == [
+        "r0/proxy-0",
+        "r1/proxy-0",
+        "r1/client-0",
+        "r1/client-1",
+        "r2/proxy-0",
+        "r3/proxy-0",
+    ]
+
+
+def test_hosts_and_both_sides_of_links_are_captured(plan):
+    files = [capture.file for capture in plan.captures]
+    assert len(files) == len(set(files)) == 16 + 2 * 6
+    assert {"r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap", "r2-r3@r3.pcap"} <= set(files)
+    assert not any("gw" in file for file in files)
+
+
+@pytest.mark.parametrize(
+    ("captures", "count"), [("none", 0), ("{where: [hosts]}", 16), ("{where: [gateways]}", 12)]
+)
+def test_captures_are_where_they_were_asked_for(captures, count):
+    assert len(plan_of(f"captures={captures}").captures) == count
+
+
+def test_changes_of_links_and_processes_stand_in_order():
+    plan = plan_of(
+        "faults=[{name: cut, at: 9s, cut: [r2, r3]}, {at: 5s, kill: r2/proxy-0},"
+        " {at: 9s, restart: r2/proxy-0}]"
+    )
+    kinds = [(type(change), change.at_us // 1_000_000) for change in plan.changes]
+    assert kinds == [(ProcessChange, 5), (LinkChange, 9), (LinkChange, 9), (ProcessChange, 9)]
+    assert [fault.name for fault in plan.faults] == ["kill-1", "cut", "restart-1"]
+
+
+def test_the_same_inputs_give_the_same_plan(plan):
+    assert plan_of() == plan
+
+
+def test_a_seed_reaches_every_process_and_each_has_its_own(plan):
+    other = plan_of(seed=2)
+    assert (plan.seed, other.seed) == (1, 2)
+    seeds = {process.seed for process in plan.processes} | {process.seed for process in other.processes}
+    assert len(seeds) == 2 * len(plan.processes)
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_a_process_keeps_its_seed_when_others_come():
+    """Or adding a client would change what every other process draws."""
+    assert process_seed(1, "r0/proxy-0") == 1063675019314314279
+    more = {process.name: process.seed for process in plan_of("roles.client=5").processes}
+    for process in plan_of().processes:
+        assert more[process.name] == process.seed
+
+
+def test_parameters_and_workload_are_complete_with_units(plan):
+    assert plan.parameters["advertisement_period_us"] == 1_000_000
+    assert plan.parameters["port"] == 7000
+    assert plan.workload == {"event_size_bytes": 10, "rate_per_s": 20_000, "closed_loop": False}
+
+
+def test_a_plan_survives_json():
+    plan = plan_of(
+        "faults=[{name: cut, at: 9s, isolate: r2, mode: down, for: 3s}, {at: 20s, set: [r0, r1], loss: 0.1%},"
+        " {at: 5s, kill: r2/proxy-0}]",
+        "captures={snaplen: 128B}",
+        "workload={event_size: 1kB, closed_loop: true}",
+        links_kind="relay",
+    )
+    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan), allow_nan=False))) == plan
+
+
+def test_what_the_topology_does_not_have_is_bad_input():
+    with pytest.raises(InputError, match=r"link-failure: faults\.0\.cut: three-regions has no region r3"):
+        make_plan(
+            load_experiment("link-failure"), load_topology("three-regions"), seed=None, links_kind="auto"
+        )
