@@ -32,8 +32,8 @@ class Randomness(Protocol):
     def uniform(self, a: float, b: float) -> float:
         """Uniform between a and b."""
 
-    def randrange(self, stop: int) -> int:
-        """Uniform among 0 to stop - 1."""
+    def randrange(self, start: int, /) -> int:
+        """Uniform among 0 to start - 1."""
 
 
 # --- Inputs
@@ -165,6 +165,20 @@ class AwaitWritable:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseReading:
+    """Take nothing more from this connection for now, so that its peer has to wait."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeReading:
+    """Read on."""
+
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """Close; no Disconnected follows. `abort` throws away what is not yet sent."""
 
@@ -219,7 +233,19 @@ class Finished:
 
 
 Effect = (
-    Listen | Connect | Send | AwaitWritable | Close | SetTimer | CancelTimer | Record | Log | Ready | Finished
+    Listen
+    | Connect
+    | Send
+    | AwaitWritable
+    | PauseReading
+    | ResumeReading
+    | Close
+    | SetTimer
+    | CancelTimer
+    | Record
+    | Log
+    | Ready
+    | Finished
 )
 
 

@@ -36,7 +36,17 @@ Taker = Callable[["Channel", Any], None]
 class Channel:
     """One open connection, and how much may still be handed to it."""
 
-    __slots__ = ("awaiting", "connection", "dialled", "heard_us", "incarnation", "name", "role", "room_bytes")
+    __slots__ = (
+        "awaiting",
+        "connection",
+        "dialled",
+        "heard_us",
+        "incarnation",
+        "is_read",
+        "name",
+        "role",
+        "room_bytes",
+    )
 
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
         self.connection = connection
@@ -44,6 +54,7 @@ class Channel:
         self.heard_us = now_us
         self.room_bytes = room_bytes
         self.awaiting = False  # asked to be told when it is writable
+        self.is_read = True
         self.name = dialled or ""  # known for sure from HELLO on
         self.role: Role | None = None  # None until HELLO
         self.incarnation = 0
@@ -173,6 +184,17 @@ class Participant:
         self.log("refused_peer", "warning", peer=channel.name, code=code.name.lower(), reason=reason)
         self.send(channel, Refused(code, stream, request, reason))
 
+    def pause_reading(self, channel: Channel) -> None:
+        """Read no more from it; its silence is then our own doing."""
+        channel.is_read = False
+        self.emit(m.PauseReading(channel.connection))
+
+    def resume_reading(self, channel: Channel) -> None:
+        """Read on."""
+        channel.is_read = True
+        channel.heard_us = self.now_us
+        self.emit(m.ResumeReading(channel.connection))
+
     def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
         """Close a channel from our side and deal with its loss."""
         if self._connections.pop(channel.connection, None) is None:
@@ -299,6 +321,8 @@ class Participant:
         late_us = self.now_us - self._silence_at_us
         for channel in list(self._connections.values()):
             channel.heard_us += late_us
+            if not channel.is_read:
+                channel.heard_us = self.now_us
             silent_us = self.now_us - channel.heard_us
             if silent_us >= self._silence_us:
                 self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)

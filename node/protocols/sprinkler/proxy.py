@@ -10,14 +10,14 @@ as in the paper's prototype (4).
 Not here: replication (3.3), collection (3.4), the region-level protocol (3.2).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from node.core import machine as m
-from node.core.dialing import Target
-from node.core.specification import Member, NodeSpec
+from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.membership import owners, peers_to_dial, proxies, served
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
@@ -33,7 +33,7 @@ from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Channel, Participant
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.restoration import Restoration
-from node.protocols.sprinkler.sources import Rule, Sources, Switch, owners
+from node.protocols.sprinkler.sources import Rule, Sources, Switch
 from node.protocols.sprinkler.subscribers import Subscribers
 
 RESTORE: m.Timer = ("restore",)
@@ -47,20 +47,15 @@ class Proxy(Participant):
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness, *, rule: Rule | None = None) -> None:
         parameters = Parameters(**spec.parameters)
-        proxies = [member for member in spec.members if member.role == "proxy"]
-        super().__init__(spec.name, parameters, rng, _targets(spec.name, proxies, parameters.port))
+        super().__init__(spec.name, parameters, rng, peers_to_dial(spec, parameters))
         self.history = History(sorted(spec.streams.values()), parameters.history_limit_bytes)
-        self._proxies = [member.name for member in proxies if member.name != spec.name]
-        self._region = [
-            member.name
-            for member in spec.members
-            if member.region == spec.region and member.role in {"driver", "client"}
-        ]
+        self._peers = [proxy.name for proxy in proxies(spec) if proxy.name != spec.name]
+        self._region = [member.name for member in served(spec)]
         period_us = parameters.advertisement_period_us
         self.sources = Sources(
             self.history, rule or SubscriptionRule(period_us, parameters.rate_factor), period_us, self
         )
-        owner_of = owners(spec.streams, [(member.region, member.name) for member in proxies])
+        owner_of = owners(spec)
         self.own = [stream for stream, owner in owner_of.items() if owner == spec.name]
         for stream in self.history.streams:
             self.sources.add(stream, owner_of.get(stream) if stream not in self.own else None)
@@ -158,12 +153,12 @@ class Proxy(Participant):
         self.emit(m.Listen(self.parameters.port))
         if self.own:
             until_us = self.now_us + self.parameters.restore_wait_us
-            self._restoration = Restoration(self._proxies + self._region, until_us)
+            self._restoration = Restoration(self._peers + self._region, until_us)
             self.emit(m.SetTimer(RESTORE, until_us))
 
     def opened(self, channel: Channel) -> None:
         """Only the proxies of the run may speak as such."""
-        if channel.role is Role.PROXY and channel.name not in self._proxies:
+        if channel.role is Role.PROXY and channel.name not in self._peers:
             self.refuse(channel, Refusal.UNEXPECTED, f"no proxy {channel.name} belongs to this run")
             self.drop(channel, "unknown proxy", abort=False)
 
@@ -186,7 +181,7 @@ class Proxy(Participant):
 
     def is_ready(self) -> bool:
         """Connected with every other proxy, whoever dialled."""
-        return all(name in self.channels for name in self._proxies)
+        return all(name in self.channels for name in self._peers)
 
     def counters(self) -> Iterable[Counter]:
         """cnt of every stream."""
@@ -237,8 +232,3 @@ class Proxy(Participant):
         if not self._full:
             self._full = True
             self.log("history_full", "error", limit_bytes=self.history.limit_bytes)
-
-
-def _targets(name: str, proxies: Sequence[Member], port: int) -> list[Target]:
-    """Of two proxies, the one whose name sorts first dials."""
-    return [Target(member.name, member.address, port) for member in proxies if member.name > name]

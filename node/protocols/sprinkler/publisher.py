@@ -21,6 +21,7 @@ class Publisher:
     def __init__(self, stream: int, parameters: Parameters) -> None:
         self.stream = stream
         self.requested = 0  # events taken by `publish`
+        self.acknowledged = 0  # the last request of them that is published
         self.published = 0  # the highest sequence number acknowledged
         self._parameters = parameters
         self._events: list[bytes] = []  # of the open batch
@@ -79,6 +80,7 @@ class Publisher:
         self._waiting_bytes -= len(batch.payload)
         self._unsent = min(self._unsent, len(self._waiting))
         self.published = message.first_seq + message.count - 1
+        self.acknowledged = message.first_request + message.count - 1
         return batch
 
     @property

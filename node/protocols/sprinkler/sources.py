@@ -7,7 +7,7 @@ stream that another connected proxy is known to have more of is taken from that 
 for its next advertisement.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -151,11 +151,3 @@ class Sources:
         source.expects = Expects(heard.proxy, heard.cnt, heard.time_us)
         switch = Switch(stream, before or source.left, heard.proxy, self._cnt(stream), why)
         self._surroundings.source_switched(switch)
-
-
-def owners(streams: Mapping[str, int], proxies: Iterable[tuple[str, str]]) -> dict[int, str]:
-    """Who owns which stream: the first proxy (by name) of its region. `proxies` are (region, name)."""
-    first: dict[str, str] = {}
-    for region, name in proxies:
-        first[region] = min(first.get(region, name), name)
-    return {stream: first[region] for region, stream in streams.items() if region in first}

@@ -1,0 +1,145 @@
+"""A driver: publishes events on its region's stream, in an open loop at a rate or in a closed loop (paper
+5.1).
+
+It calls the per-event `publish` of the client interface for every event. Batches go out at least once in a
+flush interval. It takes no events. Each acknowledged batch is put on record.
+"""
+
+import zlib
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.errors import RemoteProtocolError
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.batches import event_payload
+from node.protocols.sprinkler.membership import own_proxy
+from node.protocols.sprinkler.messages import Advertisement, Counter, Published, Refusal, Refused, Role
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.participant import Channel, Participant
+from node.protocols.sprinkler.publisher import Publisher
+from node.protocols.sprinkler.workload import Workload
+
+TICK: m.Timer = ("tick",)
+RETRY: m.Timer = ("retry",)
+
+
+class Driver(Participant):
+    """One driver, on the first proxy of its region."""
+
+    role = Role.DRIVER
+
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        parameters = Parameters(**spec.parameters)
+        super().__init__(spec.name, parameters, rng, [own_proxy(spec, parameters)])
+        self.publisher = Publisher(spec.streams[spec.region], parameters)
+        self._workload = Workload.from_mapping(spec.workload)
+        drivers = sorted(member.name for member in spec.members if member.role == "driver")
+        self._number = drivers.index(spec.name) if spec.name in drivers else 0
+        self._start_us: int | None = None
+        self._stopped = False
+        self._tick_us = 0  # when the next tick is due
+        self._running_crc = 0
+        self.takes = {
+            (Role.PROXY, Published): self._published,
+            (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+        }
+
+    # --- Hooks
+
+    def started(self) -> None:
+        """A new session of the record of deliveries."""
+        self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0, 0))
+
+    def opened(self, channel: Channel) -> None:
+        """Repeat what is not acknowledged."""
+        self.publisher.rewind()
+
+    def go(self, given: m.Go) -> None:
+        """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
+        self._start_us = given.start_us
+        self._tick_us = given.start_us + self.rng.randrange(self.parameters.flush_interval_us)
+        self.emit(m.SetTimer(TICK, self._tick_us))
+
+    def stop_drivers(self, given: m.StopDrivers) -> None:
+        """Publish nothing new."""
+        self._stopped = True
+        self.emit(m.CancelTimer(TICK))
+        self.publisher.flush()
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """A tick, or time to repeat what was refused."""
+        if timer == RETRY:
+            self.publisher.rewind()
+        elif timer == TICK and not self._stopped:
+            self._tick()
+
+    def settle(self) -> None:
+        """Send what is closed; in a closed loop first fill the window."""
+        if self._workload.rate_per_s is None and self._start_us is not None and not self._stopped:
+            self._fill_window()
+        for channel in self.channels.values():
+            unsent = self.publisher.take_unsent()
+            if unsent:
+                self.send(channel, *unsent)
+
+    def refused(self, channel: Channel, message: Refused) -> None:
+        """A full history may have room later; what else is refused stays so, and is in the log."""
+        if message.code == Refusal.HISTORY_FULL:
+            self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
+
+    def counters(self) -> list[Counter]:
+        """How far its publications are acknowledged: a proxy that lost its state learns it from this."""
+        return [Counter(self.publisher.stream, self.publisher.published)]
+
+    def progress(self) -> m.Progress:
+        """The last acknowledged sequence number."""
+        return m.Progress(published={self.publisher.stream: self.publisher.published})
+
+    # --- Its own parts
+
+    def _tick(self) -> None:
+        """Publish what is due by now, as far as the window has room; set the next tick on its schedule."""
+        interval_us = self.parameters.flush_interval_us
+        missed = max(0, self.now_us - self._tick_us) // interval_us
+        self._tick_us += (missed + 1) * interval_us
+        self.emit(m.SetTimer(TICK, self._tick_us))
+        due = self._workload.due(self.now_us - (self._start_us or 0))
+        while self.publisher.requested < due and self.publisher.has_room():
+            self._publish(min(due - self.publisher.requested, self._batch_events()))
+        self.publisher.flush()
+
+    def _fill_window(self) -> None:
+        """The closed loop: whole batches as long as the window has room."""
+        if self._start_us is None or self.now_us < self._start_us:
+            return
+        while self.publisher.has_room():
+            self._publish(self._batch_events())
+            self.publisher.flush()
+
+    def _batch_events(self) -> int:
+        return max(1, self.parameters.batch_limit_bytes // self._workload.event_size_bytes)
+
+    def _publish(self, count: int) -> None:
+        publish = self.publisher.publish
+        for event in self._workload.events(self.publisher.requested + 1, count, self._number):
+            publish(event)
+
+    def _published(self, channel: Channel, message: Published) -> None:
+        try:
+            batch = self.publisher.acknowledge(message)
+        except RemoteProtocolError as error:
+            self.refuse(channel, Refusal.UNEXPECTED, str(error))
+            self.drop(channel, "unexpected acknowledgement", abort=False)
+            return
+        payload = event_payload(batch.count, batch.event_bytes, batch.payload)
+        self._running_crc = zlib.crc32(payload, self._running_crc)
+        self.emit(
+            m.Record(
+                RecordKind.PUBLISHED,
+                batch.stream,
+                batch.count,
+                message.first_seq,
+                zlib.crc32(payload),
+                self._running_crc,
+            )
+        )

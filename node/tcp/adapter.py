@@ -1,0 +1,205 @@
+"""Runs a machine over asyncio TCP: inputs come from sockets, timers and the launcher, effects go back to them.
+
+The machine decides everything; here its effects are only carried out, in order. Its clock is CLOCK_MONOTONIC in
+microseconds. What it records is written before anything else happens, one write per input, so that a killed process
+leaves whole records.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.deliveries import DeliveryRecord, encode_record
+from node.core.layout import Codec
+from node.tcp.connection import Connection
+
+BACKLOG = 128
+
+
+class Surroundings(Protocol):
+    """Where a node's words and records go."""
+
+    def log(self, line: m.Log) -> None:
+        """A line of the log."""
+
+    def record(self, data: bytes) -> None:
+        """Whole delivery records."""
+
+    def ready(self) -> None:
+        """The node does what its role demands."""
+
+
+def now_us() -> int:
+    """The machine's clock."""
+    return time.monotonic_ns() // 1000
+
+
+class Adapter:
+    """One machine and its connections, on the running event loop. `finished` is set at its end."""
+
+    def __init__(
+        self,
+        machine: m.Machine,
+        codec: Codec,
+        address: str,
+        frame_limit_bytes: int,
+        surroundings: Surroundings,
+    ) -> None:
+        self.finished = asyncio.Event()
+        self._machine = machine
+        self._codec = codec
+        self._address = address
+        self._limit_bytes = frame_limit_bytes
+        self._surroundings = surroundings
+        self._loop = asyncio.get_running_loop()
+        self._connections: dict[int, Connection] = {}
+        self._number = 0
+        self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._records: list[bytes] = []
+        self._carry: dict[type, Callable[[Any], None]] = {
+            m.Listen: self._listen,
+            m.Connect: self._connect,
+            m.Send: self._send,
+            m.AwaitWritable: self._await_writable,
+            m.PauseReading: self._pause_reading,
+            m.ResumeReading: self._resume_reading,
+            m.Close: self._close,
+            m.SetTimer: self._set_timer,
+            m.CancelTimer: self._cancel_timer,
+            m.Record: self._record,
+            m.Log: self._surroundings.log,
+            m.Ready: lambda _: self._surroundings.ready(),
+            m.Finished: lambda _: self.finished.set(),
+        }
+
+    def give(self, given: m.Input) -> None:
+        """Give the machine an input, and carry out what it asks for."""
+        for effect in self._machine.handle(given, now_us()):
+            self._carry[type(effect)](effect)
+        if self._records:
+            self._surroundings.record(b"".join(self._records))
+            self._records.clear()
+
+    async def close(self) -> None:
+        """Let what is written go out, then release everything."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        for connection in self._connections.values():
+            connection.close(abort=False)
+
+    # --- What connections tell (node.tcp.connection.Owner)
+
+    def connected(self, connection: Connection) -> None:
+        """A connection is open; it gets its number."""
+        self._number += 1
+        connection.number = self._number
+        self._connections[self._number] = connection
+        self.give(m.Connected(connection.number, connection.peer))
+
+    def received(self, connection: Connection, messages: Sequence[Any]) -> None:
+        """Messages came in."""
+        if connection.number in self._connections:
+            self.give(m.Received(connection.number, messages))
+
+    def malformed(self, connection: Connection, problem: str) -> None:
+        """Bytes that are no message came in."""
+        if connection.number in self._connections:
+            self.give(m.Malformed(connection.number, problem))
+
+    def disconnected(self, connection: Connection, reason: str) -> None:
+        """A connection is gone; silent if we closed it ourselves."""
+        if self._connections.pop(connection.number, None) is not None:
+            self.give(m.Disconnected(connection.number, reason))
+
+    def writable(self, connection: Connection) -> None:
+        """A connection takes more."""
+        if connection.number in self._connections:
+            self.give(m.Writable(connection.number))
+
+    # --- Effects
+
+    def _listen(self, effect: m.Listen) -> None:
+        sock = socket.create_server((self._address, effect.port), backlog=BACKLOG)
+        self._start(self._serve(sock))
+
+    async def _serve(self, sock: socket.socket) -> None:
+        await self._loop.create_server(self._connection, sock=sock)
+
+    def _connection(self, peer: str | None = None) -> Connection:
+        return Connection(self, self._codec, self._limit_bytes, peer)
+
+    def _connect(self, effect: m.Connect) -> None:
+        self._start(self._open(effect))
+
+    async def _open(self, effect: m.Connect) -> None:
+        try:
+            async with asyncio.timeout(effect.timeout_us / 1e6):
+                await self._loop.create_connection(
+                    lambda: self._connection(effect.peer), effect.address, effect.port
+                )
+        except TimeoutError:
+            self.give(m.ConnectFailed(effect.peer, f"no answer within {effect.timeout_us / 1e6:g} s"))
+        except OSError as error:
+            self.give(m.ConnectFailed(effect.peer, os.strerror(error.errno) if error.errno else str(error)))
+
+    def _start(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _send(self, effect: m.Send) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.send(effect.messages)
+
+    def _await_writable(self, effect: m.AwaitWritable) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None and connection.await_writable():
+            self._loop.call_soon(self.writable, connection)
+
+    def _pause_reading(self, effect: m.PauseReading) -> None:
+        with contextlib.suppress(KeyError):  # gone meanwhile: there is nothing to read from
+            self._connections[effect.connection].pause_reading()
+
+    def _resume_reading(self, effect: m.ResumeReading) -> None:
+        with contextlib.suppress(KeyError):  # as above
+            self._connections[effect.connection].resume_reading()
+
+    def _close(self, effect: m.Close) -> None:
+        connection = self._connections.pop(effect.connection, None)
+        if connection is not None:
+            connection.close(abort=effect.abort)
+
+    def _set_timer(self, effect: m.SetTimer) -> None:
+        self._cancel_timer(effect)
+        delay_s = max(0, effect.at_us - now_us()) / 1e6
+        self._timers[effect.timer] = self._loop.call_later(delay_s, self._fire, effect.timer)
+
+    def _cancel_timer(self, effect: m.SetTimer | m.CancelTimer) -> None:
+        timer = self._timers.pop(effect.timer, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _fire(self, timer: m.Timer) -> None:
+        self._timers.pop(timer, None)
+        self.give(m.TimerFired(timer))
+
+    def _record(self, effect: m.Record) -> None:
+        record = DeliveryRecord(
+            stream=effect.stream,
+            count=effect.count,
+            first_seq=effect.first_seq,
+            time_ns=time.time_ns(),
+            batch_crc=effect.batch_crc,
+            running_crc=effect.running_crc,
+            kind=effect.kind,
+        )
+        self._records.append(encode_record(record))

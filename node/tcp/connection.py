@@ -1,0 +1,127 @@
+"""One TCP connection of a node: bytes in become messages, messages out become bytes, and room is watched.
+
+The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the protocol's
+codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that nearly all that
+was handed over has gone to the kernel.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from node.core.errors import RemoteProtocolError
+from node.core.framing import FrameReader
+from node.core.layout import Codec
+
+WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
+
+
+class Owner(Protocol):
+    """Whom a connection tells what happens on it."""
+
+    def connected(self, connection: "Connection") -> None:
+        """It is open."""
+
+    def received(self, connection: "Connection", messages: Sequence[Any]) -> None:
+        """Messages came in together, in order."""
+
+    def malformed(self, connection: "Connection", problem: str) -> None:
+        """The peer sent bytes that are no message."""
+
+    def disconnected(self, connection: "Connection", reason: str) -> None:
+        """It is gone."""
+
+    def writable(self, connection: "Connection") -> None:
+        """It takes more, which had been asked for."""
+
+
+class Connection(asyncio.Protocol):
+    """`peer` is whom we dialled, None if it was accepted."""
+
+    def __init__(self, owner: Owner, codec: Codec, frame_limit_bytes: int, peer: str | None = None) -> None:
+        self.number = 0  # given by the owner when it is open
+        self.peer = peer
+        self._owner = owner
+        self._codec = codec
+        self._limit_bytes = frame_limit_bytes
+        self._reader = FrameReader(frame_limit_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._full = False
+        self._awaited = False
+        self._broken = False
+
+    # --- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio.Protocol."""
+        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "writelines")  # noqa: S101
+        self._transport = transport  # type: ignore[assignment]  # uvloop's transports have no base class
+        self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
+        self._owner.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Decode what is whole; messages before a bad one still count."""
+        if self._broken:
+            return
+        messages: list[Any] = []
+        problem = ""
+        try:
+            messages.extend(self._codec.decode(frame) for frame in self._reader.feed(data))
+        except RemoteProtocolError as error:
+            self._broken = True
+            problem = str(error)
+        if messages:
+            self._owner.received(self, messages)
+        if problem:
+            self._owner.malformed(self, problem)
+
+    def pause_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """See asyncio.Protocol."""
+        self._full = False
+        if self._awaited:
+            self._awaited = False
+            self._owner.writable(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio.Protocol."""
+        self._transport = None
+        self._owner.disconnected(
+            self, "closed by the peer" if exc is None else str(exc) or type(exc).__name__
+        )
+
+    # --- What the owner asks for
+
+    def send(self, messages: Sequence[Any]) -> None:
+        """Write messages in order."""
+        if self._transport is not None:
+            self._transport.writelines(
+                [buffer for message in messages for buffer in self._codec.encode(message, self._limit_bytes)]
+            )
+
+    def await_writable(self) -> bool:
+        """True if it is writable now; otherwise the owner is told later, once."""
+        self._awaited = self._full
+        return not self._full
+
+    def pause_reading(self) -> None:
+        """Take nothing more in."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def close(self, *, abort: bool) -> None:
+        """Close after what is written has gone, or at once."""
+        self._awaited = False
+        if self._transport is not None:
+            if abort:
+                self._transport.abort()
+            else:
+                self._transport.close()

@@ -1,0 +1,193 @@
+"""Forks node processes and keeps account of them: `python -m node.tcp.launcher`.
+
+Everything that a node needs is imported once, here; then a node costs one fork. The launcher itself runs no event
+loop and no thread, so that forking is safe. It takes JSON lines on standard input,
+
+    {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
+    {"do": "go", "zero_ns": T}              drivers begin at that CLOCK_REALTIME instant
+    {"do": "stop_drivers"}                  drivers publish nothing new
+    {"do": "signal", "name": N, "signal": K}
+    {"do": "finish"}                        all nodes flush, close and exit
+
+and gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
+delivered: the last sequence number by stream), log (a notable record), exited (code or signal, and time_ns). The end of
+standard input ends all nodes and the launcher.
+"""
+
+import gc
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from node.tcp.process import MESSAGE_BYTES_MAX, run_node
+
+READ_BYTES = 1 << 20
+LINE_BYTES_MAX = 8 << 20
+COULD_NOT_RUN = 70  # EX_SOFTWARE of sysexits.h
+
+
+@dataclass(slots=True)
+class Child:
+    """A node process that runs."""
+
+    name: str
+    pid: int
+    control: socket.socket
+
+
+class Launcher:
+    """The children, and the loop that waits for them and for what is asked."""
+
+    def __init__(self, asked: int, answers: int) -> None:
+        self._asked = asked
+        self._answers = answers
+        self._children: dict[str, Child] = {}
+        self._line = b""
+        self._selector = selectors.DefaultSelector()
+
+    def run(self) -> None:
+        """Until standard input ends."""
+        wakeup, notify = os.pipe()
+        for end in (wakeup, notify):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(notify, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector.register(self._asked, selectors.EVENT_READ, "asked")
+        self._selector.register(wakeup, selectors.EVENT_READ, "ended")
+        try:
+            while True:
+                for key, _ in self._selector.select():
+                    if key.data == "ended":
+                        os.read(wakeup, READ_BYTES)
+                        self._reap()
+                    elif key.data == "asked":
+                        if not self._read_asked():
+                            return
+                    elif key.data in self._children:
+                        self._pass_on(self._children[key.data])
+        finally:
+            for child in self._children.values():
+                os.kill(child.pid, signal.SIGKILL)
+
+    def _read_asked(self) -> bool:
+        data = os.read(self._asked, READ_BYTES)
+        *lines, self._line = (self._line + data).split(b"\n")
+        if len(self._line) > LINE_BYTES_MAX:
+            raise ValueError(f"a line of more than {LINE_BYTES_MAX} bytes on standard input")
+        for line in lines:
+            self._do(json.loads(line))
+        return bool(data)
+
+    def _do(self, message: dict[str, Any]) -> None:
+        match message["do"]:
+            case "start":
+                self._fork(message["node"])
+            case "signal":
+                child = self._children.get(message["name"])
+                if child is not None:
+                    os.kill(child.pid, message["signal"])
+            case _:
+                data = json.dumps(message).encode()
+                for child in self._children.values():
+                    self._tell(child, data)
+
+    def _tell(self, child: Child, data: bytes) -> None:
+        try:
+            child.control.send(data)
+        except (BlockingIOError, ConnectionError):
+            return  # it is stopped or dying; its end will be reported
+
+    def _fork(self, given: dict[str, Any]) -> None:
+        name = given["name"]
+        if name in self._children:
+            raise ValueError(f"{name} runs already")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            self._be_child(given, theirs)
+        theirs.close()
+        ours.setblocking(False)
+        self._children[name] = Child(name, pid, ours)
+        self._selector.register(ours, selectors.EVENT_READ, name)
+        self._say({"did": "started", "name": name, "pid": pid})
+
+    def _be_child(self, given: dict[str, Any], control: socket.socket) -> None:
+        """Never returns. What goes wrong is said on standard error, which is the run's own log."""
+        code = COULD_NOT_RUN
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            self._selector.close()
+            for child in self._children.values():
+                child.control.close()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, self._asked)
+            os.dup2(nothing, self._answers)
+            code = run_node(given, control)
+        except BaseException:  # noqa: BLE001 - the last place before the process ends
+            sys.stderr.write(f"{given.get('name')}: {traceback.format_exc()}")
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+    def _pass_on(self, child: Child) -> bool:
+        """One message of a child to standard output; false if there is none."""
+        try:
+            data = child.control.recv(MESSAGE_BYTES_MAX)
+        except (BlockingIOError, ConnectionError):
+            return False
+        if data:
+            self._write(data)
+            return True
+        self._selector.unregister(child.control)
+        return False
+
+    def _reap(self) -> None:
+        """Say who ended, after passing on the last things that it said."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = next(child for child in self._children.values() if child.pid == pid)
+            time_ns = time.time_ns()
+            while self._pass_on(child):
+                pass
+            if child.control in {key.fileobj for key in self._selector.get_map().values()}:
+                self._selector.unregister(child.control)
+            child.control.close()
+            del self._children[child.name]
+            code = os.waitstatus_to_exitcode(status)
+            ended = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}
+            self._say({"did": "exited", "name": child.name, **ended, "time_ns": time_ns})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._write(json.dumps(message, separators=(",", ":")).encode())
+
+    def _write(self, line: bytes) -> None:
+        data = memoryview(line + b"\n")
+        while data:
+            data = data[os.write(self._answers, data) :]
+
+
+def main() -> None:
+    """Fork on demand until standard input ends."""
+    gc.collect()
+    gc.freeze()  # what is imported stays shared between the children
+    Launcher(sys.stdin.fileno(), sys.stdout.fileno()).run()
+
+
+if __name__ == "__main__":
+    main()

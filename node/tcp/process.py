@@ -1,0 +1,167 @@
+"""What a node process does from its fork to its end: namespace, files, machine, event loop, the launcher's words.
+
+The launcher forks; the child calls `run_node` and never returns from it to the launcher's own loop. It talks with the
+launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready, progress and notable
+log records. When that socket ends, or the launcher dies, the process ends.
+"""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from node.core import machine as m
+from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
+from node.core.specification import NodeSpec
+from node.protocols.building import CODECS, build_machine
+from node.tcp.adapter import Adapter, now_us
+
+MESSAGE_BYTES_MAX = 65_536
+PROGRESS_PERIOD_S = 0.25
+NOTABLE_EVENTS = frozenset({"source_switched"})
+NOTABLE_LEVELS = frozenset({"warning", "error"})
+CLONE_NEWNET = 0x40000000  # setns(2)
+PR_SET_PDEATHSIG = 1  # prctl(2)
+PR_SET_NAME = 15
+NAME_BYTES_MAX = 15
+
+
+def run_node(given: dict[str, Any], control: socket.socket) -> int:
+    """Run one node until it has finished or the launcher is gone; returns the exit code."""
+    spec = NodeSpec.from_json(given)
+    _become(spec)
+    with (
+        _open_append(spec.log) as log,
+        _open_append(spec.deliveries, header=encode_file_header()) as deliveries,
+    ):
+        runner = asyncio.Runner(loop_factory=_loop_factory())
+        with runner:
+            return runner.run(_Node(spec, control, log, deliveries).run())
+
+
+class _Node:
+    """One node process; its files and its words with the launcher (`node.tcp.adapter.Surroundings`)."""
+
+    def __init__(self, spec: NodeSpec, control: socket.socket, log: Any, deliveries: Any) -> None:
+        self._spec = spec
+        self._control = control
+        self._log = log
+        self._deliveries = deliveries
+        self._machine = build_machine(spec, Random(spec.seed))  # noqa: S311 - repeatable, not secret
+        self._adapter: Adapter
+        self._told: m.Progress | None = None
+
+    async def run(self) -> int:
+        """Until finished."""
+        own = next(member for member in self._spec.members if member.name == self._spec.name)
+        limit_bytes = self._spec.parameters["frame_limit_bytes"]
+        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, limit_bytes, self)
+        loop = asyncio.get_running_loop()
+        self._control.setblocking(False)
+        loop.add_reader(self._control.fileno(), self._heard)
+        self._adapter.give(m.Started())
+        progress = loop.create_task(self._tell_progress())
+        await self._adapter.finished.wait()
+        progress.cancel()
+        self._post_progress()
+        loop.remove_reader(self._control.fileno())
+        await self._adapter.close()
+        return 0
+
+    def log(self, line: m.Log) -> None:
+        """Write a line; tell the launcher too if it is notable."""
+        record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
+        self._log.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        if line.event in NOTABLE_EVENTS or line.level in NOTABLE_LEVELS:
+            self._post({"did": "log", "record": record})
+
+    def record(self, data: bytes) -> None:
+        """Write delivery records."""
+        self._deliveries.write(data)
+
+    def ready(self) -> None:
+        """Tell the launcher."""
+        self._post({"did": "ready"})
+
+    def _heard(self) -> None:
+        try:
+            data = self._control.recv(MESSAGE_BYTES_MAX)
+        except BlockingIOError:
+            return
+        if not data:
+            os._exit(1)  # the launcher is gone: nobody waits for us
+        message = json.loads(data)
+        match message["do"]:
+            case "go":
+                ahead_us = (message["zero_ns"] - time.time_ns()) // 1000
+                self._adapter.give(m.Go(now_us() + ahead_us))
+            case "stop_drivers":
+                self._adapter.give(m.StopDrivers())
+            case "finish":
+                self._adapter.give(m.Finish())
+
+    async def _tell_progress(self) -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_PERIOD_S)
+            self._post_progress()
+
+    def _post_progress(self) -> None:
+        progress = self._machine.progress()
+        if progress.published or progress.delivered:
+            self._post(
+                {
+                    "did": "progress",
+                    "published": dict(progress.published),
+                    "delivered": dict(progress.delivered),
+                }
+            )
+
+    def _post(self, message: dict[str, Any]) -> None:
+        """A launcher that does not read loses this: progress is cumulative, and the log has the rest."""
+        try:
+            self._control.send(
+                json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
+            )
+        except (BlockingIOError, ConnectionError):
+            return
+
+
+def _become(spec: NodeSpec) -> None:
+    """Enter the host's network namespace, take a name, and die with the launcher."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
+    if spec.netns is not None:
+        with Path(spec.netns).open("rb") as namespace:
+            if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
+                error = ctypes.get_errno()
+                raise OSError(error, f"cannot enter the network namespace: {os.strerror(error)}", spec.netns)
+
+
+def _open_append(path: str | None, header: bytes = b"") -> Any:
+    """A file to append to, unbuffered; a torn record that a killed process left is cut off."""
+    target = Path(path or os.devnull)
+    if header and target.is_file():
+        data = target.read_bytes()[: len(header)]
+        if len(data) == len(header):
+            check_file_header(data)
+        os.truncate(target, whole_bytes(target.stat().st_size))
+    file = target.open("ab", buffering=0)
+    if header and target.is_file() and target.stat().st_size == 0:
+        file.write(header)
+    return file
+
+
+def _loop_factory() -> Any:
+    """uvloop's event loop if it is there, asyncio's otherwise."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
