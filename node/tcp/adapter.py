@@ -1,8 +1,8 @@
-"""Runs a machine over asyncio TCP: inputs come from sockets, timers and the launcher, effects go back to them.
+"""Runs a machine over asyncio TCP: inputs from sockets, timers and the launcher, effects back to them.
 
-The machine decides everything; here its effects are only carried out, in order. Its clock is CLOCK_MONOTONIC in
-microseconds. What it records is written before anything else happens, one write per input, so that a killed process
-leaves whole records.
+The machine decides everything; here its effects are only carried out, in order. Its clock is CLOCK_MONOTONIC
+in microseconds. What it records is written before anything else happens, one write per input, so that a
+killed process leaves whole records.
 """
 
 import asyncio

@@ -1,13 +1,13 @@
 """One TCP connection of a node: bytes in become messages, messages out become bytes, and room is watched.
 
-The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the protocol's
-codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that nearly all that
-was handed over has gone to the kernel.
+The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the
+protocol's codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that
+nearly all that was handed over has gone to the kernel.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FrameReader
@@ -54,8 +54,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "writelines")  # noqa: S101
-        self._transport = transport  # type: ignore[assignment]  # uvloop's transports have no base class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's have no common base class
         self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
         self._owner.connected(self)
 

@@ -1,7 +1,7 @@
 """Forks node processes and keeps account of them: `python -m node.tcp.launcher`.
 
-Everything that a node needs is imported once, here; then a node costs one fork. The launcher itself runs no event
-loop and no thread, so that forking is safe. It takes JSON lines on standard input,
+Everything that a node needs is imported once, here; then a node costs one fork. The launcher itself runs no
+event loop and no thread, so that forking is safe. It takes JSON lines on standard input,
 
     {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
     {"do": "go", "zero_ns": T}              drivers begin at that CLOCK_REALTIME instant
@@ -9,9 +9,9 @@ loop and no thread, so that forking is safe. It takes JSON lines on standard inp
     {"do": "signal", "name": N, "signal": K}
     {"do": "finish"}                        all nodes flush, close and exit
 
-and gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
-delivered: the last sequence number by stream), log (a notable record), exited (code or signal, and time_ns). The end of
-standard input ends all nodes and the launcher.
+and gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published
+and delivered: the last sequence number by stream), log (a notable record), exited (code or signal, time_ns).
+The end of standard input ends all nodes and the launcher.
 """
 
 import gc
@@ -149,8 +149,13 @@ class Launcher:
         if data:
             self._write(data)
             return True
-        self._selector.unregister(child.control)
+        self._listen_no_more(child)
         return False
+
+    def _listen_no_more(self, child: Child) -> None:
+        """Idempotent: the end of its socket and the end of the child may come in either order."""
+        if child.name in {key.data for key in self._selector.get_map().values()}:
+            self._selector.unregister(child.control)
 
     def _reap(self) -> None:
         """Say who ended, after passing on the last things that it said."""
@@ -165,8 +170,7 @@ class Launcher:
             time_ns = time.time_ns()
             while self._pass_on(child):
                 pass
-            if child.control in {key.fileobj for key in self._selector.get_map().values()}:
-                self._selector.unregister(child.control)
+            self._listen_no_more(child)
             child.control.close()
             del self._children[child.name]
             code = os.waitstatus_to_exitcode(status)

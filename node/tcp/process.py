@@ -1,17 +1,19 @@
-"""What a node process does from its fork to its end: namespace, files, machine, event loop, the launcher's words.
+"""A node process from its fork to its end: namespace, files, machine, event loop, the launcher's words.
 
-The launcher forks; the child calls `run_node` and never returns from it to the launcher's own loop. It talks with the
-launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready, progress and notable
-log records. When that socket ends, or the launcher dies, the process ends.
+The launcher forks; the child calls `run_node` and never returns from it to the launcher's own loop. It talks
+with the launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready,
+progress and notable log records. When that socket ends, or the launcher dies, the process ends.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
 import signal
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +23,12 @@ from node.core.deliveries import check_file_header, encode_file_header, whole_by
 from node.core.specification import NodeSpec
 from node.protocols.building import CODECS, build_machine
 from node.tcp.adapter import Adapter, now_us
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+with contextlib.suppress(ImportError):  # a little slower without
+    import uvloop
+
+    new_event_loop = uvloop.new_event_loop
 
 MESSAGE_BYTES_MAX = 65_536
 PROGRESS_PERIOD_S = 0.25
@@ -40,7 +48,7 @@ def run_node(given: dict[str, Any], control: socket.socket) -> int:
         _open_append(spec.log) as log,
         _open_append(spec.deliveries, header=encode_file_header()) as deliveries,
     ):
-        runner = asyncio.Runner(loop_factory=_loop_factory())
+        runner = asyncio.Runner(loop_factory=new_event_loop)
         with runner:
             return runner.run(_Node(spec, control, log, deliveries).run())
 
@@ -156,12 +164,3 @@ def _open_append(path: str | None, header: bytes = b"") -> Any:
     if header and target.is_file() and target.stat().st_size == 0:
         file.write(header)
     return file
-
-
-def _loop_factory() -> Any:
-    """uvloop's event loop if it is there, asyncio's otherwise."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
