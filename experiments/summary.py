@@ -14,6 +14,8 @@ FAULT_FIELDS = (
     "switch_s",
     "catch_up_s",
     "settled_s",
+    "returned_s",
+    "affected_pairs",
     "backlog_events",
     "lost",
     "duplicated",
@@ -26,6 +28,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "throughput": ("events_per_s", "bytes_per_s"),
     "latency": ("p50_ms", "p95_ms", "p99_ms", "max_ms"),
     "recovery": None,
+    "agreement": None,
 }
 
 

@@ -118,7 +118,15 @@ def test_garbage_is_refused_and_nothing_else_happens(text):
 
 
 @pytest.mark.parametrize(
-    "path", ["verdict", "events.lost", "recovery.cut.switch_s", "fidelity.links.r2-r3.loss", "latency.p99_ms"]
+    "path",
+    [
+        "verdict",
+        "events.lost",
+        "recovery.cut.switch_s",
+        "fidelity.links.r2-r3.loss",
+        "latency.p99_ms",
+        "agreement.held",
+    ],
 )
 def test_paths_into_the_summary_are_known(path):
     assert path_problem(path, ["cut"]) is None
