@@ -1,8 +1,9 @@
 """`python -m testbed.links.relay DESCRIPTOR`: the relay process, under orders from that socket."""
 
+import resource
+import select
 import socket
 import sys
-from collections.abc import Iterable
 from contextlib import ExitStack
 from random import Random
 from typing import Any
@@ -13,40 +14,51 @@ from testbed.links.relay.loop import Loop, Way
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Port
 from testbed.links.relay.priority import be_prompt
+from testbed.links.relay.ring import BLOCK_BYTES
+from testbed.links.relay.together import together
 
-RINGS_MIB_MAX = 384  # memory for the receive rings of all links together
-RING_MIB_MIN, RING_MIB_MAX = 1, 4  # of one: 15 to 60 large frames, 512 to 2048 small ones
-RINGS_PER_LINK = 4
-
-
-def ring_mib(links: int) -> int:
-    """The size of each ring, in MiB, such that those of `links` links stay within `RINGS_MIB_MAX`."""
-    return max(RING_MIB_MIN, min(RING_MIB_MAX, RINGS_MIB_MAX // (RINGS_PER_LINK * max(1, links))))
+RINGS_BYTES_MAX = 128 << 20  # for all receive rings: fresh memory costs up to 4 ms a MiB on a virtual machine
+PORT_BLOCKS_MIN, PORT_BLOCKS_MAX = 2, 16
 
 
-def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> Iterable[Way]:
+def port_blocks(ports: int) -> int:
+    """How many blocks each of so many ports gets, such that all stay within `RINGS_BYTES_MAX`.
+
+    Each gets `PORT_BLOCKS_MIN` in any case: more than 128 ports take more.
+    """
+    return max(PORT_BLOCKS_MIN, min(PORT_BLOCKS_MAX, RINGS_BYTES_MAX // BLOCK_BYTES // max(1, ports)))
+
+
+def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]:
     """Open every link's ports and join them by two lanes. Raises OSError, naming the interface."""
-    mib = ring_mib(len(order["links"]))
+    interfaces = [link[side] for link in order["links"] for side in ("a", "b")]
+    blocks = port_blocks(len(interfaces))
+    opened = together(lambda interface: _open(interface, blocks), interfaces)
+    stack.callback(together, Port.close, opened)
+    port = dict(zip(interfaces, opened, strict=True))
+    ways = []
     for link in order["links"]:
-        a, b = (_open(link[side], mib, stack) for side in ("a", "b"))
+        a, b = port[link["a"]], port[link["b"]]
         for direction, source, sink in (("forward", a, b), ("backward", b, a)):
             random = Random(f"{order['seed']}/{link['name']}/{direction}")  # noqa: S311  loss, not secrets
             lane = Lane(sink.out, shape_from_json(link[direction]), random, hold)
-            yield Way(link["name"], direction, source, lane)
+            ways.append(Way(link["name"], direction, source, lane))
+    return ways
 
 
-def _open(interface: str, mib: int, stack: ExitStack) -> Port:
+def _open(interface: str, blocks: int) -> Port:
     try:
-        port = Port(interface, mib)
+        return Port(interface, blocks)
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror} (opening {interface})") from error
-    stack.callback(port.close)
-    return port
 
 
 def main(descriptor: int) -> int:
     """Serve one run. Returns the exit code."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack:
+        poll = stack.enter_context(select.epoll())  # first: `select` takes no descriptor above 1023
         line = Line(socket.socket(fileno=descriptor))
         stack.callback(line.close)
         order = line.hear()
@@ -54,13 +66,13 @@ def main(descriptor: int) -> int:
             return 0
         hold = Hold()
         try:
-            ways = list(build_ways(order, hold, stack))
+            ways = build_ways(order, hold, stack)
         except OSError as error:
             line.say({"error": str(error)})
             return 1
         loop = Loop(ways, hold, line)
         line.say({"did": "start", "scheduling": be_prompt()})
-        loop.run()
+        loop.run(poll)
         return 0
 
 

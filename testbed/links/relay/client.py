@@ -111,7 +111,7 @@ class RelayMiddles:
                 self._process.wait(STOP_S_MAX)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait()
+                self._process.wait()  # the kernel closes rings one by one: 20 ms each
             if self._process.stderr is not None:
                 self._process.stderr.close()
 

@@ -57,13 +57,11 @@ class Loop:
         self._line = line
         self._running = True
 
-    def run(self) -> None:
-        """Move frames until an order to stop, or until the control socket ends."""
-        with select.epoll() as poll:
-            for descriptor in self._by_descriptor:
-                poll.register(descriptor, select.EPOLLIN)
-            poll.register(self._line.fileno(), select.EPOLLIN)
-            self._serve(poll)
+    def run(self, poll: select.epoll) -> None:
+        """Move frames, waiting with `poll`, until an order to stop or the end of the control socket."""
+        for descriptor in (*self._by_descriptor, self._line.fileno()):
+            poll.register(descriptor, select.EPOLLIN)
+        self._serve(poll)
 
     def _serve(self, poll: select.epoll) -> None:
         heap, waitables = self._hold.heap, [poll.fileno()]
@@ -118,7 +116,10 @@ class Loop:
             answer = self._answer(order)
         except (KeyError, TypeError, ValueError) as error:
             answer = {"error": str(error) if type(error) is ValueError else repr(error)}
-        self._line.say(answer)
+        try:
+            self._line.say(answer)
+        except OSError:
+            self._running = False  # the client is gone, as at the socket's end
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         match order["do"]:

@@ -14,20 +14,24 @@ from testbed.links.relay.ring import Frame, Ring
 SMALL_SLOT_BYTES = 2 << 10
 SMALL_FRAME_BYTES_MAX = 1800  # the ring's own headers take some 100 bytes of a slot
 LARGE_SLOT_BYTES = 68 << 10
+SMALL_SHARE = 4  # the small frames' ring has one block in so many
 LARGE_FRAME_BYTES_MAX = 66 << 10  # IP's 64 KiB, Ethernet header, and some
 
 
 class Port:
     """Open from construction to `close`. Frames written to `out` leave through the interface."""
 
-    def __init__(self, interface: str, ring_mib: int) -> None:
-        """Open `interface` with two rings of `ring_mib` MiB each. Raises OSError."""
+    def __init__(self, interface: str, blocks: int) -> None:
+        """Open `interface` with rings of `blocks` blocks together, at least 2. Raises OSError."""
+        small_blocks = max(1, blocks // SMALL_SHARE)
         small = range(SMALL_FRAME_BYTES_MAX + 1)
         large = range(SMALL_FRAME_BYTES_MAX + 1, LARGE_FRAME_BYTES_MAX + 1)
         with ExitStack() as stack:
-            self._small = Ring(interface, slot_bytes=SMALL_SLOT_BYTES, blocks=ring_mib, sizes=small)
+            self._small = Ring(interface, slot_bytes=SMALL_SLOT_BYTES, blocks=small_blocks, sizes=small)
             stack.callback(self._small.close)
-            self._large = Ring(interface, slot_bytes=LARGE_SLOT_BYTES, blocks=ring_mib, sizes=large)
+            self._large = Ring(
+                interface, slot_bytes=LARGE_SLOT_BYTES, blocks=blocks - small_blocks, sizes=large
+            )
             stack.callback(self._large.close)
             self._resources = stack.pop_all()
         self.left: list[Frame] = []

@@ -9,6 +9,7 @@ why.
 
 import ctypes
 import mmap
+import os
 import socket
 import struct
 
@@ -24,7 +25,7 @@ TPACKET_V2 = 1
 TP_STATUS_KERNEL = 0  # whose slot it is; anything else makes it ours
 ETH_P_ALL = 3
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
 STOCK_BUFFER_BYTES = 212_992  # net.core.rmem_max as Linux ships it; the socket never asks for more
 
 _HEADER = struct.Struct("=IIH2xII")  # tpacket2_hdr behind its status: len, snaplen, mac, sec, nsec
@@ -50,8 +51,7 @@ class Ring:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
             self._set_options(sizes)
-            request = struct.pack("=IIII", BLOCK_BYTES, blocks, slot_bytes, len(self._slots))
-            self._socket.setsockopt(SOL_PACKET, PACKET_RX_RING, request)
+            self._make_ring(struct.pack("=IIII", BLOCK_BYTES, blocks, slot_bytes, len(self._slots)))
             self._memory = mmap.mmap(self._socket.fileno(), blocks * BLOCK_BYTES)
             self._listen(interface)
         except BaseException:
@@ -70,6 +70,12 @@ class Ring:
         program = ctypes.create_string_buffer(_size_filter(sizes))
         filter_ = struct.pack("@HP", FILTER_INSTRUCTIONS, ctypes.addressof(program))
         sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_)
+
+    def _make_ring(self, request: bytes) -> None:
+        """Python's own `setsockopt` would keep its other threads waiting for as long as the kernel does."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setsockopt(self._socket.fileno(), SOL_PACKET, PACKET_RX_RING, request, len(request)) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     def _listen(self, interface: str) -> None:
         self._socket.bind((interface, ETH_P_ALL))
@@ -113,7 +119,9 @@ class Ring:
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def close(self) -> None:
-        """Close the socket; idempotent."""
+        """Close the socket; idempotent. The kernel waits until it is gone, see `together`."""
+        self.status.release()
+        self._memory.close()
         self._socket.close()
 
 

@@ -15,9 +15,10 @@ from typing import NamedTuple
 VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
 ETHERNET_BYTES = 14
 GSO_TYPE = 1  # offset in the vnet header
-GSO_UDP_L4 = 5
+GSO_TCP_V4, GSO_TCP_V6, GSO_UDP_L4 = 1, 4, 5
 GSO_ECN = 0x80  # a flag beside the type
 
+_KNOWN_GSO_TYPES = frozenset({GSO_TCP_V4, GSO_TCP_V6, GSO_UDP_L4})
 _VNET = Struct("=BBHHHH")
 _U16 = Struct("!H")
 _U32 = Struct("!I")
@@ -42,7 +43,7 @@ def layout(frame: bytes) -> Layout:
     """How the frame is cut; a frame that is not offloaded is its own one segment."""
     _, gso_type, _, gso_size, transport, _ = _VNET.unpack_from(frame)
     wire = len(frame) - VNET_BYTES
-    if not gso_type or not gso_size:
+    if gso_type & ~GSO_ECN not in _KNOWN_GSO_TYPES or not gso_size or not transport:
         return Layout(min(ETHERNET_BYTES, wire), wire - min(ETHERNET_BYTES, wire), 1)
     if gso_type & ~GSO_ECN == GSO_UDP_L4:
         header = transport + 8

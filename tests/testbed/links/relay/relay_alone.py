@@ -69,7 +69,7 @@ def stopped_twice() -> list[str | None]:
 def receive_buffer() -> int:
     """What the relay's sockets have for a receive buffer."""
     run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
-    port = Port("one", 1)
+    port = Port("one", 2)
     with socket.socket(fileno=os.dup(port.out)) as sock:
         size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     port.close()
@@ -91,6 +91,20 @@ def middle_down() -> dict[str, Any]:
             stamper.collect_until_quiet(QUIET_S)
             through.append(len(stamper.arrivals) - before)
         return {"through": through, "failure": lab.middles.failure()}
+
+
+def many_links(count: int) -> list[Any]:
+    """How many of so many links the relay carries: one whose descriptors go far beyond 1023."""
+    lines = [
+        f"link add a{n} type veth peer name b{n}\nlink set a{n} up\nlink set b{n} up" for n in range(count)
+    ]
+    run_batch("ip", lines, doing="wiring")
+    middles = RelayMiddles(1)
+    try:
+        middles.start([LinkWiring(str(n), f"a{n}", f"b{n}", Shape(), Shape()) for n in range(count)])
+        return [len(middles.counters()) // 2, middles.failure()]
+    finally:
+        middles.stop()
 
 
 def repeated(seed_runs: int) -> list[list[int]]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from testbed.links.relay.__main__ import RINGS_MIB_MAX, RINGS_PER_LINK, ring_mib
+from testbed.links.relay.__main__ import PORT_BLOCKS_MIN, RINGS_BYTES_MAX, port_blocks
+from testbed.links.relay.ring import BLOCK_BYTES
 from tests.testbed.links.relay import relay_alone
 from tests.testbed.sandboxed import sandboxed
 
@@ -55,6 +56,11 @@ def test_the_same_seed_loses_the_same_packets() -> None:
 
 
 def test_rings_share_a_bounded_memory() -> None:
-    assert ring_mib(1) > ring_mib(60) >= 1
-    for links in (1, 22, 60, 96):
-        assert ring_mib(links) * links * RINGS_PER_LINK <= RINGS_MIB_MAX
+    assert port_blocks(2) > port_blocks(44) > port_blocks(1000) == PORT_BLOCKS_MIN
+    for ports in (2, 44, 60, 128):
+        assert port_blocks(ports) * BLOCK_BYTES * ports <= RINGS_BYTES_MAX
+
+
+@network
+def test_hundreds_of_links_are_carried() -> None:
+    assert sandboxed(relay_alone.many_links, 300) == [300, None]
