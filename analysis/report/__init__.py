@@ -1,0 +1,24 @@
+"""The report of a run: one self-contained page, and the same figures as PNG and SVG."""
+
+from pathlib import Path
+
+from analysis.report.figures import write_figures
+from analysis.report.page import render
+from analysis.report.reading import read_record
+from experiments.rundir import RunDirectory
+
+__all__ = ["write_report"]
+
+
+def write_report(run: RunDirectory) -> Path:
+    """Write report.html and figures/ of an analysed run; returns the page's path.
+
+    Reads only run.json, summary.json and the timelines' Parquet tables. Writing again gives the same files.
+    Raises InputError if there is no run, or no analysis of it yet.
+    """
+    record = read_record(run)
+    write_figures(record, run)
+    temporary = run.report_html.with_name(run.report_html.name + ".tmp")
+    temporary.write_text(render(record), encoding="utf-8")
+    temporary.replace(run.report_html)
+    return run.report_html

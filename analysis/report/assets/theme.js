@@ -1,0 +1,36 @@
+// Light, dark, or as the system has it. Runs in the head, so that the page is never drawn in the wrong one.
+// A choice is kept per browser where that is allowed; a page opened from a file may not be allowed to.
+"use strict";
+const Theme = (() => {
+  const modes = ["auto", "light", "dark"];
+  let mode = "auto";
+  try { mode = localStorage.getItem("cutset-theme") || "auto"; } catch { /* not allowed here: as the system has it */ }
+  const apply = () => {
+    document.documentElement.style.colorScheme = mode === "auto" ? "light dark" : mode;
+    document.documentElement.dataset.theme = mode;
+    document.dispatchEvent(new Event("themechange"));
+  };
+  apply();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
+  document.addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("theme");
+    const label = () => { button.textContent = `Theme: ${mode}`; };
+    button.addEventListener("click", () => {
+      mode = modes[(modes.indexOf(mode) + 1) % modes.length];
+      try { localStorage.setItem("cutset-theme", mode); } catch { /* not allowed here: lasts as long as the page */ }
+      label();
+      apply();
+    });
+    label();
+  });
+  // What a CSS colour (say "var(--ink)") is in the present theme, as rgb(...).
+  const colour = (css) => {
+    const probe = document.createElement("span");
+    probe.style.color = css;
+    document.body.append(probe);
+    const value = getComputedStyle(probe).color;
+    probe.remove();
+    return value;
+  };
+  return { colour };
+})();

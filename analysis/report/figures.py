@@ -1,0 +1,214 @@
+"""The report's figures as PNG and SVG, for papers, slides and the README: throughput, latency, links,
+topology.
+
+Drawn with matplotlib from the same charts as the page's plots. Writing them again gives the same bytes: no
+dates, no random identifiers, text as outlines. A figure of an invalid run says so in the figure.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FuncFormatter
+
+from analysis.report.bands import Band
+from analysis.report.charts import Chart, Line, latency_chart, link_charts, throughput_chart
+from analysis.report.reading import RunRecord
+from analysis.report.topology_drawing import DrawnLink, drawing
+from experiments.rundir import RunDirectory
+
+INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#e6e7ea", "#b3261e"
+LABEL_GAP = 0.052  # of the axis' height, between two direct labels
+HEADROOM = 1.14  # above the highest value, for the names of faults
+DPI = 160
+LINKS_DRAWN = 12  # small multiples that can still be read on a page
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.edgecolor": GRID,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "text.color": INK,
+    "svg.hashsalt": "cutset",
+    "svg.fonttype": "path",
+}
+_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_GROUPS_DRAWN = {"p50": "-", "p99": ":"}  # on paper, p95 would only crowd the two
+
+
+def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
+    """Draw what this run has data for, as `figures/<name>.png` and `.svg`; returns their paths."""
+    run.figures.mkdir(exist_ok=True)
+    throughput, latency = throughput_chart(record), latency_chart(record)
+    links = link_charts(record) or link_charts(record, "events_per_s")
+    with mpl.rc_context(_STYLE):
+        figures = {
+            "throughput": _timeline(record, throughput) if throughput.lines else None,
+            "latency": _timeline(record, latency) if latency.lines else None,
+            "links": _small_multiples(record, links[:LINKS_DRAWN]) if links else None,
+            "topology": _topology(record) if record.regions else None,
+        }
+        return tuple(path for name, figure in figures.items() if figure for path in _save(run, name, figure))
+
+
+def _save(run: RunDirectory, name: str, figure: Figure) -> Iterable[Path]:
+    metadata: dict[str, dict[str, str | None]] = {
+        "png": {"Software": "Cutset"},
+        "svg": {"Date": None, "Creator": "Cutset"},
+    }
+    for extension, about in metadata.items():
+        path = run.figure(name, extension)
+        figure.savefig(path, format=extension, dpi=DPI, metadata=about)
+        yield path
+
+
+def _timeline(record: RunRecord, chart: Chart) -> Figure:
+    figure = Figure(figsize=(7.6, 3.3))
+    axes = figure.add_axes((0.085, 0.145, 0.86, 0.68))
+    figure.text(0.012, 0.94, chart.title, weight="bold", size=11, va="center")
+    figure.text(0.012, 0.875, chart.y_label + _lines_said(chart), color=MUTED, va="center")
+    _mark_invalid(record, figure)
+    lines = [line for line in chart.lines if line.group in _GROUPS_DRAWN or not line.group]
+    _draw(axes, chart, lines, _top(lines))
+    axes.set_xlabel("seconds since start", color=MUTED)
+    return figure
+
+
+def _lines_said(chart: Chart) -> str:
+    drawn = {line.group for line in chart.lines} & set(_GROUPS_DRAWN)
+    return "; solid p50, dotted p99" if len(drawn) > 1 else ""
+
+
+def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
+    """Bands, lines, axes and direct labels of one plot."""
+    for line in lines:
+        style = _GROUPS_DRAWN.get(line.group, _DASHES[line.dash])
+        values = [float("nan") if y is None else y for y in line.y]
+        axes.plot(line.x, values, style, color=line.colour, linewidth=1.0 if line.group == "p99" else 1.5)
+    axes.set_xlim(0, chart.x_end_s)
+    if chart.logarithmic:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_ylim(top=top**HEADROOM)
+    else:
+        axes.set_ylim(0, top * HEADROOM)
+        axes.yaxis.set_major_formatter(
+            EngFormatter(sep="") if chart.unit != "ms" else FuncFormatter(lambda v, _: f"{v:,.0f}")
+        )
+    axes.tick_params(length=0, axis="y")
+    axes.tick_params(length=3, color=GRID, axis="x")
+    for band in chart.bands:
+        _shade(axes, band, chart.x_end_s, named=not chart.links or bool({*chart.links} & {*band.links}))
+    _label_directly(axes, lines, chart.x_end_s)
+
+
+def _shade(axes: Axes, band: Band, end_s: float, *, named: bool) -> None:
+    axes.axvspan(band.start_s, end_s if band.end_s is None else band.end_s, color=BAND, linewidth=0, zorder=0)
+    if named:
+        axes.annotate(
+            band.label, (band.start_s, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
+            textcoords="offset points", va="top", color=MUTED, size=8.5,
+        )  # fmt: skip
+
+
+def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:
+    """Names at the right edge, moved apart where lines end close together."""
+    ends: dict[str, tuple[float, str]] = {}
+    for line in lines:
+        last = [y for x, y in zip(line.x, line.y, strict=True) if y is not None and x <= end_s]
+        if last and line.name not in ends:
+            ends[line.name] = (_axes_fraction(axes, end_s, last[-1]), line.colour)
+    floor = 0.0
+    for name, (height, colour) in sorted(ends.items(), key=lambda item: item[1][0]):
+        floor = max(height, floor)
+        axes.text(1.008, floor, name, color=colour, weight="bold", va="center", transform=axes.transAxes)
+        floor += LABEL_GAP if axes.get_position().height > 0.5 else 2 * LABEL_GAP
+
+
+def _axes_fraction(axes: Axes, x: float, y: float) -> float:
+    return float(axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1])
+
+
+def _top(lines: Iterable[Line]) -> float:
+    return max((y for line in lines for y in line.y if y is not None), default=0.0) or 1.0
+
+
+def _small_multiples(record: RunRecord, charts: Sequence[Chart]) -> Figure:
+    """One plot per link, all on one scale."""
+    columns = min(3, len(charts))
+    rows = -(-len(charts) // columns)
+    figure = Figure(figsize=(3.1 * columns, 1.75 * rows + 0.6))
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    height = figure.get_size_inches()[1]
+    figure.subplots_adjust(
+        left=0.065, right=0.945, wspace=0.34, hspace=0.42, top=1 - 0.72 / height, bottom=0.42 / height
+    )
+    figure.text(0.012, 1 - 0.17 / height, "What crossed the links", weight="bold", size=11, va="center")
+    figure.text(0.012, 1 - 0.36 / height, charts[0].y_label, color=MUTED, va="center")
+    _mark_invalid(record, figure)
+    top = max(_top(chart.lines) for chart in charts)
+    for chart, axes in zip(charts, grid.flat, strict=False):
+        _draw(axes, chart, chart.lines, top)
+        axes.set_title(chart.title, loc="left", size=9, weight="bold", pad=4)
+    for axes in grid.flat[len(charts) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("seconds since start", color=MUTED)
+    return figure
+
+
+def _topology(record: RunRecord) -> Figure:
+    figure = Figure(figsize=(5.6, 4.0))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(1, 0)
+    drawn = drawing(record)
+    for link in drawn.links:
+        _draw_link(axes, link)
+    for region in drawn.regions:
+        axes.plot(region.x, region.y, "o", color=region.colour, markersize=30, zorder=3)
+        axes.text(
+            region.x, region.y, region.name, color="white", weight="bold", ha="center", va="center", zorder=4
+        )
+        below = region.y >= 0.4
+        axes.annotate(
+            region.inside, (region.x, region.y), xytext=(0, -26 if below else 26), textcoords="offset points",
+            ha="center", va="center", color=MUTED, size=8,
+        )  # fmt: skip
+    _mark_invalid(record, figure)
+    return figure
+
+
+def _draw_link(axes: Axes, link: DrawnLink) -> None:
+    colour, style = (BAD, "--") if link.disturbed else (MUTED, "-")
+    axes.plot(
+        [link.x1, link.x2],
+        [link.y1, link.y2],
+        style,
+        color=colour,
+        linewidth=1.8 if link.disturbed else 1,
+        zorder=1,
+    )
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    if link.disturbed:
+        axes.plot(link.label_x, link.label_y, "x", color=BAD, markersize=11, markeredgewidth=2.5, zorder=4)
+    text = f"{link.label}\n\n{link.disturbed}" if link.disturbed else link.label
+    axes.text(
+        link.label_x, link.label_y, text, color=colour if link.disturbed else INK, size=8.5, ha="center",
+        va="center", bbox=box, zorder=2,
+    )  # fmt: skip
+
+
+def _mark_invalid(record: RunRecord, figure: Figure) -> None:
+    if not record.valid:
+        figure.text(0.988, 0.985, "from an invalid run", color=BAD, weight="bold", ha="right", va="top")

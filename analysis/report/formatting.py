@@ -1,0 +1,88 @@
+"""Quantities as people read them: a sensible number of digits, and always the unit.
+
+Pure functions from a number (or None) to text. A value that was not measured is "not measured", never 0.
+Nothing here knows HTML.
+"""
+
+import math
+
+NOT_MEASURED = "not measured"
+EN_DASH = "\u2013"  # between the ends of a span or a link
+_THIN_SPACE = "\u202f"  # narrow and non-breaking: between groups of digits
+_SPACE = "\u00a0"  # non-breaking: between number and unit
+_LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """`value` with about `digits` significant digits and grouped thousands."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}".replace(",", _THIN_SPACE if abs(value) >= 10_000 else "")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(decimals, 6)}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace(",", _THIN_SPACE if abs(value) >= 10_000 else "")
+
+
+def with_unit(value: float | None, unit: str, digits: int = 3) -> str:
+    """`value` and its unit, as they are."""
+    text = number(value, digits)
+    return text if text == NOT_MEASURED else f"{text}{_SPACE}{unit}"
+
+
+def scaled(value: float | None, unit: str, digits: int = 3) -> str:
+    """`value` with the decimal prefix that leaves one to three digits before the point: 1.25 GB/s."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    factor, prefix = next(
+        ((f, p) for f, p in _PREFIXES if abs(value) >= f * 0.9995), (1.0, "")
+    )  # 0.9995: 999.6 k rounds to 1 M
+    return with_unit(_significant(value / factor, digits), prefix + unit, digits)
+
+
+def large(value: float | None, noun: str) -> str:
+    """A count or a rate of things: 19 600 events, 80 000 events/s, 38.4 million deliveries."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    factor, word = next(((f, w) for f, w in _LARGE if abs(value) >= f * 0.9995), (1.0, ""))
+    shown = number(_significant(value / factor, 3) if word else round(value) if abs(value) >= 100 else value)
+    return _SPACE.join(part for part in (shown, word, noun) if part)
+
+
+def seconds(value: float | None) -> str:
+    """A duration in seconds, to the millisecond below 10 s and to a tenth above a minute."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    decimals = 3 if abs(value) < 0.1 else 2 if abs(value) < 60 else 1
+    return f"{value:.{decimals}f}{_SPACE}s"
+
+
+def precise_seconds(value: float | None) -> str:
+    """A time in seconds, to the millisecond."""
+    return NOT_MEASURED if value is None or not math.isfinite(value) else f"{value:.3f}{_SPACE}s"
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction of 1 as a percentage; a tiny one is not rounded to 0."""
+    if fraction is None or not math.isfinite(fraction):
+        return NOT_MEASURED
+    if fraction == 0:
+        return f"0{_SPACE}%"
+    if abs(fraction) < 1e-4:
+        return f"<0.01{_SPACE}%"
+    return f"{number(_significant(fraction * 100, 2), 2)}{_SPACE}%"
+
+
+def count_of(number_of: int, noun: str) -> str:
+    """A number of things, with the noun's plural: 1 event, 2 proxies, 3 processes."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    word = noun if number_of == 1 else plural
+    return f"{number(number_of)}{_SPACE}{word}"
+
+
+def _significant(value: float, digits: int) -> float:
+    if value == 0:
+        return 0.0
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))

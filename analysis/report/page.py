@@ -1,0 +1,150 @@
+"""Puts the page together: one HTML file with everything in it, from templates/ and assets/.
+
+Every text goes through Jinja's autoescape; data for the plots is embedded as JSON in which `<`, `>`, `&` and
+`'` are escaped, so no name can end the script element. The plots are drawn by plotly.js, which the pinned
+Python package brings along: it is embedded once, gzipped (4.8 MB become 2), and unpacked by the browser's
+own DecompressionStream. A Content-Security-Policy in the page forbids every network request.
+"""
+
+import base64
+import gzip
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.errors import AnalysisError
+from analysis.report import backlog, charts, tables
+from analysis.report.bands import bands
+from analysis.report.paper import paper_section
+from analysis.report.reading import RunRecord
+from analysis.report.recovery import recoveries
+from analysis.report.story import story
+from analysis.report.topology_drawing import drawing, rates
+from topologies.palette import colour_of
+
+_HERE = Path(__file__).parent
+_GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
+LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
+
+
+def render(record: RunRecord) -> str:
+    """The whole page of a run."""
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["asset"] = _asset
+    return environment.get_template("report.html.j2").render(_content(record))
+
+
+def _content(record: RunRecord) -> dict[str, Any]:
+    """Everything that the templates name."""
+    found = backlog.backlogs(record)
+    throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
+    links = {
+        quantity: busiest(charts.link_charts(record, quantity))
+        for quantity in ("bytes_per_s", "events_per_s")
+    }
+    return {
+        "record": record,
+        "story": story(record),
+        "paper": paper_section(record.experiment),
+        "throughput": throughput,
+        "latency": latency,
+        "links": links["bytes_per_s"] or links["events_per_s"],
+        "links_hidden": max(0, len(record.wan_links) - LINK_CHARTS_SHOWN),
+        "bands": bands(record),
+        "recoveries": recoveries(record),
+        "backlogs": backlog.backlogs_table(found) if found else None,
+        "explanation": backlog.explanation(record, found),
+        "drawing": drawing(record),
+        "rates": rates(record),
+        "tables": {
+            "expectations": tables.expectations_table(record),
+            "fidelity": tables.fidelity_table(record),
+            "faults": tables.faults_table(record),
+            "processes": tables.processes_table(record),
+            "captures": tables.captures_table(record),
+            "probes": tables.probes_table(record),
+        },
+        "facts": facts(record),
+        "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
+        "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
+        "plots": plots(record, [throughput, latency], links),
+        "plotly": _plotly(),
+    }
+
+
+def busiest(found: tuple[charts.Chart, ...]) -> tuple[charts.Chart, ...]:
+    """At most LINK_CHARTS_SHOWN, by their peaks, in the plan's order."""
+    peaks = {
+        chart.key: max((y for line in chart.lines for y in line.y if y is not None), default=0.0)
+        for chart in found
+    }
+    kept = set(sorted(peaks, key=lambda key: -peaks[key])[:LINK_CHARTS_SHOWN])
+    return tuple(chart for chart in found if chart.key in kept)
+
+
+def plots(
+    record: RunRecord, timelines: list[charts.Chart], links: dict[str, tuple[charts.Chart, ...]]
+) -> dict[str, Any]:
+    """What assets/plots.js draws from."""
+    return {
+        "regions": [{"name": name, "colour": colour_of(i)} for i, name in enumerate(record.regions)],
+        "bands": [asdict(band) for band in bands(record)],
+        "end_s": max(chart.x_end_s for chart in timelines),
+        "timelines": [_drawn(chart) for chart in timelines],
+        "links": {quantity: [_drawn(chart) for chart in found] for quantity, found in links.items()},
+    }
+
+
+def _drawn(chart: charts.Chart) -> dict[str, Any]:
+    drawn = asdict(chart)
+    del drawn["bands"]  # they stand once, for all plots
+    return drawn
+
+
+def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What ran, as name and value."""
+    run, machine, times = record.run, record.run.get("machine") or {}, record.run.get("times") or {}
+    memory = machine.get("memory_bytes")
+    entries = [
+        ("Run", record.name),
+        ("Seed", run.get("seed")),
+        ("Links", run.get("links")),
+        ("Outcome", f"{run.get('outcome') or 'none'}, phase {run.get('phase')}"),
+        ("Length", _length(times)),
+        ("Commit", run.get("commit")),
+        ("Machine", f"{machine.get('cpus')} cores, {memory / 2**30:.0f} GiB" if memory else None),
+        ("TCP", (run.get("tcp") or {}).get("congestion_control")),
+        *((name.capitalize(), version) for name, version in (run.get("versions") or {}).items()),
+    ]
+    return tuple((name, str(value)) for name, value in entries if value not in (None, ""))
+
+
+def _length(times: Any) -> str | None:
+    if not times.get("started_ns") or not times.get("ended_ns"):
+        return None
+    return f"{(times['ended_ns'] - times['started_ns']) / 1e9:.1f} s, set-up and drain included"
+
+
+def _asset(name: str) -> Markup:
+    """One of our own CSS or JS files, as it is: a part of the program, which a test keeps free of "</"."""
+    return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
+
+
+def _plotly() -> str:
+    """plotly.min.js, gzipped and in base64. The package is located, not imported, which would take long."""
+    spec = importlib.util.find_spec("plotly")
+    if spec is None or spec.origin is None:
+        raise AnalysisError("the report's plots need the Python package plotly: `make run` installs it")
+    script = (Path(spec.origin).parent / "package_data" / "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(script, _GZIP_LEVEL, mtime=0)).decode()

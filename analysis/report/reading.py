@@ -1,0 +1,110 @@
+"""What the report is made from: run.json, summary.json and the timelines' Parquet tables of one run, read
+once.
+
+Everything is optional but run.json and summary.json: a crashed run may have no tables, a run without
+captures no links. What is missing is named, so that the page can say so. Spark is not needed and not
+imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+Row = Mapping[str, Any]
+
+TABLES = ("throughput", "latency", "recovery", "fidelity")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as the report sees it. Tables are tuples of rows, in the file's order; empty where missing."""
+
+    run: Row
+    summary: Row
+    throughput: tuple[Row, ...]
+    latency: tuple[Row, ...]
+    recovery: tuple[Row, ...]
+    fidelity: tuple[Row, ...]
+    missing: tuple[str, ...]  # names of tables that are not there
+
+    @property
+    def name(self) -> str:
+        """The run directory's name."""
+        return str(self.run.get("run") or self.summary.get("run") or "")
+
+    @property
+    def experiment(self) -> Row:
+        """The resolved experiment."""
+        return self.run.get("experiment") or {}
+
+    @property
+    def plan(self) -> Row:
+        """The plan; empty when the run crashed before it was made."""
+        return self.run.get("plan") or {}
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Names of the regions in the topology's order, on which colours hang."""
+        return tuple(region["name"] for region in self.plan.get("regions", ()))
+
+    @property
+    def wan_links(self) -> tuple[Row, ...]:
+        """The plan's WAN links."""
+        return tuple(link for link in self.plan.get("links", ()) if link.get("kind") == "wan")
+
+    @property
+    def duration_s(self) -> float:
+        """Planned length in seconds, without the drain."""
+        return float(self.plan.get("duration_us") or 0) / 1e6
+
+    @property
+    def verdict(self) -> str:
+        """passed, failed, invalid or crashed."""
+        return str(self.summary.get("verdict") or "crashed")
+
+    @property
+    def valid(self) -> bool:
+        """Whether the run's numbers can be believed."""
+        return (self.summary.get("fidelity") or {}).get("valid") is True
+
+    @property
+    def captured(self) -> bool:
+        """Whether packets were captured at all."""
+        return bool(self.plan.get("captures"))
+
+
+def read_record(directory: RunDirectory) -> RunRecord:
+    """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
+    run = directory.read_run()
+    if not directory.summary_json.exists():
+        raise InputError(
+            str(directory.path), None, "", "is not analysed yet: cutset analyze " + str(directory.path)
+        )
+    tables = {name: _read_table(directory.table(name)) for name in TABLES}
+    return RunRecord(
+        run=run,
+        summary=directory.read_summary(),
+        throughput=tables["throughput"] or (),
+        latency=tables["latency"] or (),
+        recovery=tables["recovery"] or (),
+        fidelity=tables["fidelity"] or (),
+        missing=tuple(name for name, rows in tables.items() if rows is None),
+    )
+
+
+def _read_table(path: Path) -> tuple[Row, ...] | None:
+    """All rows, or None when there is no such table (or only the torn start of one, after a crash)."""
+    if not path.exists():
+        return None
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    except (pa.ArrowInvalid, OSError):
+        return None  # the page says that the table is missing; `cutset analyze` writes it anew
+    return tuple(rows)

@@ -1,0 +1,126 @@
+"""Recovery as the page tells it: for each fault, our numbers beside the paper's words, and each stream's
+own story.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analysis.report.bands import fault_label
+from analysis.report.formatting import number, precise_seconds, seconds
+from analysis.report.paper import PaperSection, paper_section
+from analysis.report.reading import Row, RunRecord
+from analysis.report.tables import Cell, Column, Table, figure, table, words
+
+# What is measured, in the order in which it happens; times count from when the fault took hold.
+_TIMES = (
+    ("detect_s", "Noticed", "the first node acts on the silence"),
+    ("resubscribe_s", "Subscribed anew", "the last affected region has asked another one for the stream"),
+    ("switch_s", "Events flow again", "every affected stream has brought an event published after the fault"),
+    ("catch_up_s", "Caught up", "nothing that was published in the gap is missing any more"),
+    ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
+    ("returned_s", "Direct again", "every affected stream comes from its owner again"),
+)
+_COUNTS = (
+    ("backlog_events", "Backlog", "events that one client had to catch up with, at most"),
+    ("lost", "Lost", "(event, client) pairs that never came"),
+    ("duplicated", "Duplicated", "came twice"),
+    ("out_of_order", "Out of order", "came before an earlier one of their stream"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One line of a fault's recovery."""
+
+    title: str
+    meaning: str
+    value: str
+    missing: bool
+    quotation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One fault's recovery."""
+
+    fault: str
+    label: str
+    measures: tuple[Measure, ...]
+    citation: str
+    reasons: tuple[str, ...]  # why some figure could not be measured
+    pairs: Table
+
+
+def recoveries(record: RunRecord) -> tuple[Recovery, ...]:
+    """One for each fault that the summary or the recovery table knows, in the order of the faults."""
+    known = set(record.summary.get("recovery") or {}) | {row["fault"] for row in record.recovery}
+    faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
+    section = paper_section(record.experiment)
+    return tuple(_recovery(record, fault, section) for fault in faults)
+
+
+def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Recovery:
+    figures = (record.summary.get("recovery") or {}).get(fault["name"]) or {}
+    rows = [row for row in record.recovery if row["fault"] == fault["name"]]
+
+    def quoted(measure: str) -> str:
+        return section.words.get((fault["kind"], measure), "") if section else ""
+
+    def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> Measure:
+        value = figures.get(
+            key
+        )  # a worst case is null if any of its cases is: the table's maximum would flatter
+        return Measure(title, meaning, show(value), value is None, quoted(key))
+
+    asked = f"asked for at {seconds(fault.get('requested_s'))}"
+    applied = fault.get("applied_s")
+    held = Measure("Took hold", asked, precise_seconds(applied), applied is None, quoted("applied_s"))
+    times = (measured(*told, seconds) for told in _TIMES if told[0] != "returned_s" or told[0] in figures)
+    counts = (measured(*told, number) for told in _COUNTS)
+    return Recovery(
+        fault=fault["name"],
+        label=fault_label(fault["kind"], fault["target"]),
+        measures=(held, *times, *counts),
+        citation=section.citation
+        if section and any(kind == fault["kind"] for kind, _ in section.words)
+        else "",
+        reasons=_reasons(rows),
+        pairs=_pairs_table(record, fault["name"], rows),
+    )
+
+
+def _reasons(rows: list[Row]) -> tuple[str, ...]:
+    """Why figures of affected pairs could not be measured, each once."""
+    told = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
+    return tuple(sorted({reason for reasons in told for reason in reasons.split("; ")}))
+
+
+def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
+    """Each affected (stream, client)."""
+    columns = (
+        Column("Stream"),
+        Column("Client"),
+        *(Column(title, True, meaning) for _, title, meaning in _TIMES),
+        Column("Backlog", True),
+        Column("Lost", True),
+    )
+
+    def time(row: Row, key: str) -> Cell:
+        return figure(seconds(row.get(key)), row.get(key))
+
+    made = (
+        (
+            words(f"s{row['stream']} from {_origin(record, row['stream'])}"),
+            words(row["client"]),
+            *(time(row, key) for key, _, _ in _TIMES),
+            figure(number(row.get("backlog_events")), row.get("backlog_events")),
+            figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
+        )
+        for row in rows
+        if row["affected"]
+    )
+    return table(f"pairs-{fault}", columns, made)
+
+
+def _origin(record: RunRecord, stream: int) -> str:
+    return record.regions[stream] if 0 <= stream < len(record.regions) else "?"

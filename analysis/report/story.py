@@ -1,0 +1,166 @@
+"""The first screen in words: did it hold, can I trust it, what happened. From the summary, as plain data."""
+
+from dataclasses import dataclass
+
+from analysis.report.bands import fault_label
+from analysis.report.formatting import count_of, large, number, percent, seconds, with_unit
+from analysis.report.reading import Row, RunRecord
+
+# verdict -> (word, how it looks, what it means)
+_VERDICTS = {
+    "passed": ("Passed", "good", ""),
+    "failed": ("Failed", "bad", "The run can be believed, and not everything held."),
+    "invalid": ("Invalid", "bad", "The testbed did not do what was asked, so this run shows nothing."),
+    "crashed": ("Crashed", "bad", "The run did not reach its end. What was measured until then is shown."),
+}
+_TRUST = {
+    True: ("Valid", "good", "The testbed did what was asked."),
+    False: ("Invalid", "bad", "Do not rely on the numbers:"),
+}
+_EXPECTATIONS_SHOWN = 4
+_REASONS_SHOWN = 4
+_KINDS_THAT_HEAL = {"restore", "continue", "restart"}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One large number and what it is."""
+
+    value: str
+    meaning: str
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the first screen says."""
+
+    word: str
+    status: str
+    meaning: str
+    held: str  # "3 of 3 expectations held"
+    expectations: tuple[Row, ...]  # failed ones first; at most a handful
+    more_expectations: int
+    failures: tuple[str, ...]  # what else did not hold
+    trust: str
+    trust_status: str
+    trust_meaning: str
+    reasons: tuple[str, ...]  # why not; of a valid run the evidence, and notes on what was not measured
+    more_reasons: int
+    headlines: tuple[Headline, ...]
+
+
+def story(record: RunRecord) -> Story:
+    """The first screen of this run."""
+    word, status, meaning = _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
+    expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
+    trust, trust_status, trust_meaning = _TRUST[record.valid]
+    told = tuple((record.summary.get("fidelity") or {}).get("reasons") or ())
+    reasons = (*_evidence(record), *told) if record.valid else told
+    held = sum(bool(e.get("held")) for e in expectations)
+    return Story(
+        word=word,
+        status=status,
+        meaning=meaning,
+        held=f"{held} of {count_of(len(expectations), 'expectation')} held"
+        if expectations
+        else "It has no expectations.",
+        expectations=tuple(expectations[:_EXPECTATIONS_SHOWN]),
+        more_expectations=max(0, len(expectations) - _EXPECTATIONS_SHOWN),
+        failures=_failures(record),
+        trust=trust,
+        trust_status=trust_status,
+        trust_meaning=trust_meaning,
+        reasons=reasons[:_REASONS_SHOWN],
+        more_reasons=max(0, len(reasons) - _REASONS_SHOWN),
+        headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
+    )
+
+
+def _failures(record: RunRecord) -> tuple[str, ...]:
+    """What makes a run fail besides its expectations."""
+    ends = [(p["name"], p.get("exit")) for p in record.run.get("processes") or ()]
+    died = [name for name, end in ends if end is None or not end.get("expected")]
+    lines = (
+        [f"{count_of(len(died), 'process')} did not end as planned: {', '.join(died[:3])}"] if died else []
+    )
+    if (record.summary.get("agreement") or {}).get("held") is False:
+        lines.append("packets and the clients' records disagree")
+    return tuple(lines)
+
+
+def _evidence(record: RunRecord) -> tuple[str, ...]:
+    """Why a valid run can be believed."""
+    fidelity = record.summary.get("fidelity") or {}
+    errors = [
+        abs(row["delay_p50_ms"] - row["configured_delay_ms"])
+        for row in record.fidelity
+        if row.get("delay_p50_ms") is not None
+    ]
+    lines = []
+    if errors:
+        lines.append(f"links: median delay within {number(max(errors), 2)}\u00a0ms of what was asked")
+    if record.captured and fidelity.get("capture_drops") == 0:
+        lines.append("captures: no packet dropped")
+    agreement = record.summary.get("agreement") or {}
+    if agreement.get("held"):
+        lines.append("packets and clients' records agree")
+    if fidelity.get("cpu_max") is not None:
+        lines.append(f"machine: at most {percent(fidelity['cpu_max'])} busy")
+    return tuple(lines)
+
+
+def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """How long the worst fault's recovery took."""
+    recovery = record.summary.get("recovery") or {}
+    disturbing = [
+        f
+        for f in record.summary.get("faults") or ()
+        if f["kind"] not in _KINDS_THAT_HEAL and f["name"] in recovery
+    ]
+    if not disturbing:
+        return ()
+    fault = max(disturbing, key=lambda f: recovery[f["name"]].get("switch_s") or 0.0)
+    figures, label = recovery[fault["name"]], fault_label(fault["kind"], fault["target"])
+    lines = [Headline(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
+    if figures.get("catch_up_s") is not None:
+        lines.append(
+            Headline(
+                seconds(figures["catch_up_s"]),
+                f"until the backlog of {with_unit(figures.get('backlog_events'), 'events')} was gone",
+            )
+        )
+    return tuple(lines)
+
+
+def _event_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """What was lost, and of how much."""
+    events = record.summary.get("events") or {}
+    parts = [(key, events.get(key)) for key in ("lost", "duplicated", "out_of_order", "corrupted")]
+    wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
+    delivered = large(events.get("delivered"), "deliveries")
+    if all(value == 0 for _, value in parts):
+        return (Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),)
+    if wrong:
+        return (
+            Headline(wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"),
+        )
+    return ()
+
+
+def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """Throughput and latency of the whole run."""
+    throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
+    lines = []
+    if throughput.get("events_per_s") is not None:
+        lines.append(
+            Headline(large(throughput["events_per_s"], "events/s"), "at each client, mean")
+        )
+    if latency.get("p50_ms") is not None:
+        lines.append(
+            Headline(
+                with_unit(latency["p50_ms"], "ms"),
+                f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
+            )
+        )
+    return tuple(lines)

@@ -1,0 +1,229 @@
+"""Tables as plain data, for one macro of the page to draw: columns, and cells with their text and what they
+sort by.
+
+The builders here are those that only lay out what run.json and summary.json say; recovery and backlog have
+modules of their own.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.report.bands import fault_label
+from analysis.report.formatting import (
+    EN_DASH,
+    NOT_MEASURED,
+    number,
+    percent,
+    precise_seconds,
+    scaled,
+    seconds,
+    with_unit,
+)
+from analysis.report.reading import Row, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`sort` orders the column; None (not measured) always goes last. `status` is "", "good" or "bad"."""
+
+    text: str
+    sort: float | str | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's heading, whether it is right-aligned, and a longer explanation for who asks."""
+
+    title: str
+    numeric: bool = False
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the page draws as one sortable table."""
+
+    key: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def words(text: Any, status: str = "") -> Cell:
+    """A cell of text, sorted by itself."""
+    shown = "" if text is None else str(text)
+    return Cell(shown, shown.lower(), status)
+
+
+def figure(text: str, value: float | None, status: str = "") -> Cell:
+    """A cell with a quantity, sorted by its value."""
+    return Cell(text, value, status)
+
+
+def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
+    """A table; every row must have a cell for every column."""
+    made = Table(key, tuple(columns), tuple(tuple(row) for row in rows))
+    assert all(len(row) == len(made.columns) for row in made.rows), key  # noqa: S101  (our own bug)
+    return made
+
+
+def expectations_table(record: RunRecord) -> Table:
+    """Every expectation with its value."""
+    rows = (
+        (
+            words(e["text"]),
+            figure(_plain(e.get("value")), e.get("value")),
+            words("held" if e.get("held") else "did not hold", "good" if e.get("held") else "bad"),
+        )
+        for e in record.summary.get("expectations") or ()
+    )
+    return table("expectations", (Column("Expectation"), Column("Value", numeric=True), Column("Held")), rows)
+
+
+def fidelity_table(record: RunRecord) -> Table:
+    """What each direction of each WAN link did, against what was configured."""
+    ends = {link["name"]: (link["a"], link["b"]) for link in record.wan_links}
+
+    def way(row: Row) -> str:
+        a, b = ends.get(row["link"], (row["link"], ""))
+        return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
+
+    columns = (
+        Column("Direction"),
+        Column("When", True, "seconds since start; a link has a line for each of its configurations"),
+        Column("Delay asked", True, "configured one-way delay"),
+        Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
+        Column("p99", True, "99th percentile of the one-way delay"),
+        Column("Loss asked", True),
+        Column("Loss", True),
+        Column("Rate asked", True),
+        Column("Peak rate", True, "what crossed in the busiest second"),
+        Column("Packets", True, "with payload, seen on the sending side"),
+        Column("Of these crossed", True, "seen on both sides"),
+        Column("Verdict"),
+    )
+    rows = (
+        (
+            words(way(row)),
+            figure(_period(row), row.get("from_s") or 0.0),
+            figure(with_unit(row["configured_delay_ms"], "ms"), row["configured_delay_ms"]),
+            figure(_milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
+            figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
+            figure(percent(row["configured_loss"]), row["configured_loss"]),
+            figure(percent(row["loss"]), row["loss"]),
+            figure(_rate(row["configured_rate_bits_per_s"]), row["configured_rate_bits_per_s"]),
+            figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
+            figure(number(row["packets"]), row["packets"]),
+            figure(number(row.get("matched")), row.get("matched")),
+            words("valid", "good") if row["valid"] else words(row.get("reason") or "invalid", "bad"),
+        )
+        for row in record.fidelity
+    )
+    return table("fidelity", columns, rows)
+
+
+def faults_table(record: RunRecord) -> Table:
+    """When each fault was asked for and when it held."""
+    rows = (
+        (
+            words(fault["name"]),
+            words(fault_label(fault["kind"], fault["target"])),
+            figure(seconds(fault.get("requested_s")), fault.get("requested_s")),
+            figure(precise_seconds(fault.get("applied_s")), fault.get("applied_s")),
+        )
+        for fault in record.summary.get("faults") or ()
+    )
+    columns = (Column("Fault"), Column("What"), Column("Asked for", True), Column("Took hold", True))
+    return table("faults", columns, rows)
+
+
+def processes_table(record: RunRecord) -> Table:
+    """Every node process and how it ended."""
+    rows = (
+        (
+            words(p["name"]),
+            words(p["host"]),
+            figure(str(p.get("pid") or ""), p.get("pid")),
+            _exit_cell(p.get("exit")),
+        )
+        for p in record.run.get("processes") or ()
+    )
+    return table("processes", (Column("Process"), Column("Host"), Column("PID", True), Column("Ended")), rows)
+
+
+def captures_table(record: RunRecord) -> Table:
+    """Every capture file, its packets, and what the kernel dropped."""
+    rows = (
+        (
+            words(c["file"]),
+            words(c.get("host") or f"link {c.get('link')}, side of {c.get('side')}"),
+            figure(number(c.get("packets")), c.get("packets")),
+            figure(
+                number(c.get("kernel_drops")), c.get("kernel_drops"), "bad" if c.get("kernel_drops") else ""
+            ),
+        )
+        for c in record.run.get("captures") or ()
+    )
+    columns = (
+        Column("File"),
+        Column("Where"),
+        Column("Packets", True),
+        Column("Dropped by the kernel", True),
+    )
+    return table("captures", columns, rows)
+
+
+def probes_table(record: RunRecord) -> Table:
+    """Round trips of each pair before the nodes started and after they stopped, median."""
+    rows = []
+    for probe in record.run.get("probes") or ():
+        times = sorted(probe.get("rtt_us") or ())
+        median_ms = times[len(times) // 2] / 1000 if times else None
+        rows.append(
+            (
+                words(f"{probe['from']}{EN_DASH}{probe['to']}"),
+                words(probe["when"]),
+                figure(_milliseconds(median_ms), median_ms),
+                figure(number(len(times)), len(times)),
+            )
+        )
+    columns = (Column("Pair"), Column("When"), Column("Round trip, median", True), Column("Probes", True))
+    return table("probes", columns, rows)
+
+
+def _exit_cell(end: Row | None) -> Cell:
+    if end is None:
+        return words("no exit was seen", "bad")
+    how = f"signal {end['signal']}" if end.get("signal") is not None else f"code {end.get('code')}"
+    return words(how, "") if end.get("expected") else words(f"{how}, unexpected", "bad")
+
+
+def _period(row: Row) -> str:
+    """When this configuration held, and the state if it was not up."""
+    state = row.get("state") or "up"
+    since, until = row.get("from_s"), row.get("to_s")
+    when = (
+        "whole run"
+        if since is None and until is None
+        else f"{since or 0:.1f}{EN_DASH}{'end' if until is None else f'{until:.1f}'}"
+    )
+    return when if state == "up" else f"{when}, {state}"
+
+
+def _rate(bits_per_s: float | None) -> str:
+    return "no limit" if bits_per_s is None else scaled(bits_per_s, "bit/s")
+
+
+def _milliseconds(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.2f}\u00a0ms"
+
+
+def _plain(value: Any) -> str:
+    return (
+        number(value)
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else NOT_MEASURED
+        if value is None
+        else str(value)
+    )

@@ -1,0 +1,34 @@
+"""How a command's RUN argument names a run: a path, a name below runs/, or `latest`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from experiments.rundir import RunDirectory
+
+LATEST = "latest"
+RUNS = Path("runs")
+"""Where runs are looked for by name: where `cutset run` keeps them unless told otherwise."""
+
+
+def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
+    """The run of that name. Raises InputError if there is none, or if it is no run directory."""
+    from experiments.rundir import RunDirectory
+    from topologies.errors import InputError
+    from topologies.strict import suggestion
+
+    known = run_names(runs)
+    if name == LATEST and not Path(name).exists():
+        if not known:
+            raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
+        return RunDirectory(runs / known[-1])
+    found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
+    if found is None:
+        advice = suggestion(name, known[-1:]) if known else f"; there are no runs in {runs}/ yet"
+        raise InputError(name, None, "", f"there is no such run{advice}")
+    return RunDirectory.open(found)
+
+
+def run_names(runs: Path) -> list[str]:
+    """The runs below a folder, oldest first: their names begin with their time."""
+    return sorted(path.parent.name for path in runs.glob("*/run.json"))

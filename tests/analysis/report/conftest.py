@@ -1,0 +1,49 @@
+"""Synthetic runs of several kinds, written once for all tests of the report."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.report import write_report
+from experiments.rundir import RunDirectory
+from tests.analysis.report.scenario import DEFAULT, Scenario
+from tests.analysis.report.synthetic_run import write_run
+
+HOSTILE = '</script><img src=x onerror="boom()">{{ 7*7 }} & <b>'
+SCENARIOS = {
+    "passed": DEFAULT,
+    "narrow": Scenario(headroom_per_s=4_000, link_rate_bits_per_s=4_500_000),
+    "invalid": Scenario(valid=False),
+    "crashed": Scenario(crashed=True),
+    "undisturbed": Scenario(fault=False, paper=None),
+    "uncaptured": Scenario(captures=False),
+    "hostile": Scenario(
+        regions=("r0", "r1", "<i>r2</i>", 'r3"onload="x'),
+        experiment=HOSTILE,
+        description=HOSTILE,
+        problems=(HOSTILE,),
+        switched_s={"<i>r2</i>": 19.98, 'r3"onload="x': 19.71},
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunDirectory]:
+    """A function from a scenario's name to its run, whose report is written. Not to be changed by tests."""
+    parent = tmp_path_factory.mktemp("reported")
+    made: dict[str, RunDirectory] = {}
+
+    def run(name: str) -> RunDirectory:
+        if name not in made:
+            made[name] = write_run(parent / name, SCENARIOS[name])
+            write_report(made[name])
+        return made[name]
+
+    return run
+
+
+@pytest.fixture
+def fresh_run(tmp_path: Path) -> RunDirectory:
+    """A run without a report, for a test to change."""
+    return write_run(tmp_path)

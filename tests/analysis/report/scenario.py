@@ -1,0 +1,50 @@
+"""What a synthetic run is like: an inter-region link failure whose every figure has a known right answer.
+
+The model is a fluid one: a stream whose way is cut stalls, its backlog grows at its rate, and after the
+switch it leaves at rate plus headroom.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+BIN_S = 0.2
+ZERO_NS = 1_700_000_000_000_000_000
+EVENT_BYTES_ON_WIRE = 12.5
+DELAYS_MS = {"r0-r1": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 42, "r1-r3": 38, "r2-r3": 15}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the run was like. `headroom_per_s` is what a stream can catch up with, over its rate."""
+
+    regions: tuple[str, ...] = ("r0", "r1", "r2", "r3")
+    rate_per_s: float = 20_000.0
+    headroom_per_s: float = 30_000.0
+    link_rate_bits_per_s: int | None = 10_000_000_000
+    duration_s: float = 60.0
+    cut_s: float = 19.0
+    restore_s: float = 41.0
+    switched_s: dict[str, float] = field(default_factory=lambda: {"r2": 19.98, "r3": 19.71})  # by origin
+    fault: bool = True
+    captures: bool = True
+    valid: bool = True
+    crashed: bool = False
+    experiment: str = "link-failure"
+    description: str = "Section 5.3: the link between regions 2 and 3 is cut and restored."
+    problems: tuple[str, ...] = ()
+    paper: dict[str, Any] | None = field(
+        default_factory=lambda: {"document": "sprinkler-2013", "section": "5.3", "figures": [7, 8]}
+    )
+
+    @property
+    def cut_ends(self) -> tuple[str, str]:
+        """The regions at the ends of the link that is cut."""
+        return self.regions[2], self.regions[3]
+
+    def caught_up_s(self, origin: str) -> float:
+        """When the backlog of that region's stream is gone, seconds since time 0."""
+        backlog = (self.switched_s[origin] - self.cut_s) * self.rate_per_s
+        return self.switched_s[origin] + backlog / self.headroom_per_s
+
+
+DEFAULT = Scenario()
