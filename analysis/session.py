@@ -10,6 +10,7 @@ does not start.
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
 OUTPUT_TAIL_LINES = 5
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_starting = threading.Lock()
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -41,9 +43,15 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
     win. It may be called in a thread while other work goes on: most of it is waiting for Java. Raises
     AnalysisError if Spark does not start.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    with _starting:
+        # What another thread started is this thread's too; Spark itself calls it active only over there.
+        running = SparkSession._instantiatedSession
+        if running is not None and SparkContext._active_spark_context is not None:
+            return running
+        return _start_quietly(master, settings)
+
+
+def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkSession:
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
