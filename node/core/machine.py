@@ -260,6 +260,8 @@ class Progress:
 class Machine(Protocol):
     """What `node.tcp` and `node.sim` run."""
 
+    frame_limit_bytes: int  # a longer frame is neither sent nor taken
+
     def handle(self, given: Input, now_us: int) -> Sequence[Effect]:
         """Take one input at time `now_us`; returns what is to be done, in order."""
 

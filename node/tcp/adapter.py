@@ -19,6 +19,7 @@ from node.core.layout import Codec
 from node.tcp.connection import Connection
 
 BACKLOG = 128
+CLOSE_LIMIT_S = 1.0  # for what is written to go out at the end
 
 
 class Surroundings(Protocol):
@@ -47,18 +48,21 @@ class Adapter:
         machine: m.Machine,
         codec: Codec,
         address: str,
-        frame_limit_bytes: int,
         surroundings: Surroundings,
     ) -> None:
         self.finished = asyncio.Event()
         self._machine = machine
         self._codec = codec
         self._address = address
-        self._limit_bytes = frame_limit_bytes
+        self._limit_bytes = machine.frame_limit_bytes
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, Connection] = {}
         self._number = 0
+        self._open = 0  # connections that the event loop still has, those that we closed among them
+        self._all_gone = asyncio.Event()
+        self._all_gone.set()
+        self._servers: list[asyncio.Server] = []
         self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: list[bytes] = []
@@ -87,19 +91,27 @@ class Adapter:
             self._records.clear()
 
     async def close(self) -> None:
-        """Let what is written go out, then release everything."""
+        """Let what is written go out, as long as peers take it, then release everything."""
         for timer in self._timers.values():
             timer.cancel()
         for task in self._tasks:
             task.cancel()
+        for server in self._servers:
+            server.close()
         for connection in self._connections.values():
             connection.close(abort=False)
+        self._connections.clear()
+        with contextlib.suppress(TimeoutError):  # a peer that takes nothing is left behind
+            async with asyncio.timeout(CLOSE_LIMIT_S):
+                await self._all_gone.wait()
 
     # --- What connections tell (node.tcp.connection.Owner)
 
     def connected(self, connection: Connection) -> None:
         """A connection is open; it gets its number."""
         self._number += 1
+        self._open += 1
+        self._all_gone.clear()
         connection.number = self._number
         self._connections[self._number] = connection
         self.give(m.Connected(connection.number, connection.peer))
@@ -116,6 +128,9 @@ class Adapter:
 
     def disconnected(self, connection: Connection, reason: str) -> None:
         """A connection is gone; silent if we closed it ourselves."""
+        self._open -= 1
+        if not self._open:
+            self._all_gone.set()
         if self._connections.pop(connection.number, None) is not None:
             self.give(m.Disconnected(connection.number, reason))
 
@@ -131,15 +146,15 @@ class Adapter:
         self._start(self._serve(sock))
 
     async def _serve(self, sock: socket.socket) -> None:
-        await self._loop.create_server(self._connection, sock=sock)
+        self._servers.append(await self._loop.create_server(self._connection, sock=sock))
 
     def _connection(self, peer: str | None = None) -> Connection:
         return Connection(self, self._codec, self._limit_bytes, peer)
 
     def _connect(self, effect: m.Connect) -> None:
-        self._start(self._open(effect))
+        self._start(self._dial(effect))
 
-    async def _open(self, effect: m.Connect) -> None:
+    async def _dial(self, effect: m.Connect) -> None:
         try:
             async with asyncio.timeout(effect.timeout_us / 1e6):
                 await self._loop.create_connection(

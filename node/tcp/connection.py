@@ -6,6 +6,7 @@ nearly all that was handed over has gone to the kernel.
 """
 
 import asyncio
+import socket
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -14,6 +15,7 @@ from node.core.framing import FrameReader
 from node.core.layout import Codec
 
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
+NOT_SENT_BYTES = 131_072  # waiting in the kernel, never sent: advertisements stand in line behind it
 
 
 class Owner(Protocol):
@@ -55,6 +57,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's have no common base class
+        raw: socket.socket = transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, NOT_SENT_BYTES)
         self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
         self._owner.connected(self)
 

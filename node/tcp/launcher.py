@@ -125,8 +125,7 @@ class Launcher:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._selector.close()
             for child in self._children.values():
                 child.control.close()
@@ -187,7 +186,8 @@ class Launcher:
 
 
 def main() -> None:
-    """Fork on demand until standard input ends."""
+    """Fork on demand until standard input ends. Ctrl-C is for the one who runs us: the nodes end in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()  # what is imported stays shared between the children
     Launcher(sys.stdin.fileno(), sys.stdout.fileno()).run()

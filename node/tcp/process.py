@@ -63,14 +63,14 @@ class _Node:
         self._deliveries = deliveries
         self._machine = build_machine(spec, Random(spec.seed))  # noqa: S311 - repeatable, not secret
         self._adapter: Adapter
-        self._told: m.Progress | None = None
+        self._failure: BaseException | None = None
 
     async def run(self) -> int:
         """Until finished."""
         own = next(member for member in self._spec.members if member.name == self._spec.name)
-        limit_bytes = self._spec.parameters["frame_limit_bytes"]
-        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, limit_bytes, self)
+        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, self)
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
         self._control.setblocking(False)
         loop.add_reader(self._control.fileno(), self._heard)
         self._adapter.give(m.Started())
@@ -80,7 +80,15 @@ class _Node:
         self._post_progress()
         loop.remove_reader(self._control.fileno())
         await self._adapter.close()
+        if self._failure is not None:
+            raise self._failure
         return 0
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An exception in a callback is our own bug: the node ends with it instead of going on half alive."""
+        self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
+        self.log(m.Log("failed", {"problem": repr(self._failure)}, "error"))
+        self._adapter.finished.set()
 
     def log(self, line: m.Log) -> None:
         """Write a line; tell the launcher too if it is notable."""

@@ -74,6 +74,7 @@ class Participant:
         self, name: str, parameters: Parameters, rng: m.Randomness, targets: Sequence[Target]
     ) -> None:
         self.name = name
+        self.frame_limit_bytes = parameters.frame_limit_bytes
         self.parameters = parameters
         self.now_us = 0
         self.channels: dict[str, Channel] = {}  # those that said HELLO, by the peer's name
@@ -306,7 +307,9 @@ class Participant:
     def _advertise(self) -> None:
         """To everyone, once in a period, on a schedule that does not drift."""
         period_us = self.parameters.advertisement_period_us
-        missed = (self.now_us - self._advertise_us) // period_us  # after the process was stopped for a while
+        missed = (
+            max(0, self.now_us - self._advertise_us) // period_us
+        )  # after the process was stopped for a while
         self._advertise_us += (missed + 1) * period_us
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
         advertisement = Advertisement(tuple(self.counters()))
@@ -318,7 +321,7 @@ class Participant:
 
         When this comes late, it was us who did not listen: that time is not held against anyone.
         """
-        late_us = self.now_us - self._silence_at_us
+        late_us = max(0, self.now_us - self._silence_at_us)
         for channel in list(self._connections.values()):
             channel.heard_us += late_us
             if not channel.is_read:
