@@ -74,7 +74,7 @@ class Loop:
                     continue
             else:
                 wait(waitables, (), (), WAIT_S_MAX)
-            ahead_ns = monotonic_ns() - real_ns()
+            ahead_ns = -real_ns() + monotonic_ns()  # so read, a hold-up between means late, not early
             for descriptor, events in poll.poll(0):
                 way = self._by_descriptor.get(descriptor)
                 if way is None:
@@ -138,7 +138,7 @@ class Loop:
         if way is None:
             raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
-        way.read(time.monotonic_ns() - time.time_ns())  # what came before the change is treated as before it
+        way.read(-time.time_ns() + time.monotonic_ns())  # what came before the change is treated as before it
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
         return time.time_ns()
 
