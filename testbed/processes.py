@@ -116,18 +116,17 @@ class Processes:
         return condition()
 
     async def finish(self) -> list[str]:
-        """Let all nodes end by themselves, then the launcher; returns the names of those that had to be
-        killed.
-
-        Idempotent.
-        """
+        """Let all nodes end by themselves, then the launcher; what did not go as it should. Idempotent."""
         for node in self.nodes.values():
             node.end_is_expected = True
         self._tell({"do": "finish"}, strict=False)
         await self.wait_progress(lambda: not any(node.running for node in self.nodes.values()), END_TIMEOUT_S)
         late = [node.name for node in self.nodes.values() if node.running]
+        died = self.launcher_ended.is_set()
         await self._end_launcher()
-        return late
+        if died and late:
+            return ["the launcher of the nodes died, and all nodes with it: see logs/runner.log"]
+        return [f"{name} did not end by itself and was killed" for name in late]
 
     async def _end_launcher(self) -> None:
         """End of its input makes the launcher kill what is left and exit."""

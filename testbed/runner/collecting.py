@@ -14,8 +14,8 @@ async def collect(stage: Stage) -> None:
     """End everything in order and write down what it says. Parts that died are noted, and the rest
     collected.
     """
-    for name in await stage.processes.finish():
-        stage.record.problem(f"{name} did not end by itself and was killed")
+    for problem in await stage.processes.finish():
+        stage.record.problem(problem)
     stage.note_processes()
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
     if not stage.ending.asked:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from testbed.processes import NodeProcess
-from testbed.runner.record import Outcome, Phase
+from testbed.runner.record import Phase
 from testbed.runner.stage import Stage
 
 SETTLE_S = 0.6
@@ -21,12 +21,17 @@ async def drain(stage: Stage) -> None:
         return
     stage.record.phase(Phase.DRAINING)
     bound_s = stage.plan.drain_us / 1e6
-    if stage.ending.outcome is Outcome.INTERRUPTED:
-        bound_s = min(bound_s, INTERRUPTED_DRAIN_S)
+    if stage.ending.asked:
+        await _wait(stage, min(bound_s, INTERRUPTED_DRAIN_S))
+    else:
+        await stage.ending.or_done(_wait(stage, bound_s))
+    stage.record.tell("drained")
+
+
+async def _wait(stage: Stage, bound_s: float) -> None:
     await asyncio.sleep(min(SETTLE_S, bound_s))
     if await stage.processes.wait_progress(lambda: _everything_delivered(stage), bound_s):
         stage.record.time("drained_ns")
-    stage.record.tell("drained")
 
 
 def _everything_delivered(stage: Stage) -> bool:
