@@ -163,8 +163,8 @@ def _clients(case: _Case) -> tuple[str, ...]:
 
 def _damaged(case: _Case) -> dict[str, str]:
     """The hosts whose captures are not whole, and why."""
-    about = [pq.read_table(case.run.table(name)) for name in ("gaps", "decoding", "captures")]
-    return damaged_hosts(case.content, case.facts, *about)
+    decoding, captures = (pq.read_table(case.run.table(name)) for name in ("decoding", "captures"))
+    return damaged_hosts(case.content, decoding, captures)
 
 
 def _findings(case: _Case, results: Results) -> Findings:
@@ -188,7 +188,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if results["samples"].num_rows else [NO_LATENCY]
     damaged = _damaged(case) if case.hosts else {}
-    unfit = unfit_hosts(facts, damaged)
+    unfit = unfit_hosts(case.content, facts, damaged)
     comparable = case.hosts and case.recorded
     return Findings(
         deliveries=deliveries.to_pylist() if deliveries is not None else None,

@@ -3,7 +3,7 @@
 For each client and stream, the events that arrived at the client's host according to its capture are those
 that the client says it got; for each stream, the events published according to the proxies' captures are
 those that the drivers know to be published. Sets are compared, by number and digest, not only counts. A host
-is left out, with the reason, where its capture cannot tell: packets dropped, bytes missing or cut off,
+is left out, with the reason, where its capture cannot tell: packets dropped, a damaged file,
 messages that could not be decoded, or a process that did not run from beginning to end. In a run that did not
 end and drain, packets may show more than the clients had time to take.
 """
@@ -74,33 +74,33 @@ def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mappin
     )
 
 
-def damaged_hosts(
-    run: Json, facts: Facts, gaps: pa.Table, decoding: pa.Table, captures: pa.Table
-) -> dict[str, str]:
-    """The hosts whose captures are not whole, and why. gaps, decoding, captures: tables of analysis.schemas.
+def damaged_hosts(run: Json, decoding: pa.Table, captures: pa.Table) -> dict[str, str]:
+    """Hosts whose captures are not whole, and why. decoding, captures: tables of analysis.schemas.
+
+    Bytes that a whole capture misses never reached the host: a connection that a cut broke may send what was
+    left over once the link is back, after bytes that are gone for good.
     """
-    found = dict.fromkeys(rows(gaps, cause="missing").column("host").to_pylist(), "its capture misses bytes")
-    for row in decoding.to_pylist():
-        if row["malformed"] or row["undecoded_bytes"]:
-            found[row["host"]] = "its capture holds what could not be decoded"
+    malformed = [row["host"] for row in decoding.to_pylist() if row["malformed"]]
+    found = dict.fromkeys(malformed, "its capture holds messages that could not be decoded")
     broken = {row["capture"]: row["problem"] for row in captures.to_pylist() if row["problem"]}
     for capture in run.get("captures") or run["plan"]["captures"]:
         stem = capture["file"].rpartition("/")[2].removesuffix(".pcap")
         if capture.get("host") and stem in broken:
             found[capture["host"]] = f"its capture is damaged: {broken[stem]}"
-        elif capture.get("host") and capture.get("kernel_drops") != 0:
-            found[capture["host"]] = "its capture dropped packets, or could not say"
-    missing = [name for name, host in facts.hosts.items() if host.role != "gateway"]
-    return found | dict.fromkeys(set(missing) - _captured(run), "it was not captured")
+    return found
 
 
-def unfit_hosts(facts: Facts, damaged: Mapping[str, str]) -> dict[str, str]:
-    """The hosts of which packets and records cannot be compared, and why."""
-    return dict.fromkeys(facts.disturbed, "its process did not run from beginning to end") | dict(damaged)
-
-
-def _captured(run: Json) -> set[str]:
-    return {capture["host"] for capture in run["plan"]["captures"] if capture.get("host")}
+def unfit_hosts(run: Json, facts: Facts, damaged: Mapping[str, str]) -> dict[str, str]:
+    """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
+    captures = [capture for capture in run.get("captures") or run["plan"]["captures"] if capture.get("host")]
+    whole = {capture["host"] for capture in captures if capture.get("kernel_drops") == 0}
+    nodes = {name for name, host in facts.hosts.items() if host.role != "gateway"}
+    return {
+        **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
+        **dict.fromkeys(nodes - {capture["host"] for capture in captures}, "it was not captured"),
+        **dict.fromkeys(facts.disturbed, "its process did not run from beginning to end"),
+        **damaged,
+    }
 
 
 def _publishing(facts: Facts, stream: int) -> set[str]:

@@ -44,7 +44,8 @@ class Findings:
 def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
     invalid = [*_unfinished(facts), *machine_problems(run, facts), *_link_problems(findings)]
-    invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
+    if facts.outcome == "completed":  # else it is no wonder that captures are torn
+        invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     throughput, notes = _throughput(facts, findings.deliveries)
     summary: dict[str, Any] = {
         "schema": SCHEMA,

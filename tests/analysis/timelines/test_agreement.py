@@ -1,0 +1,97 @@
+"""Which hosts can be compared, and that a set of events is compared rather than a number."""
+
+import pyarrow as pa
+import pytest
+
+from analysis.schemas import CAPTURES, DECODING
+from analysis.timelines import schemas
+from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, unfit_hosts
+from analysis.timelines.facts import read_facts
+from tests.analysis.timelines.world import run_json
+
+FACTS = read_facts(run_json())
+
+
+def decoding(**counts):
+    numbers = dict.fromkeys(DECODING.names, 0) | {"capture": "r0-client-0-eth0", "host": "r0-client-0"}
+    names = {"direction": "in", "src": "10.0.0.2", "dst": "10.0.0.4", "stopped": None}
+    return pa.Table.from_pylist([numbers | names | counts], schema=DECODING)
+
+
+def captures(problem=None):
+    row = {"capture": "r0-client-0-eth0", "packets": 1, "bytes": 1, "good_bytes": 1, "problem": problem}
+    return pa.Table.from_pylist([row], schema=CAPTURES)
+
+
+def test_whole_captures_are_not_damaged():
+    assert damaged_hosts(run_json(), decoding(), captures()) == {}
+
+
+def test_bytes_that_never_came_through_a_cut_link_are_no_damage():
+    stale = decoding(
+        missing_bytes=103_754, undecoded_bytes=23_670, stopped="bytes 1 to 2 are not in the capture"
+    )
+    assert damaged_hosts(run_json(), stale, captures()) == {}
+
+
+def test_messages_that_cannot_be_decoded_are_damage():
+    assert list(damaged_hosts(run_json(), decoding(malformed=1), captures())) == ["r0-client-0"]
+
+
+def test_a_torn_file_is_damage():
+    found = damaged_hosts(run_json(), decoding(), captures("record 7 is cut off"))
+    assert found == {"r0-client-0": "its capture is damaged: record 7 is cut off"}
+
+
+@pytest.mark.parametrize("drops", [1, None])
+def test_a_host_whose_capture_may_have_dropped_packets_is_not_compared(drops):
+    run = run_json()
+    run["captures"][0]["kernel_drops"] = drops
+    assert unfit_hosts(run, FACTS, {}) == {
+        run["captures"][0]["host"]: "its capture dropped packets, or could not say"
+    }
+
+
+def test_a_host_that_was_not_captured_is_not_compared():
+    run = run_json()
+    run["captures"] = [capture for capture in run["captures"] if capture["host"] != "r0-client-0"]
+    assert unfit_hosts(run, FACTS, {}) == {"r0-client-0": "it was not captured"}
+
+
+def coverage(*rows):
+    names = ("host", "stream", "events", "digest")
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=schemas.COVERAGE)
+
+
+def delivery(client, stream, delivered, digest, published=10, published_digest=7):
+    row = dict.fromkeys(schemas.DELIVERIES.names, 0) | {"client": client, "stream": stream}
+    row |= {"duplicated_after": [], "out_of_order_after": [], "delivered": delivered, "digest": digest}
+    return row | {"published": published, "published_digest": published_digest}
+
+
+def held(packets, deliveries, unfit=()):
+    said = pa.Table.from_pylist(deliveries, schema=schemas.DELIVERIES)
+    return compare(coverage(*packets), said, FACTS, dict.fromkeys(unfit, "")).held
+
+
+def test_what_packets_and_records_say_must_be_the_same():
+    packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
+    assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is True
+    assert held(packets, [delivery("r0-client-0", 0, 9, 8)]) is False
+    assert held(packets, [delivery("r0-client-0", 0, 10, 8)]) is False
+
+
+def test_what_only_one_side_has_is_a_disagreement():
+    assert held([(PUBLISHED, 0, 10, 7)], [delivery("r0-client-0", 0, 10, 7)]) is False
+    assert held([("r0-client-0", 0, 10, 7)], []) is False
+
+
+def test_what_was_published_needs_whole_captures_of_its_proxies_and_drivers():
+    packets = [(PUBLISHED, 0, 9, 5), ("r0-client-0", 0, 10, 7)]
+    assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is False
+    assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r0-proxy-0"]) is True
+    assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r1-proxy-0"]) is False
+
+
+def test_nothing_comparable_is_no_verdict():
+    assert held([], []) is None
