@@ -14,10 +14,11 @@ machine did.
 
 from dataclasses import dataclass
 
-from analysis.report.formatting import large, number, percent, scaled, seconds, with_unit
+from analysis.report.formatting import large, number, percent, scaled, seconds
 from analysis.report.paper import paper_section
 from analysis.report.reading import Row, RunRecord
 from analysis.report.tables import Column, Table, figure, table, words
+from analysis.timelines.facts import MENDING
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
 LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is what limits
@@ -53,11 +54,14 @@ class Backlog:
 
 
 def backlogs(record: RunRecord) -> tuple[Backlog, ...]:
-    """For each fault, the longest gap of each affected stream in each region."""
+    """For each fault that disturbs, the longest gap of each affected stream in each region."""
     worst: dict[tuple[str, int, str], Row] = {}
     regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
+    disturbing = {fault["name"] for fault in record.plan.get("faults", ()) if fault["kind"] not in MENDING}
     for row in record.recovery:
-        if row["affected"] and row.get("backlog_events") and row.get("switch_s") and row["client"] in regions:
+        if row["fault"] not in disturbing or row["client"] not in regions:
+            continue
+        if row["affected"] and row.get("backlog_events") and row.get("switch_s"):
             key = (row["fault"], row["stream"], regions[row["client"]])
             if key not in worst or row["switch_s"] > worst[key]["switch_s"]:
                 worst[key] = row
@@ -127,6 +131,7 @@ def _bytes_per_event(rows: list[Row]) -> float | None:
 def backlogs_table(found: tuple[Backlog, ...]) -> Table:
     """The arithmetic, one line per stream and region."""
     columns = (
+        Column("Fault"),
         Column("Stream → region"),
         Column("Gap", True, "until the stream's events flowed again"),
         Column("Rate", True, "of the stream, before the fault"),
@@ -139,10 +144,11 @@ def backlogs_table(found: tuple[Backlog, ...]) -> Table:
     )
     rows = (
         (
+            words(b.fault),
             words(f"s{b.stream} from {b.origin} → {b.region}"),
             figure(seconds(b.gap_s), b.gap_s),
-            figure(with_unit(b.rate and round(b.rate), "/s"), b.rate),
-            figure(number(b.expected and round(b.expected)), b.expected),
+            figure(large(b.rate, "events/s"), b.rate),
+            figure(large(b.expected, ""), b.expected),
             figure(number(b.counted), b.counted),
             figure(seconds(b.overshoot_s), b.overshoot_s),
             figure(large(b.headroom, "events/s"), b.headroom),

@@ -21,7 +21,7 @@ Points = tuple[tuple[float, ...], tuple[float | None, ...]]
 
 PERCENTILES = ("p50", "p95", "p99")
 LOGARITHMIC_FROM = 100.0  # largest over smallest: two decades
-SHORT_DRAIN_S = 1.0  # a shorter tail after the drivers stopped says nothing
+SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped says nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from analysis.report.bands import Band
 from analysis.report.charts import Chart, Line, latency_chart, link_charts, throughput_chart
+from analysis.report.direct_labels import spread
 from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import DrawnLink, drawing
 from experiments.rundir import RunDirectory
@@ -127,11 +128,11 @@ def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:
         last = [y for x, y in zip(line.x, line.y, strict=True) if y is not None and x <= end_s]
         if last and line.name not in ends:
             ends[line.name] = (_axes_fraction(axes, end_s, last[-1]), line.colour)
-    floor = 0.0
-    for name, (height, colour) in sorted(ends.items(), key=lambda item: item[1][0]):
-        floor = max(height, floor)
-        axes.text(1.008, floor, name, color=colour, weight="bold", va="center", transform=axes.transAxes)
-        floor += LABEL_GAP if axes.get_position().height > 0.5 else 2 * LABEL_GAP
+    gap = LABEL_GAP if axes.get_position().height > 0.5 else 2 * LABEL_GAP
+    ordered = sorted(ends.items(), key=lambda item: item[1][0])
+    heights = spread([height for _, (height, _) in ordered], gap)
+    for (name, (_, colour)), height in zip(ordered, heights, strict=True):
+        axes.text(1.008, height, name, color=colour, weight="bold", va="center", transform=axes.transAxes)
 
 
 def _axes_fraction(axes: Axes, x: float, y: float) -> float:
@@ -202,11 +203,13 @@ def _draw_link(axes: Axes, link: DrawnLink) -> None:
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     if link.disturbed:
         axes.plot(link.label_x, link.label_y, "x", color=BAD, markersize=11, markeredgewidth=2.5, zorder=4)
-    text = f"{link.label}\n\n{link.disturbed}" if link.disturbed else link.label
-    axes.text(
-        link.label_x, link.label_y, text, color=colour if link.disturbed else INK, size=8.5, ha="center",
-        va="center", bbox=box, zorder=2,
-    )  # fmt: skip
+    place = (link.label_x, link.label_y)
+    for text, up in ((link.label, 14 if link.disturbed else 0), (link.disturbed, -16)):
+        if text:
+            axes.annotate(
+                text, place, xytext=(0, up), textcoords="offset points", size=8.5, ha="center", va="center",
+                color=colour if link.disturbed else INK, bbox=box, zorder=2,
+            )  # fmt: skip
 
 
 def _mark_invalid(record: RunRecord, figure: Figure) -> None:

@@ -43,11 +43,11 @@ def scaled(value: float | None, unit: str, digits: int = 3) -> str:
 
 
 def large(value: float | None, noun: str) -> str:
-    """A count or a rate of things: 19 600 events, 80 000 events/s, 38.4 million deliveries."""
+    """About so many things: 19 600 events, 79 950 events/s, 38.4 million deliveries."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     factor, word = next(((f, w) for f, w in _LARGE if abs(value) >= f * 0.9995), (1.0, ""))
-    shown = number(_significant(value / factor, 3) if word else round(value) if abs(value) >= 100 else value)
+    shown = number(_significant(value / factor, 3 if word else 4))
     return _SPACE.join(part for part in (shown, word, noun) if part)
 
 

@@ -122,12 +122,23 @@ def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Links", run.get("links")),
         ("Outcome", f"{run.get('outcome') or 'none'}, phase {run.get('phase')}"),
         ("Length", _length(times)),
-        ("Commit", run.get("commit")),
+        ("Commit", _commit(run.get("commit"))),
         ("Machine", f"{machine.get('cpus')} cores, {memory / 2**30:.0f} GiB" if memory else None),
         ("TCP", (run.get("tcp") or {}).get("congestion_control")),
-        *((name.capitalize(), version) for name, version in (run.get("versions") or {}).items()),
+        *(
+            (name.capitalize(), str(version).removeprefix(f"{name} version "))
+            for name, version in (run.get("versions") or {}).items()
+        ),
     ]
     return tuple((name, str(value)) for name, value in entries if value not in (None, ""))
+
+
+def _commit(commit: str | None) -> str | None:
+    """As many digits as tell commits apart; whether the tree was changed beside it."""
+    if not commit:
+        return None
+    digits, _, changed = commit.partition("-")
+    return digits[:12] + (f", {changed}" if changed else "")
 
 
 def _length(times: Any) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.report.bands import fault_label
-from analysis.report.formatting import number, precise_seconds, seconds
+from analysis.report.formatting import NOT_MEASURED, number, precise_seconds, seconds
 from analysis.report.paper import PaperSection, paper_section
 from analysis.report.reading import Row, RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
@@ -20,12 +20,7 @@ _TIMES = (
     ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
     ("returned_s", "Direct again", "every affected stream comes from its owner again"),
 )
-_COUNTS = (
-    ("backlog_events", "Backlog", "events that one client had to catch up with, at most"),
-    ("lost", "Lost", "(event, client) pairs that never came"),
-    ("duplicated", "Duplicated", "came twice"),
-    ("out_of_order", "Out of order", "came before an earlier one of their stream"),
-)
+_WRONG = ("lost", "duplicated", "out_of_order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +71,28 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
     applied = fault.get("applied_s")
     held = Measure("Took hold", asked, precise_seconds(applied), applied is None, quoted("applied_s"))
     times = (measured(*told, seconds) for told in _TIMES if told[0] != "returned_s" or told[0] in figures)
-    counts = (measured(*told, number) for told in _COUNTS)
+    backlog = measured(
+        "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
+    )
     return Recovery(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(held, *times, *counts),
+        measures=(held, *times, backlog, _wrong(figures)),
         citation=section.citation
         if section and any(kind == fault["kind"] for kind, _ in section.words)
         else "",
         reasons=_reasons(rows),
         pairs=_pairs_table(record, fault["name"], rows),
     )
+
+
+def _wrong(figures: Row) -> Measure:
+    """What was delivered wrongly, over all clients."""
+    values = [figures.get(key) for key in _WRONG]
+    known = None not in values
+    value = "0" if not any(values) else ", ".join(number(value) for value in values)
+    meaning = "(event, client) pairs since the fault"
+    return Measure("Lost, duplicated, out of order", meaning, value if known else NOT_MEASURED, not known, "")
 
 
 def _reasons(rows: list[Row]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from analysis.report.bands import fault_label
 from analysis.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.report.reading import Row, RunRecord
+from analysis.timelines.facts import MENDING
 
 # verdict -> (word, how it looks, what it means)
 _VERDICTS = {
@@ -19,7 +20,7 @@ _TRUST = {
 }
 _EXPECTATIONS_SHOWN = 4
 _REASONS_SHOWN = 4
-_KINDS_THAT_HEAL = {"restore", "continue", "restart"}
+_NOTES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Story:
     trust: str
     trust_status: str
     trust_meaning: str
-    reasons: tuple[str, ...]  # why not; of a valid run the evidence, and notes on what was not measured
+    evidence: tuple[str, ...]  # why it can be believed, or why not
+    notes: tuple[str, ...]  # what could not be measured in a run that can be believed
     more_reasons: int
     headlines: tuple[Headline, ...]
 
@@ -56,7 +58,6 @@ def story(record: RunRecord) -> Story:
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
     told = tuple((record.summary.get("fidelity") or {}).get("reasons") or ())
-    reasons = (*_evidence(record), *told) if record.valid else told
     held = sum(bool(e.get("held")) for e in expectations)
     return Story(
         word=word,
@@ -71,8 +72,9 @@ def story(record: RunRecord) -> Story:
         trust=trust,
         trust_status=trust_status,
         trust_meaning=trust_meaning,
-        reasons=reasons[:_REASONS_SHOWN],
-        more_reasons=max(0, len(reasons) - _REASONS_SHOWN),
+        evidence=_evidence(record) if record.valid else told[:_REASONS_SHOWN],
+        notes=told[:_NOTES_SHOWN] if record.valid else (),
+        more_reasons=max(0, len(told) - (_NOTES_SHOWN if record.valid else _REASONS_SHOWN)),
         headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
     )
 
@@ -114,14 +116,15 @@ def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
     """How long the worst fault's recovery took."""
     recovery = record.summary.get("recovery") or {}
     disturbing = [
-        f
-        for f in record.summary.get("faults") or ()
-        if f["kind"] not in _KINDS_THAT_HEAL and f["name"] in recovery
+        f for f in record.summary.get("faults") or () if f["kind"] not in MENDING and f["name"] in recovery
     ]
     if not disturbing:
         return ()
     fault = max(disturbing, key=lambda f: recovery[f["name"]].get("switch_s") or 0.0)
-    figures, label = recovery[fault["name"]], fault_label(fault["kind"], fault["target"])
+    figures, label = (
+        recovery[fault["name"]],
+        fault_label(fault["kind"], fault["target"]).replace(" ", "\u00a0"),
+    )
     lines = [Headline(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
     if figures.get("catch_up_s") is not None:
         lines.append(
@@ -153,9 +156,7 @@ def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
     throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
     lines = []
     if throughput.get("events_per_s") is not None:
-        lines.append(
-            Headline(large(throughput["events_per_s"], "events/s"), "at each client, mean")
-        )
+        lines.append(Headline(large(throughput["events_per_s"], "events/s"), "at each client, mean"))
     if latency.get("p50_ms") is not None:
         lines.append(
             Headline(

@@ -5,6 +5,7 @@ The builders here are those that only lay out what run.json and summary.json say
 modules of their own.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +58,8 @@ def words(text: Any, status: str = "") -> Cell:
 
 
 def figure(text: str, value: float | None, status: str = "") -> Cell:
-    """A cell with a quantity, sorted by its value."""
-    return Cell(text, value, status)
+    """A cell with a quantity, sorted by its value; a dash where it was not measured."""
+    return Cell(EN_DASH if value is None else text, value, status)
 
 
 def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -84,6 +85,7 @@ def expectations_table(record: RunRecord) -> Table:
 def fidelity_table(record: RunRecord) -> Table:
     """What each direction of each WAN link did, against what was configured."""
     ends = {link["name"]: (link["a"], link["b"]) for link in record.wan_links}
+    order = {name: number for number, name in enumerate(ends)}
 
     def way(row: Row) -> str:
         a, b = ends.get(row["link"], (row["link"], ""))
@@ -112,13 +114,13 @@ def fidelity_table(record: RunRecord) -> Table:
             figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
             figure(percent(row["configured_loss"]), row["configured_loss"]),
             figure(percent(row["loss"]), row["loss"]),
-            figure(_rate(row["configured_rate_bits_per_s"]), row["configured_rate_bits_per_s"]),
+            _rate(row["configured_rate_bits_per_s"]),
             figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
             figure(number(row["packets"]), row["packets"]),
             figure(number(row.get("matched")), row.get("matched")),
             words("valid", "good") if row["valid"] else words(row.get("reason") or "invalid", "bad"),
         )
-        for row in record.fidelity
+        for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     )
     return table("fidelity", columns, rows)
 
@@ -211,8 +213,8 @@ def _period(row: Row) -> str:
     return when if state == "up" else f"{when}, {state}"
 
 
-def _rate(bits_per_s: float | None) -> str:
-    return "no limit" if bits_per_s is None else scaled(bits_per_s, "bit/s")
+def _rate(bits_per_s: float | None) -> Cell:
+    return Cell("no limit", None) if bits_per_s is None else figure(scaled(bits_per_s, "bit/s"), bits_per_s)
 
 
 def _milliseconds(value: float | None) -> str:
@@ -220,10 +222,7 @@ def _milliseconds(value: float | None) -> str:
 
 
 def _plain(value: Any) -> str:
+    """A value of summary.json as an expectation compares it."""
     return (
-        number(value)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else NOT_MEASURED
-        if value is None
-        else str(value)
+        number(value) if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)
     )

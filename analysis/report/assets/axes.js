@@ -3,6 +3,7 @@
 const Axes = (() => {
   const LABEL_HEIGHT = 15; // pixels between two direct labels
   const HEADROOM = 1.14; // above the highest value, for the names of faults
+  const HOVER = { ms: "%{y:,.1f} ms", "events/s": "%{y:,.0f} events/s", "B/s": "%{y:.3~s}B/s" };
   const GROUP_DASH = { p95: "dash", p99: "dot" };
   const GROUP_WIDTH = { p95: 1.25, p99: 1.25 };
 
@@ -47,7 +48,7 @@ const Axes = (() => {
   const trace = (chart, line) => ({
     type: "scatter",
     mode: "lines",
-    name: line.group && line.group in GROUP_DASH || line.group === "p50" ? `${line.name} ${line.group}` : line.name,
+    name: line.group.startsWith("p") ? `${line.name} ${line.group}` : line.name,
     x: line.x,
     y: line.y,
     connectgaps: false,
@@ -58,7 +59,7 @@ const Axes = (() => {
       shape: "linear",
     },
     opacity: GROUP_DASH[line.group] ? 0.85 : 1,
-    hovertemplate: `%{y:,.4~s} ${chart.unit}`.replace(",.4~s", chart.unit === "ms" ? ",.1f" : ",.4~s"),
+    hovertemplate: HOVER[chart.unit],
   });
 
   // Direct labels at the right edge, moved apart where lines end close together.
@@ -79,7 +80,7 @@ const Axes = (() => {
     spread(wanted, height);
     return wanted.map((label) => ({
       xref: "paper", yref: "paper", x: 1, y: label.at / height, xanchor: "left", yanchor: "middle", xshift: 5,
-      showarrow: false, text: `<b>${escape(label.text)}</b>`, font: { color: readable(label.colour), size: 12 },
+      showarrow: false, text: escape(label.text), font: { color: readable(label.colour), size: 12, weight: 700 },
     }));
   };
 
@@ -105,7 +106,7 @@ const Axes = (() => {
     }
   };
 
-  const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const escape = (text) => text.replace(/&/g, "&amp;").replace(/[<]/g, "&lt;").replace(/[>]/g, "&gt;");
   // A colour made for lines, mixed with ink until it can be read as text.
   const readable = (colour) => Theme.colour(`color-mix(in oklab, ${colour} 72%, var(--ink))`);
 

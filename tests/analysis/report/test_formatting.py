@@ -28,7 +28,7 @@ def spaced(text: str) -> str:
         (f.scaled(0, "B/s"), "0 B/s"),
         (f.scaled(0.5, "bit/s"), "0.5 bit/s"),
         (f.large(38_412_345, "deliveries"), "38.4 million deliveries"),
-        (f.large(79_987.2, "events/s"), "79 987 events/s"),
+        (f.large(79_987.2, "events/s"), "79 990 events/s"),
         (f.large(2.25, "events/s"), "2.25 events/s"),
         (f.seconds(0.9801), "0.98 s"),
         (f.seconds(0.0123), "0.012 s"),

@@ -1,0 +1,213 @@
+"""The page's text: verdicts beside numbers, nothing that a name could break, sense where data is missing."""
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report import write_report
+from experiments.rundir import RunDirectory
+from tests.analysis.report.conftest import HOSTILE, SCENARIOS
+from topologies.errors import InputError
+
+Reported = Callable[[str], RunDirectory]
+ASSETS = Path(__file__).parents[3] / "analysis" / "report" / "assets"
+VOID = {"meta", "img", "br", "hr", "input", "link", "line", "circle", "path"}
+QUALIFIER = "from an invalid run"
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, scripts and text outside of scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self.text = ""
+        self.sections: dict[str, str] = {}  # text of the sections that have an id
+        self._open: list[str] = []
+        self._section = self._script = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.elements.append((tag, found))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "section":
+            self._section = found.get("id") or "first"
+        if tag == "script":
+            self._script = found.get("id") or f"script {len(self.scripts)}"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+        elif self._open and self._open[-1] != "style":
+            self.text += data
+            self.sections[self._section] = self.sections.get(self._section, "") + data
+
+    @property
+    def whole(self) -> bool:
+        """Everything that was opened was closed."""
+        return not self._open
+
+
+def page(run: RunDirectory) -> Page:
+    """The page of a run."""
+    return Page(run.report_html.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_kind_of_run_gives_a_whole_page(reported: Reported, name: str) -> None:
+    assert page(reported(name)).whole
+
+
+def test_the_page_asks_for_nothing_outside_itself(reported: Reported) -> None:
+    html = reported("passed").report_html.read_text(encoding="utf-8")
+    found = Page(html)
+    policy = next(a["content"] for t, a in found.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    addresses = [value for _, a in found.elements for key, value in a.items() if key in {"src", "href"}]
+    assert all(address and address.startswith("#") for address in addresses)
+    assert not re.search(r"url\(|@import", re.sub(r'<script type="application/gzip".*?</script>', "", html))
+
+
+def test_names_cannot_become_markup_or_script(reported: Reported) -> None:
+    found = page(reported("hostile"))
+    assert HOSTILE in found.text
+    assert "49" not in re.sub(r"\d+[\d.,]*\d+", "", found.text)  # no template is rendered twice
+    assert not [tag for tag, _ in found.elements if tag in {"img", "i", "b"}]
+    assert not [key for _, a in found.elements for key in a if key.startswith("on")]
+
+
+def test_hostile_names_reach_the_plots_unchanged(reported: Reported) -> None:
+    plots = json.loads(page(reported("hostile")).scripts["plots"])
+    assert [region["name"] for region in plots["regions"]][2:] == ["<i>r2</i>", 'r3"onload="x']
+
+
+def test_our_own_scripts_cannot_end_their_element() -> None:
+    files = sorted(ASSETS.iterdir())
+    assert {"page.css", "plots.js"} <= {file.name for file in files}
+    assert not [file.name for file in files if "</" in file.read_text()]
+
+
+def test_the_first_screen_answers_held_trusted_and_what_came_out(reported: Reported) -> None:
+    first = page(reported("passed")).sections["first"]
+    assert "Passed" in first
+    assert "3 of 3 expectations held" in first.replace("\u00a0", " ")
+    assert "Valid" in first
+    assert "median delay within 0.12" in first
+    assert "0.98" in first
+
+
+def test_numbers_of_an_invalid_run_stand_beside_its_verdict(reported: Reported) -> None:
+    found = page(reported("invalid"))
+    assert "the kernel dropped 17 packets" in found.sections["first"]
+    for section in ("first", "what-happened", "recovery", "links", "network"):
+        assert QUALIFIER in found.sections[section], section
+    assert "Invalid run" in found.text
+
+
+def test_numbers_of_a_valid_run_are_not_marked(reported: Reported) -> None:
+    assert QUALIFIER not in page(reported("passed")).text
+
+
+def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
+    found = page(reported("crashed"))
+    assert "Crashed" in found.sections["first"]
+    assert "r0/client-1 was killed by signal 9" in found.sections["what-ran"]
+    assert "signal 9, unexpected" in found.sections["what-ran"]
+    assert found.text.count("Not measured in this run.") == 2
+    assert "Tables that the analysis did not write: throughput" in found.sections["what-ran"]
+
+
+def test_without_captures_the_page_says_what_it_rests_on(reported: Reported) -> None:
+    found = page(reported("uncaptured"))
+    assert "No packets were captured" in found.sections["what-happened"]
+    assert "not measured: no packets were captured" in found.sections["links"]
+    assert "not measured: no packets were captured" in found.sections["fidelity"]
+
+
+def test_without_faults_there_is_no_recovery_section(reported: Reported) -> None:
+    assert "recovery" not in page(reported("undisturbed")).sections
+
+
+def test_our_numbers_stand_beside_the_papers_words(reported: Reported) -> None:
+    recovery = page(reported("passed")).sections["recovery"]
+    assert "Sprinkler (2013), section 5.3" in recovery
+    assert re.search(
+        r"Events flow again.*?0\.98.*?The throughput recovers shortly after time t = 20", recovery, re.S
+    )
+
+
+def test_no_figure_of_another_paper_is_claimed(reported: Reported) -> None:
+    assert "Sprinkler (2013)" not in page(reported("undisturbed")).text
+
+
+def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Rewrite a JSON file."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirectory) -> None:
+    def unmeasured(summary: dict[str, Any]) -> None:
+        summary["recovery"]["cut"] |= {"catch_up_s": None, "settled_s": None}
+        summary["fidelity"]["reasons"] = ["recovery.cut: catch_up_s: it was not over at the end"]
+
+    change_json(fresh_run.summary_json, unmeasured)
+    write_report(fresh_run)
+    recovery = page(fresh_run).sections["recovery"]
+    assert re.search(r"Caught up.*?not measured", recovery, re.S)
+    assert "it was not over at the end" in page(fresh_run).sections["first"]
+
+
+def test_a_failed_expectation_is_named_first(fresh_run: RunDirectory) -> None:
+    def fail(summary: dict[str, Any]) -> None:
+        summary["verdict"] = "failed"
+        summary["expectations"][2]["held"] = False
+
+    change_json(fresh_run.summary_json, fail)
+    write_report(fresh_run)
+    first = page(fresh_run).sections["first"]
+    assert first.index("recovery.cut.switch_s <= 2") < first.index("events.lost == 0")
+    assert "2 of 3" in first.replace("\u00a0", " ")
+
+
+def test_a_process_that_died_is_why_a_run_failed(fresh_run: RunDirectory) -> None:
+    def die(run: dict[str, Any]) -> None:
+        run["processes"][0]["exit"] = {"code": 1, "signal": None, "time_ns": 1, "expected": False}
+
+    change_json(fresh_run.run_json, die)
+    write_report(fresh_run)
+    assert "did not end as planned: r0/proxy-0" in page(fresh_run).sections["first"]
+
+
+@pytest.mark.parametrize("table", ["throughput", "latency", "recovery", "fidelity"])
+def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory, table: str) -> None:
+    part = next(fresh_run.table(table).glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    write_report(fresh_run)
+    assert f"Tables that the analysis did not write: {table}" in page(fresh_run).sections["what-ran"]
+
+
+def test_writing_again_gives_the_same_page(fresh_run: RunDirectory) -> None:
+    first = write_report(fresh_run).read_bytes()
+    assert write_report(fresh_run).read_bytes() == first
+
+
+def test_a_run_without_an_analysis_is_refused(fresh_run: RunDirectory) -> None:
+    fresh_run.summary_json.unlink()
+    with pytest.raises(InputError, match="not analysed yet: cutset analyze"):
+        write_report(fresh_run)
+    assert not fresh_run.report_html.exists()

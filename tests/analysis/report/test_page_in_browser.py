@@ -1,0 +1,283 @@
+"""The page in a real browser, opened from a file: it draws, it answers to hands, it asks for nothing.
+
+Headless Chromium of the machine, driven by Playwright. Every test fails on a console error, an error of the
+page or a request for anything but the page itself.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from experiments.rundir import RunDirectory
+
+pytestmark = pytest.mark.browser
+
+Reported = Callable[[str], RunDirectory]
+Opened = Callable[..., Page]
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+LOADED_MS = 30_000  # the suite shares its processors
+LINES = ".scatterlayer .trace path.js-line"
+
+
+@dataclass
+class Complaints:
+    """What a page did that it must not do."""
+
+    found: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page, address: str) -> None:
+        """Note what it does from now on."""
+        page.on("console", lambda message: self.found.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: self.found.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: self.found.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda r: self.found.append(f"request: {r.url}") if r.url != address else None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium, headless."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert path, "the tests of the report need Debian's package chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, reported: Reported) -> Iterator[Opened]:
+    """A function that opens the report of a scenario; options are those of a browser context."""
+    complaints, contexts = Complaints(), []
+
+    def page(name: str = "passed", **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": WIDE, **options})
+        contexts.append(context)
+        made = context.new_page()
+        address = reported(name).report_html.resolve().as_uri()
+        complaints.watch(made, address)
+        made.goto(address)
+        if made.locator(".plot").count():
+            made.wait_for_selector("html[data-plots=ready]", state="attached", timeout=LOADED_MS)
+        return made
+
+    yield page
+    for context in contexts:
+        context.close()
+    assert complaints.found == []
+
+
+def plot(page: Page, key: str) -> Locator:
+    """A plot, scrolled to and drawn."""
+    found = page.locator(f"#plot-{key}")
+    found.scroll_into_view_if_needed()
+    page.wait_for_selector(f"#plot-{key}[data-drawn]", timeout=LOADED_MS)
+    return found
+
+
+def points(line: Locator) -> int:
+    """How many points a drawn line has."""
+    return len(re.findall(r"[ML]", line.get_attribute("d") or ""))
+
+
+def no_sideways_scroll(page: Page) -> bool:
+    """Whether the page is no wider than the window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+def background(page: Page) -> tuple[int, ...]:
+    """The page's background colour."""
+    return tuple(
+        int(v)
+        for v in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
+    )
+
+
+def test_both_panels_of_figure_7_have_a_line_for_every_region(opened: Opened) -> None:
+    page = opened()
+    for key, lines in (("throughput", 4), ("latency", 8)):  # latency: p50 and p99
+        drawn = plot(page, key).locator(LINES)
+        expect(drawn).to_have_count(lines)
+        assert min(points(drawn.nth(i)) for i in range(lines)) > 20
+        assert plot(page, key).locator(".shapelayer path").count() == 1  # the fault's band
+        assert "cut r2\u2013r3" in plot(page, key).locator(".annotation-text").all_text_contents()
+
+
+def test_every_wide_area_link_has_a_plot_with_both_directions(opened: Opened) -> None:
+    page = opened()
+    places = page.locator("#links .plot")
+    assert places.count() == 6
+    for key in places.evaluate_all("all => all.map((one) => one.id.slice(5))"):
+        expect(plot(page, key).locator(LINES)).to_have_count(2)
+
+
+def test_hovering_shows_every_regions_value_with_its_unit(opened: Opened) -> None:
+    page = opened()
+    area = plot(page, "throughput").locator(".nsewdrag").bounding_box()
+    assert area
+    page.mouse.move(area["x"] + area["width"] / 4, area["y"] + 60)
+    shown = page.locator("#plot-throughput .hoverlayer")
+    expect(shown).to_contain_text(re.compile(r"at 1[45]\.\d s"))  # as near as a pixel
+    for region in ("r0", "r1", "r2", "r3"):
+        expect(shown).to_contain_text(re.compile(rf"{region} : (79|80),\d\d\d events/s"))
+
+
+def test_a_region_can_be_switched_off_in_every_plot(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    switch = page.locator("#region-switches .chip", has_text="r1")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(f"#plot-throughput {LINES}")).to_have_count(3)
+    expect(page.locator(f"#plot-latency {LINES}")).to_have_count(6)
+    switch.click()
+    expect(page.locator(f"#plot-throughput {LINES}")).to_have_count(4)
+
+
+def test_percentiles_and_the_axis_can_be_switched(opened: Opened) -> None:
+    page = opened()
+    ticks = plot(page, "latency").locator(".ytick text")
+    before = ticks.all_text_contents()
+    page.locator("#latency-switches .chip", has_text="p95").click()
+    expect(page.locator(f"#plot-latency {LINES}")).to_have_count(12)
+    page.locator("#latency-switches .chip", has_text="log").click()
+    expect(page.locator("#latency-switches .chip", has_text="log")).to_have_attribute("aria-pressed", "true")
+    assert ticks.all_text_contents() != before
+
+
+def shown_range(page: Page, key: str) -> list[float]:
+    """The time shown by a plot."""
+    return [round(x, 1) for x in page.evaluate(f"document.getElementById('plot-{key}').layout.xaxis.range")]
+
+
+def test_zooming_one_plot_zooms_all_and_a_double_click_shows_the_whole_run(opened: Opened) -> None:
+    page = opened()
+    area = plot(page, "throughput").locator(".nsewdrag").bounding_box()
+    assert area
+    page.mouse.move(area["x"] + area["width"] * 0.25, area["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] < 31")
+    assert shown_range(page, "throughput") == pytest.approx([15, 30], abs=0.3)
+    assert shown_range(page, "latency") == shown_range(page, "throughput")
+    page.mouse.dblclick(area["x"] + area["width"] * 0.5, area["y"] + 60)
+    page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] > 59")
+    assert shown_range(page, "throughput") == [0.0, 60.0]
+
+
+def test_a_switch_leads_to_the_fault(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    page.locator("#range-switches .chip", has_text="start of cut").click()
+    assert shown_range(page, "throughput") == [17.0, 29.0]
+
+
+def test_links_can_be_shown_in_events(opened: Opened) -> None:
+    page = opened()
+    note = page.locator("#note-link-r0-r3")
+    expect(note).to_contain_text("Gbit/s")
+    page.locator("#quantity-switches .chip", has_text="events/s").click()
+    expect(note).to_contain_text("events/s")
+
+
+def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opened) -> None:
+    page = opened()
+    heading = page.locator("#table-fidelity thead th", has_text="p99")
+    column = page.locator("#table-fidelity tbody td:nth-child(5)")
+    heading.locator("button").click()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    rising = [float(text.split()[0]) for text in column.all_text_contents()]
+    assert rising == sorted(rising)
+    assert len(set(rising)) > 1
+    heading.locator("button").click()
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert [float(text.split()[0]) for text in column.all_text_contents()] == rising[::-1]
+
+
+def test_the_numbers_behind_a_plot_can_be_read(opened: Opened) -> None:
+    page = opened()
+    details = page.locator("details[data-chart=throughput]")
+    details.locator("summary").click()
+    expect(details.locator("tbody tr")).to_have_count(300)
+    expect(details.locator("thead th")).to_have_text(
+        ["time, s", *(f"r{i}, events/s" for i in range(4))], use_inner_text=True
+    )
+
+
+def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) -> None:
+    page = opened(color_scheme="dark")
+    assert max(background(page)) < 60
+    plot(page, "throughput")
+    page.locator("#theme").click()
+    assert min(background(page)) > 200
+    ink = "getComputedStyle(document.querySelector('#plot-throughput .xtick text')).fill"
+    light = page.evaluate(ink)
+    page.locator("#theme").click()
+    assert max(background(page)) < 60
+    assert page.evaluate(ink) != light
+
+
+@pytest.mark.parametrize("name", ["narrow", "crashed", "hostile"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
+    page = opened(name, viewport=PHONE, has_touch=True, is_mobile=True)
+    for details in page.locator("details").all():
+        details.evaluate("one => { one.open = true; }")
+    for key in page.locator(".plot").evaluate_all("all => all.map((one) => one.id.slice(5))")[:2]:
+        expect(plot(page, key).locator(LINES).first).to_be_attached()
+    assert no_sideways_scroll(page)
+
+
+def test_on_a_phone_a_plot_does_not_hold_the_finger_that_scrolls(opened: Opened) -> None:
+    page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
+    plot(page, "throughput")
+    touch = "getComputedStyle(document.querySelector('#plot-throughput .nsewdrag')).touchAction"
+    assert page.evaluate(touch) != "none"
+
+
+def test_drawing_does_not_move_what_is_around(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    shift = page.evaluate(
+        """() => new Promise((resolve) => new PerformanceObserver((list) =>
+             resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0))
+           ).observe({ type: 'layout-shift', buffered: true }) || setTimeout(() => resolve(0), 300))"""
+    )
+    assert shift < 0.01
+
+
+def test_an_invalid_run_keeps_its_verdict_in_sight(opened: Opened) -> None:
+    page = opened("invalid")
+    page.locator("#what-ran").scroll_into_view_if_needed()
+    expect(page.locator(".banner")).to_be_in_viewport()
+
+
+def test_labels_at_the_lines_ends_do_not_cover_each_other(opened: Opened) -> None:
+    page = opened("narrow")
+    boxes = (
+        plot(page, "throughput")
+        .locator(".annotation")
+        .evaluate_all(
+            """all => all.filter((one) => /^r\\d$/.test(one.textContent)).map((one) => {
+             const box = one.querySelector('text').getBoundingClientRect();
+             return [box.top, box.bottom]; })"""
+        )
+    )
+    ordered = sorted(boxes)
+    assert len(ordered) == 4
+    assert all(above[1] <= below[0] + 3 for above, below in pairwise(ordered))

@@ -1,0 +1,60 @@
+"""`cutset report` and `cutset analyze`: what they print; one line and exit code 2 where there is nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.cli.main import run as cutset
+from tests.analysis.report.synthetic_run import write_run
+
+
+def test_report_writes_the_page_and_the_figures_and_says_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path)
+    assert cutset(["report", str(run.path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"report       {run.report_html} (")
+    assert said[1] == f"figures      {run.figures} (8 files)"
+    assert run.report_html.stat().st_size > 1_000_000
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that a refused command says."""
+    assert cutset(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.mark.parametrize("command", ["report", "analyze"])
+def test_a_folder_that_is_no_run_is_refused(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "it has no run.json" in refused([command, str(tmp_path)], capsys)
+
+
+def test_report_of_a_run_without_analysis_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path)
+    run.summary_json.unlink()
+    assert f"cutset analyze {run.path}" in refused(["report", str(run.path)], capsys)
+
+
+def test_a_run_that_ended_before_time_0_has_nothing_to_analyse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path)
+    content = json.loads(run.run_json.read_text())
+    content |= {"phase": "building", "times": {"started_ns": 1}}
+    run.run_json.write_text(json.dumps(content))
+    assert "nothing to analyse" in refused(["analyze", str(run.path)], capsys)
+
+
+def test_a_torn_run_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path)
+    run.run_json.write_text('{"schema": 1, "ru')
+    assert "is not JSON" in refused(["report", str(run.path)], capsys)
