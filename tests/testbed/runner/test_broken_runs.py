@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.leftovers import process_running
+from tests.testbed.leftovers import process_running, wait_until
 from tests.testbed.runner.live import CUT_FOR_GOOD, PID_1, RELAY, UNSHARE, LiveRun
 
 pytestmark = pytest.mark.network
@@ -122,13 +122,14 @@ def test_a_full_disk_ends_a_run_tidily_and_keeps_its_captures(tmp_path: Path) ->
     with LiveRun(tmp_path, "--set", "duration=60s", wrapper=wrapper) as run:
         run.until("running for")
         seen_from_here = Path(f"/proc/{run.process.pid}/root")
+        captures = seen_from_here / run.directory.relative_to("/") / "captures"
+        wait_until(lambda: all(_sizes(captures)), "the first blocks of all captures")
+        before = _sizes(captures)
         _fill(seen_from_here / tmp_path.relative_to("/") / "runs" / "filler")
         run.until("MiB of disk are left")
-        directory = seen_from_here / run.directory.relative_to("/")
         run.until("collected")
-        sizes = [file.stat().st_size for file in (directory / "captures").iterdir()]
-        assert len(sizes) == 8
-        assert all(sizes)
+        assert len(before) == 8
+        assert all(after >= size for size, after in zip(before, _sizes(captures), strict=True))
         assert run.wait() == 1
 
 
@@ -167,6 +168,10 @@ def _outside_pid(run: LiveRun, inside: int) -> int:
         if pids[-1] == str(inside) and len(pids) > 1 and run.token.encode() in environment:
             return int(pids[0])
     raise AssertionError(f"no process {inside} in the sandbox")
+
+
+def _sizes(captures: Path) -> list[int]:
+    return [file.stat().st_size for file in sorted(captures.iterdir())]
 
 
 def _fill(path: Path) -> None:
