@@ -28,6 +28,8 @@ class Parameters:
     reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each
     reconnect_last_us: int = 500_000  # longest pause; a node never gives up on a peer
 
+    forward_interval_us: int = 2_000  # a proxy passes news on at once, but not more often than this
+
     # Publishing
     flush_interval_us: int = 5_000  # a driver closes its batch at least this often
     batch_limit_bytes: int = 65_536  # event bytes in one batch
