@@ -19,7 +19,7 @@ from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Port
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
-WAIT_S_MAX = 1.0  # looks at the kernel's drop counters at least this often
+WAIT_S_MAX = 1.0  # nothing depends on it: every event wakes the loop
 STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
 NS_PER_S = 1_000_000_000
 

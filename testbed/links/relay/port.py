@@ -1,7 +1,7 @@
 """One interface of a link's middle: what arrives there, in order, and a descriptor to send through.
 
 Slots for whole offloaded frames cost 68 KiB each, so few fit into memory and a burst of small frames would
-overrun them. Hence two rings, one for large frames and one with thousands of slots for small ones, merged
+overrun them. Hence two rings, one for large frames and one with hundreds of slots for small ones, merged
 by the kernel's stamps. A frame found in one ring may have a predecessor in the other that came just after
 that one was read: `receive` leaves what it cannot be sure of to the next call.
 """

@@ -81,6 +81,17 @@ class Stamper:
             seconds, nanoseconds = _TIMESPEC.unpack(control[0][2][: _TIMESPEC.size])
             self.arrivals.append(Arrival(*_STAMP.unpack_from(data), seconds * 1_000_000_000 + nanoseconds))
 
+    def collect_until_last(self, quiet_s: float) -> None:
+        """Take what arrives until the last one sent has, or, as that may be lost, nothing has for `quiet_s`.
+
+        A sender that waits for this now and then cannot overrun the receiver's buffer.
+        """
+        self.collect()
+        while not self.arrivals or self.arrivals[-1].number < len(self.sent) - 1:
+            if not select.select([self._receiver], [], [], quiet_s)[0]:
+                return
+            self.collect()
+
     def collect_until_quiet(self, quiet_s: float) -> None:
         """Take what arrives until nothing has for `quiet_s`."""
         self.collect()

@@ -13,6 +13,7 @@ from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.shape import Shape
 
 QUIET_S = 0.2
+LOST_S = 0.05  # what has not come by then is taken for lost; it may still come
 MS = 1_000_000  # ns
 
 
@@ -49,7 +50,7 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
             else:
                 stamper.send_offloaded(per_frame)
             if len(stamper.sent) % 40 == 0:
-                stamper.collect_until_quiet(0.001)
+                stamper.collect_until_last(LOST_S)
         stamper.collect_until_quiet(QUIET_S)
         return _observed(stamper) | {"counters": _counters(lab)}
 
@@ -63,7 +64,7 @@ def mixed_sizes(kind: str) -> dict[str, Any]:
                 stamper.send()
             stamper.send_offloaded(20 + turn % 20)
             if turn % 4 == 3:
-                stamper.collect_until_quiet(0.004)
+                stamper.collect_until_last(QUIET_S)
         stamper.collect_until_quiet(QUIET_S)
         return _observed(stamper)
 

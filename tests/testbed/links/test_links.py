@@ -70,7 +70,7 @@ def test_jitter_may_reorder_if_asked_to(kind: str) -> None:
 @pytest.mark.parametrize("per_frame", [1, 40], ids=["offloads off", "offloads on"])
 @pytest.mark.parametrize("loss", [0.01, 0.1])
 def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: float, per_frame: int) -> None:
-    observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 12_000 // per_frame)
+    observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 8_000 // per_frame)
     sent = len(observed["sent_ns"])
     lost = sent - len(observed["arrivals"])
     assert_binomial(lost, sent, loss)
@@ -100,7 +100,7 @@ def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: st
 @pytest.mark.parametrize("megabits_per_s", [10, 100])
 def test_tcp_gets_the_rate_less_its_headers(kind: str, megabits_per_s: int) -> None:
     shape = {"delay_us": 5000, "rate_bits_per_s": megabits_per_s * 1_000_000}
-    observed = sandboxed(scenarios.tcp, kind, shape, 4.0, True)
+    observed = sandboxed(scenarios.tcp, kind, shape, 3.0, True)
     asked = megabits_per_s * 1_000_000 * 1448 / 1514
     assert observed["goodput_bits_per_s"] == pytest.approx(asked, rel=0.03)
     assert observed["intact"]
