@@ -75,6 +75,16 @@ class RunRecord:
         return (self.summary.get("fidelity") or {}).get("valid") is True
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the run cannot be believed, and of any run what could not be measured and why."""
+        return tuple((self.summary.get("fidelity") or {}).get("reasons") or ())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was noted while it ran."""
+        return tuple(self.run.get("problems") or ())
+
+    @property
     def captured(self) -> bool:
         """Whether packets were captured at all."""
         return bool(self.plan.get("captures"))

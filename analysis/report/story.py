@@ -57,7 +57,7 @@ def story(record: RunRecord) -> Story:
     word, status, meaning = _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
-    told = tuple((record.summary.get("fidelity") or {}).get("reasons") or ())
+    told = record.reasons
     held = sum(bool(e.get("held")) for e in expectations)
     return Story(
         word=word,

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -199,6 +200,15 @@ def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory, table: str)
     part.write_bytes(part.read_bytes()[:100])
     write_report(fresh_run)
     assert f"Tables that the analysis did not write: {table}" in page(fresh_run).sections["what-ran"]
+
+
+def test_the_least_that_there_can_be_gives_a_page(fresh_run: RunDirectory) -> None:
+    fresh_run.run_json.write_text('{"schema": 1}')
+    fresh_run.summary_json.write_text('{"schema": 1, "verdict": "crashed"}')
+    shutil.rmtree(fresh_run.analysis)
+    write_report(fresh_run)
+    assert page(fresh_run).whole
+    assert "Crashed" in page(fresh_run).sections["first"]
 
 
 def test_writing_again_gives_the_same_page(fresh_run: RunDirectory) -> None:
