@@ -1,4 +1,4 @@
-"""The testbed's errors. Each says what was being done, with which input, and what to do; the CLI prints one line."""
+"""The testbed's errors. Each says what was being done, with which input, and what to do, in one line."""
 
 
 class TestbedError(Exception):
@@ -8,4 +8,4 @@ class TestbedError(Exception):
 
 
 class MachineError(TestbedError):
-    """This machine cannot do what was asked (exit code 3): the message says what is missing and how to get it."""
+    """This machine cannot do what was asked (exit code 3): it says what is missing and how to get it."""

@@ -1,8 +1,8 @@
 """The colour of a region, the same in every figure of a run: plan, report, PNG and SVG.
 
-The Okabe-Ito palette (Okabe and Ito, "Color Universal Design", 2008), which colour-blind readers can tell apart,
-ordered so that the first four stand out on white and on near-black. Regions beyond the palette take its colours
-again; `dash_of` then tells them apart by their line.
+The Okabe-Ito palette (Okabe and Ito, "Color Universal Design", 2008), which colour-blind readers can tell
+apart, ordered so that the first four stand out on white and on near-black. Regions beyond the palette take
+its colours again; `dash_of` then tells them apart by their line.
 """
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
