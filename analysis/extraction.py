@@ -31,6 +31,7 @@ from node.protocols.sprinkler.messages import CODEC as SPRINKLER
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
 CODECS: Mapping[str, Codec] = {"sprinkler": SPRINKLER}
 COMPRESSION = "lz4"
+ROW_GROUP_ROWS = 262_144
 # Few different values: worth a dictionary. For the others, building one costs more than it saves.
 _DICTIONARY = (
     "capture", "host", "direction", "src", "dst", "src_hi", "src_lo", "dst_hi", "dst_lo", "sport", "dport",
@@ -78,12 +79,16 @@ Task = PacketsTask | MessagesTask
 
 
 class _Parts:
-    """One task's files, one per table, opened at the first batch; given their names when all went well."""
+    """One task's files, one per table, opened at the first batch; given their names when all went well.
+
+    Batches are gathered until they are worth a row group.
+    """
 
     def __init__(self, folders: Mapping[str, Path], number: int) -> None:
         self._folders = folders
         self._name = f"part-{number:05d}.parquet"
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> "_Parts":
@@ -93,12 +98,20 @@ class _Parts:
         """Add a batch to the file of a table."""
         if table not in self._writers:
             self._writers[table] = self._open.enter_context(open_table(self._temporary(table), table))
-        self._writers[table].write_batch(batch)
+        waiting = self._waiting.setdefault(table, [])
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= ROW_GROUP_ROWS:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        self._writers[table].write_table(pa.Table.from_batches(self._waiting.pop(table), SCHEMAS[table]))
 
     def _temporary(self, table: str) -> Path:
         return self._folders[table] / f".{self._name}.{os.getpid()}"  # readers pass over names with a dot
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for table in tuple(self._waiting) if kind is None else ():
+            self._flush(table)
         self._open.close()
         for table in self._writers:
             if kind is None:

@@ -31,7 +31,13 @@ HEAP_BYTES_MAX = 4 << 30
 HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
 OUTPUT_TAIL_LINES = 5
-JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-Darrow.enable_unsafe_memory_access=true",  # no second check of bounds that Spark keeps
+    "-Darrow.enable_null_check_for_get=false",
+)
 _starting = threading.Lock()
 _CHECKOUT = Path(__file__).resolve().parent.parent
 

@@ -5,20 +5,20 @@ A span is a stretch of whole records of one file, as the index cuts it. Files ar
 a span's memory is that of one window of offsets and one batch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from analysis.pcap.fields import Column, Columns, read_fields
+from analysis.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.pcap.format import Format
 from analysis.pcap.index import CaptureIndex, map_bytes
 from analysis.pcap.walk import walk
 from analysis.schemas import PACKETS
 
-BATCH_ROWS = 32_768
+BATCH_ROWS = 8_192  # columns of one batch fit the processor's cache, and the allocator keeps their memory
 SPAN_BYTES = 64 * 1024 * 1024
 _WINDOW_BYTES = 64 * 1024 * 1024
 
@@ -76,21 +76,21 @@ def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
         yield tuple(together)
 
 
-def read_columns(span: Span) -> Iterator[Columns]:
-    """Read a span's packets as NumPy columns, BATCH_ROWS at a time."""
+def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
+    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`."""
     data = map_bytes(Path(span.path))
     start = span.start
     while start < span.end:
         offsets, start = walk(data, start, min(start + _WINDOW_BYTES, span.end), span.form)
         for first in range(0, offsets.size, BATCH_ROWS):
-            yield read_fields(data, offsets[first : first + BATCH_ROWS], span.form)
+            yield read_fields(data, offsets[first : first + BATCH_ROWS], span.form, names)
 
 
 def read_span(
     span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
-    for columns in read_columns(span):
+    for columns in read_columns(span, schema.names):
         batch = _batch(columns, Path(span.path).stem, schema)
         yield batch if times is None else _within(batch, columns["t_ns"], times)
 

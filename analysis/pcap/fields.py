@@ -7,6 +7,7 @@ were captured; a header that is cut off counts as absent. IP fragments after the
 Nothing is reassembled here.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,8 @@ Columns = dict[str, Column]
 _Where = Integers | slice
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
+ALL = frozenset(_WIDTHS)
+_OF_RECORD = frozenset(("t_ns", "offset", "length", "wire_length", "capture"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +59,29 @@ class _Layers:
     whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
 
 
-def read_fields(data: Bytes, offsets: Integers, form: Format) -> Columns:
-    """Take the columns of `PACKETS` (without `capture`) from the records at these offsets."""
-    packets = offsets.size
-    columns: Columns = {name: np.zeros(packets, width) for name, width in _WIDTHS.items()}
+def read_fields(data: Bytes, offsets: Integers, form: Format, names: Collection[str] = ALL) -> Columns:
+    """Take columns of `PACKETS` (but for `capture`) from the records at these offsets.
+
+    All columns are there; those outside `names` may be 0, since layers that no name needs are not looked at.
+    """
+    columns: Columns = {name: np.zeros(offsets.size, width) for name, width in _WIDTHS.items()}
     records = gather(data, offsets, RECORD_HEADER_BYTES + _ETHERNET_BYTES)
-    length, wire_length = column(records, 8, form.order + "u4"), column(records, 12, form.order + "u4")
     columns["t_ns"][:] = read_times(records, form)
     columns["offset"][:] = offsets
-    columns["length"][:] = length
-    columns["wire_length"][:] = wire_length
+    columns["length"][:] = column(records, 8, form.order + "u4")
+    columns["wire_length"][:] = column(records, 12, form.order + "u4")
+    if not _OF_RECORD.issuperset(names):
+        _read_layers(data, offsets, records, columns)
+    return columns
+
+
+def _read_layers(data: Bytes, offsets: Integers, records: Bytes, columns: Columns) -> None:
+    """Everything above the record header."""
+    length, wire_length = columns["length"].astype(np.int64), columns["wire_length"].astype(np.int64)
     ethertype = np.where(length >= _ETHERNET_BYTES, column(records, RECORD_HEADER_BYTES + 12, ">u2"), 0)
     bodies = _Records(data, offsets + RECORD_HEADER_BYTES, length)
-    layers = _Layers(
-        _skip_vlan_tags(bodies, ethertype), wire_length, np.full(packets, NOT_IP), np.zeros(packets, np.bool_)
-    )
+    begin = _skip_vlan_tags(bodies, ethertype)
+    layers = _Layers(begin, wire_length, np.full(offsets.size, NOT_IP), np.zeros(offsets.size, np.bool_))
     _read_ipv4(bodies, ethertype == _ETHERTYPE_IPV4, layers, columns)
     _read_ipv6(bodies, ethertype == _ETHERTYPE_IPV6, layers, columns)
     columns["proto"][:] = layers.proto
@@ -78,7 +89,6 @@ def read_fields(data: Bytes, offsets: Integers, form: Format) -> Columns:
     columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
     _read_tcp(bodies, layers, columns)
     _read_udp(bodies, layers, columns)
-    return columns
 
 
 def _where(mask: npt.NDArray[np.bool_]) -> _Where:
