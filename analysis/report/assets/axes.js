@@ -137,7 +137,7 @@ const Axes = (() => {
       shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: chart.limit, y1: chart.limit,
         line: { color: look.muted, width: 1, dash: "dash" } });
       names.push({ xref: "paper", yref: "y", x: 1, y: chart.limit, xanchor: "right", yanchor: "bottom", xshift: -3,
-        showarrow: false, text: "configured rate", font: { color: look.muted, size: 11 } });
+        showarrow: false, text: size.small ? "rate" : "configured rate", font: { color: look.muted, size: 11 } });
     }
     const height = size.height - margin.t - margin.b;
     const axis = { gridcolor: look.grid, linecolor: look.grid, tickfont: { color: look.muted, size: 12 }, zeroline: false, automargin: false };
