@@ -26,7 +26,11 @@ MESSAGE_COLUMNS = (
 
 
 def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
-    """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time."""
+    """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time.
+
+    A message that never was complete in order (bytes before it are missing for good) reached nobody.
+    """
+    messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
     found = [
         _moved(rows(messages, type="EVENTS", direction=direction), kind, direction, host, facts)
         for direction, kind in (("in", "arrived"), ("out", "sent"))

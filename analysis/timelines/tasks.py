@@ -9,6 +9,7 @@ same steps took 25 s for 1.2 million messages on 2 cores, this way 2 s.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,8 @@ RESULTS = {
 }
 """What tasks return, by name."""
 COMPRESSION = "lz4"
+RAISED = re.compile(r"(?!pyspark\.|org\.|java\.)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
+"""The last line of a traceback in Python."""
 HANDFULS = 2
 """Spark tasks per core: to start one costs some 60 ms, so the small tasks here go several to each."""
 
@@ -195,7 +198,6 @@ def write(table: pa.Table, path: Path) -> None:
 
 
 def _cause(error: Exception) -> str:
-    """The last line of a worker's traceback: Spark puts all of it into the message."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line.startswith(("analysis.", "pyarrow.")) and "Error" in line]
-    return told[-1].partition(": ")[2] if told else next(iter(lines), repr(error))
+    """What a worker raised: Spark puts the whole traceback into the message, which ends with it."""
+    raised = [line for line in str(error).splitlines() if RAISED.match(line)]
+    return raised[-1] if raised else str(error).partition("\n")[0]

@@ -244,6 +244,15 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
         analyze(directory, progress=nothing_said)
 
 
+def test_a_task_that_fails_says_what_was_wrong_in_one_line(spark, copy):
+    copy.host_deliveries("r0-client-0").write_bytes(b"this is no record of deliveries")
+    with pytest.raises(AnalysisError) as raised:
+        analyze(copy, progress=nothing_said)
+    text = str(raised.value)
+    assert "r0-client-0.deliveries: not a record of deliveries" in text
+    assert "\n" not in text
+
+
 def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(spark, copy):
     processes = copy.read_run()["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}

@@ -140,6 +140,12 @@ def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_star
     assert [(row["first_seq"], (row["t_ns"] - ZERO) // MS) for row in found] == [(1, 10), (6, 40)]
 
 
+def test_a_message_that_never_was_complete_reached_nobody(facts):
+    batch = {"stream": 2, "kind": 0, "first_seq": 11, "count": 5}
+    rows = [message("r3-proxy-0", "in", "r2-proxy-0", "EVENTS", 13, **batch, t_complete_ns=None)]
+    assert events_of(rows, "r3-proxy-0", facts) == []
+
+
 def test_a_host_without_messages_has_no_events(facts):
     assert events_of([], "r0-proxy-0", facts) == []
 
