@@ -99,6 +99,11 @@ class TimerFired:
 
 
 @dataclass(frozen=True, slots=True)
+class Nudge:
+    """Look again: an application has changed something through the machine's own methods."""
+
+
+@dataclass(frozen=True, slots=True)
 class Go:
     """Drivers begin at `start_us`, which may be a little ahead or behind."""
 
@@ -124,6 +129,7 @@ Input = (
     | Disconnected
     | Writable
     | TimerFired
+    | Nudge
     | Go
     | StopDrivers
     | Finish

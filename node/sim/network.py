@@ -87,6 +87,7 @@ class Network:
         wires: Wires,
         *,
         build: Callable[[NodeSpec, m.Randomness], m.Machine] = build_machine,
+        start: bool = True,
     ) -> None:
         self.clock = Clock()
         self.trace: list[Sent] = []
@@ -100,7 +101,7 @@ class Network:
         self._addresses = {
             member.address: member.name for spec in self._specs.values() for member in spec.members
         }
-        for name in self._specs:
+        for name in self._specs if start else ():
             self.start(name)
 
     # --- What is done to the nodes
@@ -130,6 +131,10 @@ class Network:
         waiting, node.waiting = node.waiting, []
         for given in waiting:
             self._give(node, given)
+
+    def give(self, name: str, given: m.Input) -> None:
+        """Give one node an input."""
+        self._give(self.nodes[name], given)
 
     def tell(self, given: m.Input, role: str | None = None) -> None:
         """Give all nodes (of a role) an input, as the launcher does with Go, StopDrivers and Finish."""

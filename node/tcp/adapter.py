@@ -51,6 +51,7 @@ class Adapter:
         surroundings: Surroundings,
     ) -> None:
         self.finished = asyncio.Event()
+        self.after_input: Callable[[], None] = lambda: None  # for an application that waits for something
         self._machine = machine
         self._codec = codec
         self._address = address
@@ -89,6 +90,7 @@ class Adapter:
         if self._records:
             self._surroundings.record(b"".join(self._records))
             self._records.clear()
+        self.after_input()
 
     async def close(self) -> None:
         """Let what is written go out, as long as peers take it, then release everything."""

@@ -85,6 +85,11 @@ class Client(Participant):
         return self._events.popleft()
 
     @property
+    def wants_reading(self) -> bool:
+        """Whether the application has taken enough for reading to go on; the next input resumes it."""
+        return self._paused is not None and len(self._batches) < KEPT_BATCHES // 2
+
+    @property
     def published_requests(self) -> int:
         """Request number up to which everything is published."""
         return self.publisher.acknowledged
@@ -114,7 +119,7 @@ class Client(Participant):
             if self._paused is None and len(self._batches) >= KEPT_BATCHES:
                 self._paused = channel
                 self.pause_reading(channel)
-        if self._paused is not None and len(self._batches) < KEPT_BATCHES // 2:
+        if self._paused is not None and self.wants_reading:
             self.resume_reading(self._paused)
             self._paused = None
 

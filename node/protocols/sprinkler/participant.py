@@ -100,6 +100,7 @@ class Participant:
             m.Disconnected: self._disconnected,
             m.Writable: self._writable,
             m.TimerFired: self._timer_fired,
+            m.Nudge: lambda given: None,  # `settle` follows on every input
             m.Go: self.go,
             m.StopDrivers: self.stop_drivers,
             m.Finish: self._finish,

@@ -237,7 +237,7 @@ class Proxy(Participant):
             self.add_local_event(channel, message)
 
     def _forward(self) -> None:
-        """Pass on what is new: at once, or, if that was done less than an interval ago, together with more."""
+        """Pass on what is new: at once, or, if that was done less than an interval ago, with what comes."""
         if self._forwarding or not self.subscribers.have_news:
             return
         next_us = self._forwarded_us + self.parameters.forward_interval_us

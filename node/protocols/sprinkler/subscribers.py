@@ -70,7 +70,7 @@ class Subscribers:
         found: list[Events] = []
         for stream in self._behind(cursors):
             before = len(found)
-            found += self._history.streams[stream].after(cursors[stream], STREAM_SHARE_BYTES)
+            found += self._history.streams[stream].after(cursors[stream], min(STREAM_SHARE_BYTES, room_bytes))
             del cursors[stream]
             cursors[stream] = last_seq(found[-1])
             room_bytes -= sum(len(batch.payload) for batch in found[before:])

@@ -1,0 +1,100 @@
+"""The client interface of the paper (2.1) for applications: `publish(event)` and `get_event()`, over asyncio.
+
+    async with connect(spec) as client:
+        await client.publish(b"...")         # returns when the event is published
+        event = await client.get_event()     # data, garbage collection or tombstone, in the stream's order
+
+The protocol is the `Client` machine's; this only waits. Events published by tasks that run at the same time
+travel in one batch. An application that does not take its events is not sent more than a bounded number.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+from node.core import machine as m
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.client import Client, Event
+from node.protocols.sprinkler.messages import CODEC
+from node.tcp.adapter import Adapter
+
+
+class Quiet:
+    """Surroundings of a client within an application: no files."""
+
+    def __init__(self) -> None:
+        self.connected = asyncio.Event()
+
+    def log(self, line: m.Log) -> None:
+        """An application has its own log."""
+
+    def record(self, data: bytes) -> None:
+        """Nothing is put on record."""
+
+    def ready(self) -> None:
+        """The proxy has answered."""
+        self.connected.set()
+
+
+class SprinklerClient:
+    """A client of its region's proxy. Made by `connect`."""
+
+    def __init__(self, machine: Client, adapter: Adapter) -> None:
+        self._machine = machine
+        self._adapter = adapter
+        self._published: deque[tuple[int, asyncio.Future[None]]] = deque()  # who waits for which request
+        self._arrived = asyncio.Event()
+        self._flushing = False
+
+    async def publish(self, event: bytes) -> None:
+        """Publish on the region's stream; returns when the proxy has acknowledged it (paper 2.1).
+
+        Raises LocalProtocolError if the event is too large for a batch.
+        """
+        request = self._machine.publish(event)
+        done = asyncio.get_running_loop().create_future()
+        self._published.append((request, done))
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        await done
+
+    async def get_event(self) -> Event:
+        """The next event of any stream, each stream in its order."""
+        while (event := self._machine.get_event()) is None:
+            self._arrived.clear()
+            await self._arrived.wait()
+        if self._machine.wants_reading:
+            self._adapter.give(m.Nudge())
+        return event
+
+    def looked(self) -> None:
+        """After each input of the machine: wake those who wait for what it brought."""
+        while self._published and self._published[0][0] <= self._machine.published_requests:
+            _, done = self._published.popleft()
+            if not done.done():
+                done.set_result(None)
+        self._arrived.set()
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self._adapter.give(m.Nudge())
+
+
+@asynccontextmanager
+async def connect(spec: NodeSpec, seed: int = 0) -> AsyncIterator[SprinklerClient]:
+    """Connect to the proxy of `spec`'s region (role "client") and subscribe to every stream."""
+    machine = Client(spec, Random(seed), keeps_events=True)  # noqa: S311 - spreads retries, no secret
+    quiet = Quiet()
+    adapter = Adapter(machine, CODEC, "", quiet)
+    client = SprinklerClient(machine, adapter)
+    adapter.after_input = client.looked
+    adapter.give(m.Started())
+    try:
+        await quiet.connected.wait()
+        yield client
+    finally:
+        adapter.give(m.Finish())
+        await adapter.close()

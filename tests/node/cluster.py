@@ -1,0 +1,154 @@
+"""Small clusters for the nodes' tests: specifications of regions of nodes, and simulated meshes of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.specification import Member, NodeSpec
+from node.protocols.building import build_machine
+from node.sim.network import Network, Wires
+
+S = 1_000_000  # microseconds
+Line = tuple[int, str, Mapping[str, Any]]  # of a log: time, node, fields
+MESH = Wires(  # Fig. 8 of the Sprinkler paper, with the checklist's delays
+    1_000,
+    {
+        ("r0", "r1"): 15_000,
+        ("r2", "r3"): 15_000,
+        ("r0", "r2"): 40_000,
+        ("r0", "r3"): 45_000,
+        ("r1", "r2"): 35_000,
+        ("r1", "r3"): 40_000,
+    },
+)
+COARSE = {"flush_interval_us": 50_000}  # few batches: simulated seconds cost less
+
+
+def specs(
+    *,
+    regions: int = 4,
+    clients: int = 1,
+    seed: int = 0,
+    rate_per_s: float | Mapping[str, float] = 2000,
+    parameters: Mapping[str, Any] = COARSE,
+    address: Callable[[str, int], str] = "{0}.{1}".format,
+) -> list[NodeSpec]:
+    """Specifications of a proxy, a driver and clients in each region; `rate_per_s` for all or by region."""
+    names = [f"r{number}" for number in range(regions)]
+    roles = ["proxy", "driver"] + ["client"] * clients
+    members = [
+        Member(
+            f"{region}/{role}-{max(0, at - 2)}",
+            f"{region}-{role}-{at}",
+            region,
+            role,
+            max(0, at - 2),
+            address(region, at),
+        )
+        for region in names
+        for at, role in enumerate(roles)
+    ]
+    streams = {region: number for number, region in enumerate(names)}
+    return [
+        NodeSpec(
+            name=member.name,
+            host=member.host,
+            region=member.region,
+            role=member.role,
+            index=member.index,
+            seed=1000 * seed + number,
+            system="sprinkler",
+            members=tuple(members),
+            streams=streams,
+            parameters=dict(parameters),
+            workload={
+                "event_size_bytes": 10,
+                "rate_per_s": rate_per_s
+                if isinstance(rate_per_s, int | float)
+                else rate_per_s[member.region],
+                "closed_loop": False,
+            },
+        )
+        for number, member in enumerate(members)
+    ]
+
+
+class Cluster:
+    """A simulated cluster over `MESH`, started, with drivers going from `go_us` on."""
+
+    def __init__(
+        self, *, go_us: int = S, build: Any = build_machine, wires: Wires = MESH, **given: Any
+    ) -> None:
+        self.network = Network(specs(**given), wires, build=build)
+        self.network.run(go_us // 2)
+        unready = [name for name, node in self.network.nodes.items() if not node.ready]
+        assert not unready, f"not ready: {unready}"
+        self.network.tell(m.Go(go_us))
+
+    def run(self, until_us: int) -> None:
+        """Let time pass."""
+        self.network.run(until_us)
+
+    def drain(self, within_us: int = 10 * S) -> None:
+        """Stop the drivers, and let what is under way arrive."""
+        self.network.tell(m.StopDrivers())
+        self.network.run(self.network.clock.now_us + within_us)
+
+    def machine(self, name: str) -> Any:
+        """A node's machine."""
+        return self.network.nodes[name].machine
+
+    def logged(self, event: str, from_us: int = 0, until_us: int = 1 << 62) -> list[Line]:
+        """Lines of all nodes' logs with this event, in order of time."""
+        return sorted(
+            (
+                (time_us, name, line.fields)
+                for name, node in self.network.nodes.items()
+                for time_us, line in node.logs
+                if line.event == event and from_us <= time_us < until_us
+            ),
+            key=lambda entry: entry[:2],
+        )
+
+    def published(self) -> dict[int, int]:
+        """By stream, the last sequence number acknowledged to its driver."""
+        drivers = [node.machine for node in self.network.nodes.values() if node.spec.role == "driver"]
+        return {driver.publisher.stream: driver.publisher.published for driver in drivers}
+
+    def delivered(self) -> dict[str, dict[int, int]]:
+        """By client and stream, how far it got."""
+        return {
+            name: dict(node.machine.progress().delivered)
+            for name, node in self.network.nodes.items()
+            if node.spec.role == "client"
+        }
+
+    def check_deliveries(self) -> None:
+        """Every client has every published batch once, in order and with its CRC, and nothing else."""
+        batches = {
+            stream: [key for key in self.records(driver, RecordKind.PUBLISHED) if key[0] == stream]
+            for driver, stream in self._drivers().items()
+        }
+        for name, node in self.network.nodes.items():
+            if node.spec.role != "client":
+                continue
+            got = self.records(name, RecordKind.DELIVERED)
+            for stream, published in batches.items():
+                assert published, f"stream {stream} published nothing: the check would mean nothing"
+                assert [key for key in got if key[0] == stream] == published, f"{name}, stream {stream}"
+
+    def records(self, name: str, kind: RecordKind) -> list[tuple[int, int, int, int]]:
+        """A node's records of a kind: stream, first_seq, count, batch CRC."""
+        return [
+            (record.stream, record.first_seq, record.count, record.batch_crc)
+            for _, record in self.network.nodes[name].records
+            if record.kind == kind
+        ]
+
+    def _drivers(self) -> dict[str, int]:
+        return {
+            name: node.machine.publisher.stream
+            for name, node in self.network.nodes.items()
+            if node.spec.role == "driver"
+        }

@@ -1,0 +1,146 @@
+"""Messages: what is encoded is decoded again; a body that does not add up is an error and never a crash."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from node.core.errors import RemoteProtocolError
+from node.core.framing import HEADER_BYTES, Frame, FrameReader
+from node.protocols.sprinkler.batches import cut_before, pack_events, unpack_events
+from node.protocols.sprinkler.messages import (
+    CODEC,
+    Advertisement,
+    Counter,
+    Events,
+    Hello,
+    Kind,
+    Publish,
+    Published,
+    Refused,
+    Role,
+    Subscribe,
+    Unsubscribe,
+)
+
+u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+seq = st.integers(1, 2**63)
+some_events = st.lists(st.binary(max_size=40), min_size=1, max_size=20)
+names = st.text(min_size=1, max_size=60)
+
+
+@st.composite
+def batches(draw):
+    events = draw(some_events)
+    event_bytes, payload = pack_events(events)
+    return Events(
+        draw(st.sampled_from([Kind.DATA, Kind.GC])), draw(u32), draw(seq), len(events), event_bytes, payload
+    )
+
+
+@st.composite
+def publications(draw):
+    batch = draw(batches())
+    return Publish(batch.kind, batch.stream, batch.first_seq, batch.count, batch.event_bytes, batch.payload)
+
+
+messages = st.one_of(
+    st.builds(Hello, st.sampled_from(Role), u64, names),
+    st.builds(Advertisement, st.lists(st.builds(Counter, u32, u64), max_size=9).map(tuple)),
+    st.builds(Subscribe, u32, u64),
+    st.builds(Unsubscribe, u32),
+    batches(),
+    st.builds(Events, st.just(Kind.TOMBSTONE), u32, seq, st.integers(1, 2**32 - 1), st.just(0), st.just(b"")),
+    publications(),
+    st.builds(Published, u32, seq, seq, u32),
+    st.builds(Refused, st.integers(0, 65535), u32, u64, st.text(max_size=80)),
+)
+
+
+def body_of(message) -> memoryview:
+    return memoryview(b"".join(CODEC.encode(message)))[HEADER_BYTES:]
+
+
+@given(st.lists(messages, max_size=8))
+def test_messages_survive_the_wire_byte_by_byte(sent):
+    data = b"".join(buffer for message in sent for buffer in CODEC.encode(message))
+    reader = FrameReader()
+    got = [CODEC.decode(frame) for byte in data for frame in reader.feed(bytes([byte]))]
+    assert got == sent
+
+
+@given(messages)
+def test_the_size_is_known_without_encoding(message):
+    assert CODEC.size_bytes(message) == sum(map(len, CODEC.encode(message)))
+
+
+@given(st.integers(0, 255), st.binary(max_size=200))
+def test_any_body_of_any_type_is_a_message_or_a_protocol_error(message_type, body):
+    view = memoryview(body)
+    try:
+        message = CODEC.decode(Frame(message_type, view, view))
+    except RemoteProtocolError:
+        return
+    assert bytes(body_of(message)) == body
+
+
+@given(messages, st.data())
+def test_a_shortened_body_is_a_message_or_a_protocol_error(message, data):
+    body = body_of(message)
+    view = body[: data.draw(st.integers(0, len(body)))]
+    try:
+        CODEC.decode(Frame(CODEC.by_name[type(message).__name__.upper()].type, view, view))
+    except RemoteProtocolError:
+        return
+
+
+def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size():
+    for layout in CODEC.by_type.values():
+        assert all(field.meaning for field in (*layout.fields, *layout.row_fields)), layout.name
+        assert layout.head.size == sum(struct.calcsize(">" + field.format) for field in layout.fields)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Hello(9, 1, "r0/proxy-0"),
+        Hello(0, 1, ""),
+        Events(3, 1, 1, 1, 1, b"x"),
+        Events(0, 1, 0, 1, 1, b"x"),
+        Events(0, 1, 1, 0, 1, b""),
+        Events(0, 1, 1, 2, 10, b"only ten b"),
+        Events(0, 1, 1, 2, 0, b"\0\0\0\1"),
+        Events(0, 1, 1, 1, 0, b"\xff\xff\xff\xffx"),
+        Events(2, 1, 1, 5, 0, b"tombstones carry nothing"),
+        Publish(2, 1, 1, 1, 1, b"x"),
+        Publish(0, 1, 0, 1, 1, b"x"),
+        Publish(0, 1, 1, 1, 2, b"x"),
+    ],
+)
+def test_what_does_not_add_up_is_refused(wrong):
+    layout = CODEC.by_name[type(wrong).__name__.upper()]
+    body = body_of(wrong)
+    with pytest.raises(RemoteProtocolError):
+        CODEC.decode(Frame(layout.type, body, body))
+
+
+@given(some_events)
+def test_packed_events_come_out_again(events):
+    event_bytes, payload = pack_events(events)
+    assert unpack_events(len(events), event_bytes, memoryview(payload)) == events
+
+
+@given(batches(), st.data())
+def test_a_cut_batch_is_the_rest_of_its_events(batch, data):
+    skipped = data.draw(st.integers(0, batch.count - 1))
+    rest = cut_before(batch, batch.first_seq + skipped - 1)
+    events = unpack_events(batch.count, batch.event_bytes, batch.payload)
+    assert unpack_events(rest.count, rest.event_bytes, rest.payload) == events[skipped:]
+    assert rest.first_seq == batch.first_seq + skipped
+
+
+def test_a_cut_tombstone_covers_the_rest_of_its_range():
+    assert cut_before(Events(Kind.TOMBSTONE, 1, 11, 10, 0, b""), 15) == Events(
+        Kind.TOMBSTONE, 1, 16, 5, 0, b""
+    )

@@ -1,0 +1,102 @@
+"""The readings of the subscription rule hold, and each broken one fails (checklist, Sprinkler, PLP)."""
+
+import pytest
+
+from tests.node.cluster import COARSE, Cluster, S
+from tests.node.protocols.sprinkler.readings import (
+    Literal,
+    NeverReturns,
+    OneC,
+    forgetting_to_reset,
+    taken,
+    with_rule,
+)
+
+RATE_PER_S = 2000
+CUT_US, HEAL_US, END_US = 6 * S, 10 * S, 13 * S
+DEAF = {**COARSE, "silence_periods": 1000.0}  # nodes that do not notice silence: the rule alone has to do it
+
+
+def steady_switches(rule, seconds=14):
+    cluster = Cluster(build=with_rule(rule), rate_per_s=RATE_PER_S)
+    cluster.run(3 * S)
+    cluster.run((3 + seconds) * S)
+    return len(cluster.logged("source_switched", from_us=3 * S))
+
+
+def sources_of_affected(cluster):
+    return cluster.machine("r3/proxy-0").sources.source_of(2), cluster.machine(
+        "r2/proxy-0"
+    ).sources.source_of(3)
+
+
+def after_a_cut(build):
+    cluster = Cluster(build=build, rate_per_s=RATE_PER_S)
+    cluster.run(CUT_US)
+    cluster.network.cut("r2", "r3")
+    cluster.run(HEAL_US)
+    assert "r2/proxy-0" not in sources_of_affected(cluster)
+    cluster.network.heal("r2", "r3")
+    cluster.run(END_US)
+    return cluster
+
+
+def test_nothing_switches_while_all_is_well():
+    assert steady_switches(taken()) == 0
+
+
+@pytest.mark.parametrize("c_events_s", [0, 1, RATE_PER_S / 4, RATE_PER_S, 4 * RATE_PER_S])
+def test_by_the_letter_streams_flap_at_every_c(c_events_s):
+    assert steady_switches(Literal(c_events_s)) > 0
+
+
+def test_streams_return_to_the_direct_way_after_the_link_heals():
+    assert sources_of_affected(after_a_cut(with_rule(taken()))) == ("r2/proxy-0", "r3/proxy-0")
+
+
+def test_without_prefer_direct_they_never_return():
+    assert "r2/proxy-0" not in sources_of_affected(after_a_cut(with_rule(taken(NeverReturns))))
+
+
+def slow_stream_after_a_cut(rule):
+    """How far r3's client got on r2's stream of 1 event/s, 12 s after the cut; and what was published."""
+    rates = {"r0": RATE_PER_S, "r1": RATE_PER_S, "r2": 1, "r3": RATE_PER_S}
+    cluster = Cluster(build=with_rule(rule), rate_per_s=rates, parameters=DEAF)
+    cluster.run(CUT_US)
+    cluster.network.cut("r2", "r3")
+    cluster.run(CUT_US + 12 * S)
+    return cluster.delivered()["r3/client-0"][2], cluster.published()[2]
+
+
+def test_a_slow_stream_recovers_from_a_cut_by_the_rule_alone():
+    delivered, published = slow_stream_after_a_cut(taken())
+    assert delivered >= published - 1
+
+
+def test_with_one_c_for_all_streams_a_slow_stream_starves():
+    delivered, published = slow_stream_after_a_cut(taken(OneC))
+    assert delivered < published - 5
+
+
+def after_broken_channels(build):
+    """r2-r3 out for long enough that both ends give the connection up, with no third region to take over."""
+    cluster = Cluster(build=build, rate_per_s=RATE_PER_S)
+    cluster.run(CUT_US)
+    for other in ("r0", "r1", "r2"):
+        cluster.network.cut(other, "r3")
+    cluster.run(HEAL_US)
+    for other in ("r0", "r1", "r2"):
+        cluster.network.heal(other, "r3")
+    cluster.run(END_US)
+    cluster.drain()
+    return cluster
+
+
+def test_a_region_that_was_cut_off_gets_everything_once():
+    cluster = after_broken_channels(with_rule(taken()))
+    cluster.check_deliveries()
+
+
+def test_if_expects_outlives_its_channel_streams_stand_still():
+    cluster = after_broken_channels(forgetting_to_reset)
+    assert cluster.delivered()["r3/client-0"][2] < cluster.published()[2]
