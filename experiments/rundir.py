@@ -128,10 +128,14 @@ class RunDirectory:
 
 def write_json(path: Path, content: Any) -> None:
     """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
+    write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a crash at any moment leaves the old content or the new, never a part."""
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("w") as stream:
-        json.dump(content, stream, indent=1, allow_nan=False)
-        stream.write("\n")
+        stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)

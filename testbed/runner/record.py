@@ -9,6 +9,7 @@ so that the end of such a run can be written down too.
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from experiments.rundir import RunDirectory, write_json
+from experiments.rundir import RunDirectory, write_whole
 from testbed.sandbox.channel import Channel
 
 RESERVE_BYTES = 4 << 20
@@ -83,29 +84,26 @@ class RunRecord:
 
     def save(self) -> None:
         """Write run.json now."""
-        self._write(self.content)
+        self._write(json.dumps(self.content, indent=1, allow_nan=False) + "\n")
 
     async def save_aside(self) -> None:
-        """Write run.json in a thread."""
-        snapshot = {
-            key: list(value) if isinstance(value, list) else value for key, value in self.content.items()
-        }
-        snapshot["times"] = dict(self.content["times"])
+        """Write run.json in a thread, as the disk may keep it waiting; compactly, as that costs least."""
+        text = json.dumps(self.content, allow_nan=False)
         async with self._saving:
-            await asyncio.to_thread(self._write, snapshot)
+            await asyncio.to_thread(self._write, text)
 
     def close(self) -> None:
         """Give the reserve back; idempotent."""
         self._reserve.unlink(missing_ok=True)
 
-    def _write(self, content: Mapping[str, Any]) -> None:
+    def _write(self, text: str) -> None:
         try:
-            write_json(self.directory.run_json, content)
+            write_whole(self.directory.run_json, text)
         except OSError as error:
             if error.errno != errno.ENOSPC or not self._reserve.exists():
                 raise
             self._reserve.unlink()
-            write_json(self.directory.run_json, content)
+            write_whole(self.directory.run_json, text)
 
 
 def _make_reserve(path: Path) -> None:

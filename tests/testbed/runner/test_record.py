@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments.rundir import RunDirectory, write_json
+from experiments.rundir import RunDirectory, write_json, write_whole
 from testbed.runner import record as record_module
 from testbed.runner.record import Phase, RunRecord
 from testbed.sandbox.channel import Channel
@@ -75,11 +75,11 @@ def test_a_full_disk_costs_the_reserve_and_not_the_record(
     reserve = record.directory.path / ".reserve"
     assert reserve.stat().st_size == record_module.RESERVE_BYTES
 
-    def write_if_there_is_room(path: Path, content: Any) -> None:
+    def write_if_there_is_room(path: Path, text: str) -> None:
         if reserve.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
-        write_json(path, content)
+        write_whole(path, text)
 
-    monkeypatch.setattr(record_module, "write_json", write_if_there_is_room)
+    monkeypatch.setattr(record_module, "write_whole", write_if_there_is_room)
     record.phase(Phase.COLLECTED)
     assert on_disk(record)["phase"] == "collected"
