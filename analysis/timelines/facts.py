@@ -41,7 +41,7 @@ class Fault:
     target: str
     requested_s: float
     applied_ns: int | None
-    hops: frozenset[Hop] = frozenset()
+    hops: Mapping[Hop, int] = field(default_factory=dict)  # that it changed -> when the first change held
     processes: tuple[str, ...] = ()  # hosts of the processes that it acted on
 
     @property
@@ -170,18 +170,20 @@ def _links_by_hop(plan: Json) -> dict[Hop, Way]:
 
 def _fault(fault: Json, run: Json, plan: Json) -> Fault:
     changes = [change for change in run.get("changes") or () if change["fault"] == fault["name"]]
-    applied = [change["applied_ns"] for change in changes if change.get("applied_ns") is not None]
     hop_of = {way: hop for hop, way in _links_by_hop(plan).items()}
     hosts = {process["name"]: process["host"] for process in plan["processes"]}
-    crossed = [(change["link"], change["direction"]) for change in changes if change.get("link")]
+    held = [change for change in changes if change.get("applied_ns") is not None]
+    crossed = [
+        ((change["link"], change["direction"]), change["applied_ns"]) for change in held if change.get("link")
+    ]
     acted_on = [change["process"] for change in changes if change.get("process")]
     return Fault(
         name=fault["name"],
         kind=fault["kind"],
         target=fault["target"],
         requested_s=fault["at_us"] / 1e6,
-        applied_ns=min(applied) if applied else None,
-        hops=frozenset(hop_of[way] for way in crossed if way in hop_of),
+        applied_ns=min((change["applied_ns"] for change in held), default=None),
+        hops={hop_of[way]: t_ns for way, t_ns in reversed(crossed) if way in hop_of},
         processes=tuple(sorted({hosts[name] for name in acted_on if name in hosts})),
     )
 

@@ -77,7 +77,7 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
         return (detour and (owner, region) in fault.hops) or bool(struck & {owner, region})
     if old is None:
         return False
-    return bool(fault.hops & set(old)) or bool(struck & {owner, region, *(hop[0] for hop in old)})
+    return bool(set(fault.hops) & set(old)) or bool(struck & {owner, region, *(hop[0] for hop in old)})
 
 
 def lost_after(history: History, client: str) -> list[int]:
@@ -114,21 +114,31 @@ def way_ns(history: History, client: str, fault_ns: int) -> Ints:
 def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
     """What an affected pair's row has besides."""
     cut, region = history.cut, history.facts.hosts[client].region
+    since_ns = _struck_ns(history, fault, client)
     pair = Pair(cut.count, cut.published_ns, cut.at(client), way_ns(history, client, fault.t_ns))
-    times = measure(pair, fault.t_ns, until_ns=history.facts.stopped_ns or _last(cut.published_ns))
+    times = measure(pair, since_ns, until_ns=history.facts.stopped_ns or _last(cut.published_ns))
+    times = times.later(since_ns - fault.t_ns)
     returned_ns = None
     if fault.mends and (history.owner, region) in fault.hops:
         returned_ns, times = _returned(history, fault, region, times)
-    taken_ns = times.settled_ns if times.settled_ns is not None else times.switch_ns
+    known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
         "switch_ns": times.switch_ns,
         "catch_up_ns": times.catch_up_ns,
         "settled_ns": times.settled_ns,
         "backlog_events": times.backlog_events,
         "returned_ns": returned_ns,
-        "new_way": None if taken_ns is None else _text(history, client, fault.t_ns + taken_ns + 1),
+        "new_way": _text(history, client, fault.t_ns + max(known) + 1) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }
+
+
+def _struck_ns(history: History, fault: Fault, client: str) -> int:
+    """When the fault reached the pair: a link's directions, and several links, change one after the other."""
+    direct = (history.owner, history.facts.hosts[client].region)
+    old = history.way(client, fault.t_ns) or ()
+    changed = [fault.hops[hop] for hop in ((direct,) if fault.mends else old) if hop in fault.hops]
+    return max(changed, default=fault.t_ns)
 
 
 def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:

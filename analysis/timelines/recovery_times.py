@@ -42,6 +42,14 @@ class PairTimes:
     backlog_events: int | None = None
     reasons: dict[str, str] = field(default_factory=dict)
 
+    def later(self, by_ns: int) -> "PairTimes":
+        """The same, counted from a time that was `by_ns` earlier."""
+        switch_ns, catch_up_ns, settled_ns = (
+            None if t_ns is None else t_ns + by_ns
+            for t_ns in (self.switch_ns, self.catch_up_ns, self.settled_ns)
+        )
+        return PairTimes(switch_ns, catch_up_ns, settled_ns, self.backlog_events, self.reasons)
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -4,7 +4,8 @@ it.
 Events of a region are those that arrived at its clients, divided by their number; of a stream, those that
 arrived at any client, divided by the number of all; of a link, those that proxies at its two ends sent each
 other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and each
-link is summed by itself; `table` puts the sums (bins times names) together.
+link is summed by itself; `table` puts the sums (bins times names) together,
+from time 0 on: what goes before is connecting and probing.
 """
 
 from collections import defaultdict
@@ -48,10 +49,10 @@ def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table
     wire_bytes = {}
     for row in carried.to_pylist() if carried is not None else ():
         wire_bytes["link", row["link"], row["direction"], row["bin"]] = row["bytes"]
-    known = [key[3] for key in (*events, *wire_bytes)]
+    last = max((key[3] for key in (*events, *wire_bytes)), default=-1)
     found = []
     for scope, name, direction in _names(facts, with_links=carried is not None):
-        for number in range(min([0, *known]), max([-1, *known]) + 1):
+        for number in range(last + 1):
             key = (scope, name, direction, number)
             count, size = events.get(key, (0.0, 0.0))
             found.append(_row(key, count, wire_bytes.get(key, 0.0) if scope == "link" else size))
