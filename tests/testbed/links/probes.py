@@ -117,7 +117,7 @@ def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) ->
 class Transfer:
     """What came of a bulk transfer over TCP."""
 
-    goodput_bits_per_s: float  # after the start
+    goodput_bits_per_s: float  # after the start, while there was something to send
     intact: bool  # all arrived, every byte in its place
     segments_sent: int  # data segments, retransmitted ones included, by the sender's kernel
     segments_received: int  # by the receiver's
@@ -135,12 +135,12 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
             os._exit(0)
     checksum, arrivals = _receive_bulk(receiver, seconds + DRAIN_S_MAX)
     os.waitpid(child, 0)
-    start = arrivals[0][0] + start_s
-    counted = [(at, total) for at, total in arrivals if at >= start]
+    begin = arrivals[0][0]
+    counted = [(at, total) for at, total in arrivals if start_s <= at - begin <= seconds]
     (first_at, first_total), (last_at, last_total) = counted[0], counted[-1]
     return Transfer(
         goodput_bits_per_s=(last_total - first_total) * 8 / (last_at - first_at),
-        intact=checksum == _checksum_of_bulk(last_total),
+        intact=checksum == _checksum_of_bulk(arrivals[-1][1]),
         segments_sent=_tcp_info(sender, TCPI_DATA_SEGS_OUT),
         segments_received=_tcp_info(receiver, TCPI_DATA_SEGS_IN),
     )
