@@ -130,7 +130,7 @@ def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
         lines.append(
             Headline(
                 seconds(figures["catch_up_s"]),
-                f"until the backlog of {with_unit(figures.get('backlog_events'), 'events')} was gone",
+                f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had come",
             )
         )
     return tuple(lines)

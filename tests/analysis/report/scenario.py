@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BIN_S = 0.2
+NEW_WAY_S = 0.085  # r2 to r0 to r3, see DELAYS_MS
 ZERO_NS = 1_700_000_000_000_000_000
 EVENT_BYTES_ON_WIRE = 12.5
 DELAYS_MS = {"r0-r1": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 42, "r1-r3": 38, "r2-r3": 15}
@@ -41,10 +42,18 @@ class Scenario:
         """The regions at the ends of the link that is cut."""
         return self.regions[2], self.regions[3]
 
+    def backlog(self, origin: str) -> float:
+        """Events of that region's stream that were published in the gap."""
+        return (self.switched_s[origin] - self.cut_s) * self.rate_per_s
+
     def caught_up_s(self, origin: str) -> float:
-        """When the backlog of that region's stream is gone, seconds since time 0."""
-        backlog = (self.switched_s[origin] - self.cut_s) * self.rate_per_s
-        return self.switched_s[origin] + backlog / self.headroom_per_s
+        """When the last event of the gap has come, oldest first, seconds since time 0."""
+        took_s = self.backlog(origin) / (self.rate_per_s + self.headroom_per_s)
+        return self.switched_s[origin] + max(took_s, NEW_WAY_S)
+
+    def level_s(self, origin: str) -> float:
+        """When that region's stream is level with its publisher again, seconds since time 0."""
+        return self.switched_s[origin] + self.backlog(origin) / self.headroom_per_s
 
 
 DEFAULT = Scenario()

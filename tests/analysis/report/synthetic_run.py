@@ -262,7 +262,7 @@ def summary_json(name: str, scenario: Scenario) -> dict[str, Any]:
                 "resubscribe_s": switch_s - 0.08,
                 "switch_s": switch_s,
                 "catch_up_s": scenario.caught_up_s(worst) - scenario.cut_s,
-                "settled_s": scenario.caught_up_s(worst) - scenario.cut_s + 0.4,
+                "settled_s": scenario.level_s(worst) - scenario.cut_s,
                 "backlog_events": round(switch_s * scenario.rate_per_s),
                 "lost": 0,
                 "duplicated": 0,

@@ -16,7 +16,7 @@ def stalled(scenario: Scenario, origin: str, to: str, t: np.ndarray) -> np.ndarr
     if scenario.fault and {origin, to} == set(scenario.cut_ends):
         switched_s = scenario.switched_s[origin]
         difference[(t >= scenario.cut_s) & (t < switched_s)] = -scenario.rate_per_s
-        difference[(t >= switched_s) & (t < scenario.caught_up_s(origin))] = scenario.headroom_per_s
+        difference[(t >= switched_s) & (t < scenario.level_s(origin))] = scenario.headroom_per_s
     return difference
 
 
@@ -133,7 +133,7 @@ def recovery(scenario: Scenario) -> list[dict[str, Any]]:
                     "resubscribe_s": switch_s - 0.08 if switch_s else None,
                     "switch_s": switch_s,
                     "catch_up_s": scenario.caught_up_s(origin) - scenario.cut_s if affected else None,
-                    "settled_s": scenario.caught_up_s(origin) - scenario.cut_s + 0.4 if affected else None,
+                    "settled_s": scenario.level_s(origin) - scenario.cut_s if affected else None,
                     "backlog_events": round(switch_s * scenario.rate_per_s) if switch_s else None,
                     "lost": 0,
                     "duplicated": 0,
