@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         """See asyncio.Protocol."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's have no common base class
         raw: socket.socket = transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio forgets it where proto is 0
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, NOT_SENT_BYTES)
         self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
         self._owner.connected(self)

@@ -1,0 +1,120 @@
+"""A launcher with real node processes on loopback addresses, for tests: started, listened to, ended."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from node.core.deliveries import DeliveryRecord, RecordKind, read_records
+from node.core.specification import NodeSpec
+from tests.node.cluster import specs
+
+WAIT_S = 60.0  # for anything; only a broken build takes that long
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
+    """As `cluster.specs`, each region's processes at an address of their own on the loopback."""
+    parameters = {"port": free_port(), **given.pop("parameters", {})}
+    made = specs(address=lambda region, at: f"127.0.{region[1:]}.1", parameters=parameters, **given)
+    return [
+        replace(
+            spec, log=str(folder / f"{spec.host}.jsonl"), deliveries=str(folder / f"{spec.host}.deliveries")
+        )
+        for spec in made
+    ]
+
+
+class Launched:
+    """What the launcher said, and what it is told."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said: list[dict[str, Any]] = []
+        self.published: dict[str, dict[str, int]] = {}
+        self.delivered: dict[str, dict[str, int]] = {}
+
+    def tell(self, do: str, **more: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+        self.process.stdin.flush()
+
+    def start(self, spec: NodeSpec) -> None:
+        self.tell("start", node=asdict(spec))
+
+    def wait(self, condition: Callable[[], Any]) -> Any:
+        """Read what the launcher says until the condition holds; gives its value."""
+        deadline = time.monotonic() + WAIT_S
+        while not (value := condition()):
+            assert time.monotonic() < deadline, self.said[-20:]
+            line = self.process.stdout.readline()
+            assert line, "the launcher ended"
+            message = json.loads(line)
+            self.said.append(message)
+            if message["did"] == "progress":
+                self.published[message["name"]] = message["published"]
+                self.delivered[message["name"]] = message["delivered"]
+        return value
+
+    def all_said(self, did: str, **fields: Any) -> list[dict[str, Any]]:
+        return [
+            m for m in self.said if m["did"] == did and all(m[key] == value for key, value in fields.items())
+        ]
+
+    def wait_ready(self, count: int) -> None:
+        self.wait(lambda: len(self.all_said("ready")) >= count)
+
+    def go(self) -> None:
+        self.tell("go", zero_ns=time.time_ns())
+
+    def drain(self, clients: int) -> None:
+        """Stop the drivers, and wait until every client has everything."""
+        self.tell("stop_drivers")
+        seen = len(self.said)
+        names = set(self.published) | set(self.delivered)
+
+        def is_drained() -> bool:
+            told = {message["name"] for message in self.said[seen:] if message["did"] == "progress"}
+            done = {stream: seq for by in self.published.values() for stream, seq in by.items()}
+            got = [by for by in self.delivered.values() if by]
+            return told >= names and len(got) == clients and all(by == done for by in got)
+
+        self.wait(is_drained)
+
+    def finish(self, count: int) -> list[dict[str, Any]]:
+        self.tell("finish")
+        return self.wait(lambda: len(ended := self.all_said("exited")) >= count and ended)
+
+
+@contextmanager
+def launcher() -> Iterator[Launched]:
+    """A launcher; it and whatever it forked are gone afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "node.tcp.launcher"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield Launched(process)
+    finally:
+        process.stdin.close()
+        process.wait(WAIT_S)
+        process.stdout.close()
+
+
+def records(spec: NodeSpec, kind: RecordKind) -> list[DeliveryRecord]:
+    found, torn = read_records(Path(spec.deliveries).read_bytes())
+    assert torn == 0
+    return [record for record in found if record.kind == kind]
+
+
+def log_lines(spec: NodeSpec) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in Path(spec.log).read_text().splitlines()]

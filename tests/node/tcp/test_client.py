@@ -1,0 +1,81 @@
+"""The client interface for applications over real sockets: `publish` when published, events in order."""
+
+import asyncio
+import socket
+from dataclasses import replace
+from random import Random
+
+from node.core import machine as m
+from node.protocols.sprinkler.client import KEPT_BATCHES
+from node.protocols.sprinkler.messages import CODEC, Kind
+from node.protocols.sprinkler.proxy import Proxy
+from node.tcp.adapter import Adapter
+from node.tcp.client import Quiet, connect
+from tests.node.tcp.launched import loopback_specs
+
+
+async def with_proxy(tmp_path, use):
+    """One proxy in this process; `use` gets the specification of its client."""
+    quick = {"restore_wait_us": 1}
+    specs = loopback_specs(tmp_path, regions=1, clients=2, parameters=quick)
+    proxy = Adapter(Proxy(specs[0], Random(1)), CODEC, "127.0.0.1", Quiet())
+    spec = replace(
+        specs[0], members=tuple(replace(member, address="127.0.0.1") for member in specs[0].members)
+    )
+    proxy.give(m.Started())
+    try:
+        await asyncio.wait_for(use(replace(spec, name="r0/client-0", role="client"), proxy), 60)
+    finally:
+        proxy.give(m.Finish())
+        await proxy.close()
+
+
+def test_events_that_are_published_come_back_in_order(tmp_path):
+    events = [f"event {number}".encode() for number in range(500)]
+
+    async def use(spec, proxy):
+        async with connect(spec) as client:
+            await asyncio.gather(*(client.publish(event) for event in events))
+            got = [await client.get_event() for _ in events]
+            assert [event.data for event in got] == events
+            assert [event.seq for event in got] == list(range(1, 501))
+            assert {(event.kind, event.stream, event.range) for event in got} == {(Kind.DATA, 0, 1)}
+
+    asyncio.run(with_proxy(tmp_path, use))
+
+
+def test_publish_returns_only_when_the_event_is_published(tmp_path):
+    async def use(spec, proxy):
+        async with connect(spec) as client, connect(replace(spec, name="r0/client-1")) as other:
+            await client.publish(b"first")
+            await client.publish(b"second")
+            assert [(await other.get_event()).data for _ in range(2)] == [b"first", b"second"]
+
+    asyncio.run(with_proxy(tmp_path, use))
+
+
+def test_an_application_that_takes_nothing_is_not_sent_more_than_it_keeps(tmp_path):
+    async def use(spec, proxy):
+        async with connect(replace(spec, name="r0/client-1")) as lazy, connect(spec) as busy:
+            size, count = 60_000, 4 * KEPT_BATCHES
+            for number in range(count):
+                await busy.publish(number.to_bytes(4, "big") + bytes(size))
+                assert (await busy.get_event()).seq == number + 1
+            assert lazy._machine.cnt[0] < count
+            got = [await lazy.get_event() for _ in range(count)]
+            assert [int.from_bytes(event.data[:4], "big") for event in got] == list(range(count))
+
+    asyncio.run(with_proxy(tmp_path, use))
+
+
+def test_both_ends_send_small_messages_at_once(tmp_path):
+    """Nagle's algorithm would hold an advertisement back behind unacknowledged events."""
+
+    async def use(spec, proxy):
+        async with connect(spec) as client:
+            for adapter in (client._adapter, proxy):
+                (connection,) = adapter._connections.values()
+                raw = connection._transport.get_extra_info("socket")
+                assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    asyncio.run(with_proxy(tmp_path, use))
