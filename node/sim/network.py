@@ -7,7 +7,7 @@ is between two regions, in one direction or both, and works on connections as `n
 a connection takes one round trip and needs both directions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,27 +18,9 @@ from node.core.specification import NodeSpec
 from node.protocols.building import CODECS, build_machine
 from node.sim.clock import Clock
 from node.sim.pipe import Pipe
+from node.sim.wires import Region, Wires
 
-Region = str
 TRACE_LIMIT = 5_000_000  # entries
-
-
-@dataclass(frozen=True, slots=True)
-class Wires:
-    """One-way delays in microseconds: within a region, and between pairs of regions (either order)."""
-
-    lan_us: int
-    wan_us: Mapping[tuple[Region, Region], int]
-    rate_bits_per_s: float | None = None  # of every connection and direction
-
-    def delay_us(self, a: Region, b: Region) -> int:
-        """From a host in `a` to a host in `b`."""
-        if a == b:
-            return 2 * self.lan_us
-        wan_us = self.wan_us.get((a, b), self.wan_us.get((b, a)))
-        if wan_us is None:
-            raise ValueError(f"no way between {a} and {b}")
-        return 2 * self.lan_us + wan_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec
 from node.protocols.building import build_machine
-from node.sim.network import Network, Wires
+from node.sim.network import Network
+from node.sim.wires import Wires
 
 S = 1_000_000  # microseconds
 Line = tuple[int, str, Mapping[str, Any]]  # of a log: time, node, fields

@@ -16,6 +16,7 @@ from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import cut_before, event_payload, last_seq, unpack_events
+from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.membership import own_proxy
 from node.protocols.sprinkler.messages import (
     Advertisement,
@@ -28,7 +29,7 @@ from node.protocols.sprinkler.messages import (
     Subscribe,
 )
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.participant import Channel, Participant
+from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
 
 KEPT_BATCHES = 256  # that the application has not taken, before nothing more is read
@@ -112,10 +113,8 @@ class Client(Participant):
     def settle(self) -> None:
         """Send what the application published, and read as long as it takes its events."""
         self.publisher.flush()
-        for channel in self.channels.values():
-            unsent = self.publisher.take_unsent()
-            if unsent:
-                self.send(channel, *unsent)
+        for channel in list(self.channels.values()):
+            self.publish_unsent(channel, self.publisher)
             if self._paused is None and len(self._batches) >= KEPT_BATCHES:
                 self._paused = channel
                 self.pause_reading(channel)

@@ -12,10 +12,11 @@ from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import event_payload
+from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.membership import own_proxy
 from node.protocols.sprinkler.messages import Advertisement, Counter, Published, Refusal, Refused, Role
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.participant import Channel, Participant
+from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
 from node.protocols.sprinkler.workload import Workload
 
@@ -77,10 +78,8 @@ class Driver(Participant):
         """Send what is closed; in a closed loop first fill the window."""
         if self._workload.rate_per_s is None and self._start_us is not None and not self._stopped:
             self._fill_window()
-        for channel in self.channels.values():
-            unsent = self.publisher.take_unsent()
-            if unsent:
-                self.send(channel, *unsent)
+        for channel in list(self.channels.values()):
+            self.publish_unsent(channel, self.publisher)
 
     def refused(self, channel: Channel, message: Refused) -> None:
         """A full history may have room later; what else is refused stays so, and is in the log."""

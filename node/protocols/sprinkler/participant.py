@@ -17,6 +17,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.dialing import Dialer, Event, Pauses, Target
+from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
@@ -27,42 +28,11 @@ from node.protocols.sprinkler.messages import (
     Role,
 )
 from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.publisher import Publisher
 
 ADVERTISE: m.Timer = ("advertise",)
 SILENCE: m.Timer = ("silence",)
-Taker = Callable[["Channel", Any], None]
-
-
-class Channel:
-    """One open connection, and how much may still be handed to it."""
-
-    __slots__ = (
-        "awaiting",
-        "connection",
-        "dialled",
-        "heard_us",
-        "incarnation",
-        "is_read",
-        "name",
-        "role",
-        "room_bytes",
-    )
-
-    def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
-        self.connection = connection
-        self.dialled = dialled  # the peer that we dialled, if we did
-        self.heard_us = now_us
-        self.room_bytes = room_bytes
-        self.awaiting = False  # asked to be told when it is writable
-        self.is_read = True
-        self.name = dialled or ""  # known for sure from HELLO on
-        self.role: Role | None = None  # None until HELLO
-        self.incarnation = 0
-
-    @property
-    def open_for_bulk(self) -> bool:
-        """Whether events may be handed to it now."""
-        return self.room_bytes > 0 and not self.awaiting
+Taker = Callable[[Channel, Any], None]
 
 
 class Participant:
@@ -180,6 +150,11 @@ class Participant:
             self.emit(m.AwaitWritable(channel.connection))
         elif channel.room_bytes < -self.parameters.control_limit_bytes:
             self.drop(channel, "does not read")
+
+    def publish_unsent(self, channel: Channel, publisher: Publisher) -> None:
+        """Send closed batches, as far as the channel has room."""
+        while channel.open_for_bulk and (batches := publisher.take_unsent(channel.room_bytes)):
+            self.send(channel, *batches)
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
         """Tell the peer what was wrong, and log it."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.membership import owners, peers_to_dial, proxies, served
@@ -30,7 +31,7 @@ from node.protocols.sprinkler.messages import (
     Unsubscribe,
 )
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.participant import Channel, Participant
+from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.restoration import Restoration
 from node.protocols.sprinkler.sources import Rule, Sources, Switch

@@ -62,11 +62,18 @@ class Publisher:
         self._events = []
         self._events_bytes = 0
 
-    def take_unsent(self) -> Sequence[Publish]:
-        """Closed batches that have not been sent on this connection; they count as sent from now on."""
-        unsent = [self._waiting[index] for index in range(-self._unsent, 0)]
-        self._unsent = 0
-        return unsent
+    def take_unsent(self, limit_bytes: int) -> Sequence[Publish]:
+        """Closed batches that have not been sent on this connection; they count as sent from now on.
+
+        As many as have `limit_bytes` of payload together, but at least one if there is any.
+        """
+        taken: list[Publish] = []
+        while self._unsent and limit_bytes > 0:
+            batch = self._waiting[-self._unsent]
+            limit_bytes -= len(batch.payload)
+            taken.append(batch)
+            self._unsent -= 1
+        return taken
 
     def rewind(self) -> None:
         """The connection is a new one: everything that is not acknowledged is unsent."""

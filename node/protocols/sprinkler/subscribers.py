@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from node.protocols.sprinkler.batches import last_seq
+from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Events
-from node.protocols.sprinkler.participant import Channel
 
 STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
 

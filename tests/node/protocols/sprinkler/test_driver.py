@@ -1,0 +1,234 @@
+"""A driver publishes what its workload says: on schedule without drift, in order, and again after losses."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.errors import LocalProtocolError, RemoteProtocolError
+from node.protocols.sprinkler.driver import Driver
+from node.protocols.sprinkler.messages import Hello, Publish, Published, Refusal, Refused, Role
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.publisher import Publisher
+from node.protocols.sprinkler.workload import Workload
+from tests.node.cluster import specs
+
+S = 1_000_000
+
+
+class Bench:
+    """A driver with a proxy played by hand and a clock that fires its timers."""
+
+    def __init__(self, rate_per_s=20_000, closed_loop=False, **parameters):
+        spec = next(s for s in specs(regions=1, parameters=parameters) if s.role == "driver")
+        spec.workload.update(rate_per_s=rate_per_s, closed_loop=closed_loop)
+        self.driver = Driver(spec, Random(3))
+        self.now_us = 0
+        self.timers = {}
+        self.sent = []
+        self.records = []
+        self.connection = 0
+        self.writable = True
+        self.give(m.Started())
+
+    def give(self, given):
+        for effect in self.driver.handle(given, self.now_us):
+            if isinstance(effect, m.SetTimer):
+                self.timers[effect.timer] = effect.at_us
+            elif isinstance(effect, m.CancelTimer):
+                self.timers.pop(effect.timer, None)
+            elif isinstance(effect, m.Send):
+                self.sent += [message for message in effect.messages if isinstance(message, Publish)]
+            elif isinstance(effect, m.Record):
+                self.records.append(effect)
+            elif isinstance(effect, m.AwaitWritable) and self.writable:
+                self.give(m.Writable(effect.connection))
+
+    def connect(self):
+        self.connection += 1
+        self.give(m.Connected(self.connection, "r0/proxy-0"))
+        self.give(m.Received(self.connection, (Hello(Role.PROXY, 1, "r0/proxy-0"),)))
+
+    def run(self, until_us, late_us=0, answer=True):
+        """Fire what is due of the driver's own timers; acknowledge what comes at once, if asked to."""
+        while (due := min(self.own_timers(), default=None)) and due[0] <= until_us:
+            self.now_us = max(self.now_us, due[0] + late_us)
+            del self.timers[due[1]]
+            self.give(m.TimerFired(due[1]))
+            if answer:
+                self.acknowledge()
+        self.now_us = until_us
+
+    def own_timers(self):
+        return [(at, timer) for timer, at in self.timers.items() if timer[0] in {"tick", "retry"}]
+
+    def acknowledge(self):
+        sent, self.sent = self.sent, []
+        for batch in sent:
+            self.give(
+                m.Received(
+                    self.connection, (Published(0, batch.first_request, batch.first_request, batch.count),)
+                )
+            )
+        return sent
+
+
+def requests(batches):
+    return [(batch.first_request, batch.count) for batch in batches]
+
+
+@pytest.mark.parametrize("late_us", [0, 1_300, 4_999])
+def test_an_open_loop_keeps_its_rate_however_late_its_timer_is(late_us):
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(10 * S, late_us)
+    assert abs(bench.driver.publisher.requested - 200_000) <= 20_000 * 0.011
+
+
+def test_a_driver_that_was_held_up_catches_up():
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S)
+    bench.now_us = 5 * S
+    bench.run(5 * S + 10_000)
+    assert bench.driver.publisher.requested >= 100_000
+
+
+def test_nothing_is_published_before_the_start():
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(2 * S))
+    bench.run(2 * S - 1)
+    assert bench.driver.publisher.requested == 0
+
+
+def test_what_is_not_acknowledged_is_sent_again_with_the_same_boundaries():
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(50_000, answer=False)
+    first, bench.sent = bench.sent, []
+    assert len(first) > 3
+    bench.give(m.Received(bench.connection, (Published(0, 1, 1, first[0].count),)))
+    bench.give(m.Disconnected(bench.connection, "broken"))
+    bench.connect()
+    assert bench.sent == first[1:]
+
+
+def test_without_acknowledgements_the_window_bounds_what_is_under_way():
+    bench = Bench(window_bytes=5_000)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S, answer=False)
+    assert sum(len(batch.payload) for batch in bench.sent) < 5_000 + 1_100
+    before = bench.driver.publisher.requested
+    bench.acknowledge()
+    bench.run(S + 20_000)
+    assert bench.driver.publisher.requested > before
+
+
+def test_a_closed_loop_always_fills_its_window():
+    bench = Bench(closed_loop=True, window_bytes=200_000, batch_limit_bytes=50_000)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.give(m.Nudge())
+    for _ in range(5):
+        assert sum(len(batch.payload) for batch in bench.sent) >= 150_000
+        bench.acknowledge()
+
+
+def test_a_proxy_that_takes_nothing_is_handed_no_more_than_a_burst():
+    bench = Bench(burst_limit_bytes=5_000)
+    bench.connect()
+    bench.writable = False
+    bench.give(m.Go(0))
+    bench.run(S, answer=False)
+    handed = sum(len(batch.payload) for batch in bench.sent)
+    assert handed <= 5_000 + 1_100
+    bench.writable = True
+    bench.give(m.Writable(bench.connection))
+    bench.run(2 * S)
+    assert bench.driver.publisher.published >= 39_000
+
+
+def test_a_stopped_driver_publishes_nothing_new():
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S)
+    bench.give(m.StopDrivers())
+    published = bench.driver.publisher.requested
+    bench.run(3 * S)
+    assert bench.driver.publisher.requested == published
+    assert bench.driver.publisher.is_idle
+
+
+def test_acknowledged_batches_are_put_on_record():
+    bench = Bench()
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S)
+    published = [record for record in bench.records if record.kind == RecordKind.PUBLISHED]
+    assert sum(record.count for record in published) == bench.driver.publisher.published
+    assert bench.records[0].kind == RecordKind.SESSION
+
+
+def test_a_refusal_for_lack_of_room_is_tried_again():
+    bench = Bench(retry_us=300_000)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(20_000, answer=False)
+    bench.give(m.StopDrivers())
+    refused, bench.sent = bench.sent, []
+    bench.give(m.Received(bench.connection, (Refused(Refusal.HISTORY_FULL, 0, 1, "full"),)))
+    bench.run(S, answer=False)
+    assert requests(bench.sent) == requests(refused)
+
+
+def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
+    publisher = Publisher(0, Parameters())
+    publisher.publish(b"event")
+    publisher.flush()
+    with pytest.raises(RemoteProtocolError, match="request 2"):
+        publisher.acknowledge(Published(0, 2, 1, 1))
+
+
+def test_an_event_larger_than_a_batch_is_the_callers_error_and_changes_nothing():
+    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    publisher.publish(b"small")
+    with pytest.raises(LocalProtocolError, match="101 bytes"):
+        publisher.publish(bytes(101))
+    publisher.flush()
+    assert requests(publisher.take_unsent(1 << 30)) == [(1, 1)]
+
+
+@given(st.lists(st.binary(max_size=60), max_size=60))
+def test_no_batch_is_over_its_limit_and_requests_have_no_holes(events):
+    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    for event in events:
+        publisher.publish(event)
+    publisher.flush()
+    batches = publisher.take_unsent(1 << 30)
+    assert [
+        request
+        for batch in batches
+        for request in range(batch.first_request, batch.first_request + batch.count)
+    ] == list(range(1, len(events) + 1))
+    assert all(len(batch.payload) <= 100 + 4 * batch.count for batch in batches)
+
+
+@given(st.integers(4, 200), st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 1000))
+def test_events_have_the_asked_size_and_no_two_are_alike(size, count, first, driver):
+    events = Workload(size, 1.0).events(first, count, driver)
+    assert {len(event) for event in events} == {size}
+    assert len(set(events)) == count
+
+
+def test_a_workload_without_a_rate_must_be_a_closed_loop():
+    with pytest.raises(ValueError, match="workload"):
+        Workload.from_mapping({"event_size_bytes": 10, "rate_per_s": None, "closed_loop": False})
