@@ -16,7 +16,9 @@ class Parameters:
 
     # Proxy-level protocol (paper 3.1)
     advertisement_period_us: int = 1_000_000  # A
-    rate_factor: float = 1.0  # C = rate_factor x r x A^2, with r the stream's measured rate
+    rate_factor: float = (
+        1.1  # C = rate_factor x r x A^2, with r the stream's measured rate; over 1 forgives lateness
+    )
     silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
 
     restore_wait_us: int = (
@@ -28,10 +30,8 @@ class Parameters:
     reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each
     reconnect_last_us: int = 500_000  # longest pause; a node never gives up on a peer
 
-    forward_interval_us: int = 2_000  # a proxy passes news on at once, but not more often than this
-
     # Publishing
-    flush_interval_us: int = 5_000  # a driver closes its batch at least this often
+    flush_interval_us: int = 10_000  # a driver closes its batch at least this often
     batch_limit_bytes: int = 65_536  # event bytes in one batch
     window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
     window_batches: int = 1_024  # batches, likewise; the proxy remembers as many of each driver's requests

@@ -38,7 +38,6 @@ from node.protocols.sprinkler.sources import Rule, Sources, Switch
 from node.protocols.sprinkler.subscribers import Subscribers
 
 RESTORE: m.Timer = ("restore",)
-FORWARD: m.Timer = ("forward",)
 KEPT_PUBLISHERS = 4096  # whose latest requests are remembered
 
 
@@ -65,8 +64,6 @@ class Proxy(Participant):
         self._publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
         self._restoration: Restoration | None = None
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
-        self._forwarding = False  # FORWARD is set
-        self._forwarded_us = 0  # when news were passed on last
         self._full = False  # history's limit has been logged
         self.takes = {
             (Role.PROXY, Advertisement): self.receive_advertisement,
@@ -177,16 +174,11 @@ class Proxy(Participant):
         """Go on where its cursors stand."""
         self.subscribers.serve(channel)
 
-    def timer_fired(self, timer: m.Timer) -> None:
-        """Time to pass on what is new (RESTORE needs nothing but the look that every input brings)."""
-        if timer == FORWARD:
-            self._forwarding = False
-
     def settle(self) -> None:
         """Pass on what came with this input."""
         if self._restoration is not None:
             self._restore(self._restoration)
-        self._forward()
+        self.subscribers.flush()
 
     def is_ready(self) -> bool:
         """Connected with every other proxy, whoever dialled."""
@@ -236,18 +228,6 @@ class Proxy(Participant):
         held, self._held = self._held, []
         for channel, message in held:
             self.add_local_event(channel, message)
-
-    def _forward(self) -> None:
-        """Pass on what is new: at once, or, if that was done less than an interval ago, with what comes."""
-        if self._forwarding or not self.subscribers.have_news:
-            return
-        next_us = self._forwarded_us + self.parameters.forward_interval_us
-        if self.now_us >= next_us:
-            self._forwarded_us = self.now_us
-            self.subscribers.flush()
-        else:
-            self._forwarding = True
-            self.emit(m.SetTimer(FORWARD, next_us))
 
     def _log_full(self) -> None:
         if not self._full:

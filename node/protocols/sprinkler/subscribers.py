@@ -43,13 +43,10 @@ class Subscribers:
         """The stream has new events; they go out at the next `flush`."""
         self._grown[stream] = None
 
-    @property
-    def have_news(self) -> bool:
-        """Whether `flush` has something to do."""
-        return bool(self._grown)
-
     def flush(self) -> None:
         """Serve everyone who takes a stream that grew."""
+        if not self._grown:
+            return
         for channel, cursors in list(self._cursors.items()):
             if any(stream in cursors for stream in self._grown):
                 self.serve(channel)
