@@ -118,7 +118,6 @@ def _analyze(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[st
         follow.say(f"not analysed, for want of disk: make some free, then `cutset analyze {run.path}`")
         return None
     from analysis.pipeline import analyze
-
     from analysis.report import write_report
 
     summary: dict[str, Any] = analyze(run, master=None, progress=follow.say)
