@@ -179,6 +179,15 @@ def test_a_subscriber_gets_nothing_more_after_it_unsubscribes():
     assert bench.sent(bench.client, Events) == []
 
 
+def test_nothing_is_sent_to_a_subscriber_that_is_gone():
+    bench = Bench()
+    bench.receive(bench.client, Subscribe(OWN, 0))
+    bench.give(m.Disconnected(bench.client, "broken"))
+    bench.sent(bench.client)
+    bench.receive(bench.driver, publish())
+    assert bench.sent(bench.client) == []
+
+
 def test_a_subscriber_that_is_not_writable_is_handed_no_more_than_its_burst():
     bench = Bench(burst_limit_bytes=2000)
     bench.receive(bench.client, Subscribe(OWN, 0))
