@@ -9,7 +9,8 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
     {"do": "signal", "name": N, "signal": K}
     {"do": "finish"}                        all nodes flush, close and exit
 
-and gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published
+"go", "stop_drivers" and "finish" are for all nodes, or with a "name" for one (a driver that was started again).
+It gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published
 and delivered: the last sequence number by stream), log (a notable record), exited (code or signal, time_ns).
 The end of standard input ends all nodes and the launcher.
 """
@@ -96,7 +97,8 @@ class Launcher:
             case _:
                 data = json.dumps(message).encode()
                 for child in self._children.values():
-                    self._tell(child, data)
+                    if message.get("name", child.name) == child.name:
+                        self._tell(child, data)
 
     def _tell(self, child: Child, data: bytes) -> None:
         try:

@@ -5,6 +5,7 @@ import select
 import signal
 import socket
 import struct
+import time
 from dataclasses import replace
 
 import pytest
@@ -75,6 +76,17 @@ def test_a_killed_client_is_reported_and_its_restart_goes_on_in_the_same_record(
     assert len(records(client, RecordKind.SESSION)) == 2
     delivered = [batch for batch in batches(records(client, RecordKind.DELIVERED)) if batch[0] == 0]
     assert delivered[-len(published) :] == published
+
+
+def test_a_driver_that_is_started_again_is_told_alone_to_go(tmp_path):
+    specs = loopback_specs(tmp_path, regions=2)
+    driver = next(spec for spec in specs if spec.name == "r1/driver-0")
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.tell("go", zero_ns=time.time_ns(), name=driver.name)
+        wait_delivered(launched, "r0/client-0", 1, 200)
+        assert launched.published.get("r0/driver-0", {}).get("0", 0) == 0
+        launched.finish(len(specs))
 
 
 def test_a_killed_proxy_takes_its_stream_back_and_its_driver_goes_on(tmp_path):
