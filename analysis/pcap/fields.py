@@ -62,15 +62,17 @@ class _Layers:
 def read_fields(data: Bytes, offsets: Integers, form: Format, names: Collection[str] = ALL) -> Columns:
     """Take columns of `PACKETS` (but for `capture`) from the records at these offsets.
 
-    All columns are there; those outside `names` may be 0, since layers that no name needs are not looked at.
+    More columns than `names` may be there: layers are looked at whole, or not at all if no name needs them.
     """
-    columns: Columns = {name: np.zeros(offsets.size, width) for name, width in _WIDTHS.items()}
     records = gather(data, offsets, RECORD_HEADER_BYTES + _ETHERNET_BYTES)
-    columns["t_ns"][:] = read_times(records, form)
-    columns["offset"][:] = offsets
-    columns["length"][:] = column(records, 8, form.order + "u4")
-    columns["wire_length"][:] = column(records, 12, form.order + "u4")
+    columns: Columns = {
+        "t_ns": read_times(records, form),
+        "offset": offsets,
+        "length": column(records, 8, form.order + "u4").astype(np.int32),
+        "wire_length": column(records, 12, form.order + "u4").astype(np.int32),
+    }
     if not _OF_RECORD.issuperset(names):
+        columns |= {name: np.zeros(offsets.size, _WIDTHS[name]) for name in _WIDTHS if name not in columns}
         _read_layers(data, offsets, records, columns)
     return columns
 

@@ -56,7 +56,7 @@ def measure() -> list[Row]:
 
 def _write_mixed(path: Path, size: int) -> int:
     flows = [
-        Flow("10.0.0.2", PORT, "10.0.1.2", 40000 + number, events(number, count, 10))
+        Flow("10.0.0.2", PORT, "10.0.1.2", 40000 + number, events(number, count, 10), number % 2 == 0)
         for number, count in enumerate(EVENTS_PER_MESSAGE)
     ]
     write_capture(path, flows, 1)
@@ -96,7 +96,7 @@ def _core(capture: Path, packets: int) -> list[Row]:
 def _peers(folder: Path) -> list[Row]:
     """The same fields of the same small capture by tshark and dpkt."""
     capture = folder / "small.pcap"
-    packets = _write_mixed(capture, PEER_PACKETS * 490)
+    packets = _write_mixed(capture, PEER_PACKETS * 789)
     ours = _best(lambda: _read_all(capture))
     tshark = _best(lambda: _read_with_tshark(capture), 1)
     others = _best(lambda: _read_with_dpkt(capture), 1)

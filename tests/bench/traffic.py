@@ -37,6 +37,7 @@ class Flow:
     dst: str
     dport: int
     message: Message
+    acknowledged: bool = True  # each message by a segment of its own
 
 
 def events(stream: int, count: int, event_bytes: int) -> Events:
@@ -51,7 +52,7 @@ def write_capture(path: Path, flows: Sequence[Flow], rounds: int) -> int:
         _handshakes(flows).tofile(file)
         for first in range(0, rounds, _CHUNK_ROUNDS):
             _rounds(flows, first, min(rounds, first + _CHUNK_ROUNDS)).tofile(file)
-    return len(flows) * (1 + 2 * rounds)
+    return len(flows) + sum(1 + flow.acknowledged for flow in flows) * rounds
 
 
 _CHUNK_ROUNDS = 2_000
@@ -79,12 +80,15 @@ def _rounds(flows: Sequence[Flow], first: int, last: int) -> npt.NDArray[np.uint
         body[:] = np.frombuffer(whole, np.uint8)
         at = HEADER_BYTES + CODEC.by_type[whole[5]].offset(_SEQUENCE_FIELD[type(flow.message)])
         _put(body, at, ">u8", numbers * flow.message.count + 1)
+        columns.append(data)
+        if not flow.acknowledged:
+            continue
         ack = np.zeros((numbers.size, 16 + _HEADERS_BYTES), np.uint8)
         back = Flow(flow.dst, flow.dport, flow.src, flow.sport, flow.message)
         _fill(
             ack, back, times + 50_000, seq=numbers * 0, ack=(numbers + 1) * len(whole), flags=0x10, payload=0
         )
-        columns += [data, ack]
+        columns.append(ack)
     return np.concatenate(columns, axis=1).reshape(-1)
 
 
