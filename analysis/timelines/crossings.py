@@ -15,7 +15,7 @@ from analysis.timelines.periods import Json, Way
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ip_id",
-    "payload_length",
+    "payload_length", "payload_offset",
 )  # fmt: skip
 
 

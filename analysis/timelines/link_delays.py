@@ -1,10 +1,13 @@
 """What one direction of a link really did to its packets, from both sides of its middle: delay, loss, rate.
 
-The same packet is found on both sides by (flow, sequence number, payload length, IP id). Only TCP segments
-with payload take part, and a key that one side has more than once is dropped: pure ACKs repeat the key, and
-matching them crosswise once gave a delay of -1,418 ms. Behind a rate limiter offloaded frames are cut up and
-do not match; their bytes still add up, so loss is counted in bytes: what did not match on the near side less
-what did not match on the far side.
+A frame that was offloaded counts as the MTU-sized segments that it stands for, since a rate limiter cuts it
+up: each has its own sequence number and IP id. The same segment is found on both sides by (flow, sequence
+number, payload length, IP id). Only TCP segments with payload take part, and a key that one side has more
+than once is dropped: pure ACKs repeat the key, and matching them crosswise once gave a delay of -1,418 ms.
+
+A rate makes packets wait for each other. How long is computed from when they entered: each leaves after the
+one before it, and takes its size divided by the rate. What a packet took beyond that and the configured delay
+is its *excess*: what the link did that nobody asked for.
 
 Everything is told apart by the period of the direction's configuration in which a packet *entered* the link.
 Packets that entered within `GUARD_NS` of a period's borders, or so late that they were in flight at its end,
@@ -17,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from analysis.timelines.arrays import Ints
+from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.periods import Period
 
@@ -28,22 +32,27 @@ GUARD_NS = 10_000_000
 """A change takes hold and heals within 10 ms of its applied time (DESIGN, Links)."""
 SECOND_NS = 1_000_000_000
 QUEUE_DEFAULT_NS = 100_000_000
-FRAME_HEADER_BYTES = 66
-"""Ethernet, IPv4, and TCP with time stamps: what each segment of an offloaded frame carries of its own."""
+ETHERNET_BYTES = 14
+PROTO_TCP = 6
+SEQUENCE_NUMBERS, IP_IDS = 1 << 32, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Packets with payload on one side, as parallel arrays. `key` has a column per part of the key."""
+    """Segments on one side in order of time, as parallel arrays.
+
+    key: a column per part of the key. data: whether it is a TCP segment with payload.
+    """
 
     t_ns: Ints
     wire_bytes: Ints
     key: Ints
+    data: Bools
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """One-way delays of the packets seen on both sides."""
+    """Of the segments seen on both sides."""
 
     min_ns: int
     p50_ns: int
@@ -54,27 +63,42 @@ class Delays:
 class Behaviour:
     """One period of one direction, measured; None where nothing was there to be measured."""
 
-    packets: int
+    packets: int  # segments with payload that entered
     matched: int
     leaked: int
     delays: Delays | None = None
+    excess: Delays | None = None
     loss: float | None = None
     rate_bits_per_s: float | None = None
 
 
-def wire_bytes(captured: Ints, payload: Ints, mtu_bytes: int) -> Ints:
-    """Bytes on the wire with the headers of every segment that an offloaded frame stands for."""
-    segment = mtu_bytes - (FRAME_HEADER_BYTES - 14)
-    extra = np.maximum(-(-payload // segment) - 1, 0)
-    whole: Ints = captured + extra * FRAME_HEADER_BYTES
-    return whole
+def side(packets: pa.Table, mtu_bytes: int) -> Side:
+    """The segments of some packets (rows with `crossings.PACKET_COLUMNS`)."""
+    packets = packets.sort_by("t_ns")
+    payload, header = ints(packets, "payload_length"), ints(packets, "payload_offset")
+    data = (payload > 0) & (ints(packets, "proto") == PROTO_TCP)
+    segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
+    pieces = np.where(data, -(-payload // segment), 1)
+    row = np.repeat(np.arange(len(pieces)), pieces)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    size = np.minimum(segment[row], payload[row] - number * segment[row])
+    flow = [ints(packets, name)[row] for name in ("src_lo", "dst_lo", "sport", "dport")]
+    seq = (ints(packets, "seq")[row] + number * segment[row]) % SEQUENCE_NUMBERS
+    ip_id = (ints(packets, "ip_id")[row] + number) % IP_IDS
+    return Side(
+        t_ns=ints(packets, "t_ns")[row],
+        wire_bytes=np.where(data[row], size + header[row], ints(packets, "wire_length")[row]),
+        key=np.stack([*flow, seq, size, ip_id], axis=1),
+        data=data[row],
+    )
 
 
 def match(near: Side, far: Side) -> tuple[Ints, Ints]:
-    """Indices of packets on the near side, and of the same packets on the far side; repeated keys dropped."""
-    both = np.concatenate((near.key, far.key))
+    """Indices of segments on the near side, and of the same ones on the far side; repeated keys dropped."""
+    here, there = np.flatnonzero(near.data), np.flatnonzero(far.data)
+    both = np.concatenate((near.key[here], far.key[there]))
     if not len(both):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return here, there
     order = np.lexsort(both.T)
     ordered = both[order]
     same = np.append((ordered[1:] == ordered[:-1]).all(axis=1), False)
@@ -82,38 +106,56 @@ def match(near: Side, far: Side) -> tuple[Ints, Ints]:
     sizes = np.diff(np.append(np.flatnonzero(starts), len(order)))
     pairs = np.flatnonzero(starts)[sizes == 2]
     first, second = order[pairs], order[pairs + 1]
-    across = (first < len(near.key)) & (second >= len(near.key))  # lexsort is stable: near comes first
-    return first[across], second[across] - len(near.key)
+    across = (first < len(here)) & (second >= len(here))  # lexsort is stable: near comes first
+    return here[first[across]], there[second[across] - len(here)]
 
 
 def measure(near: Side, far: Side, periods: Sequence[Period], span_ns: tuple[int, int]) -> list[Behaviour]:
     """One Behaviour per period. span_ns: when both sides were being captured."""
     near_index, far_index = match(near, far)
     delay_ns = far.t_ns[far_index] - near.t_ns[near_index]
-    near_left, far_left = np.ones(len(near.t_ns), bool), np.ones(len(far.t_ns), bool)
+    near_left, far_left = near.data.copy(), far.data.copy()
     near_left[near_index], far_left[far_index] = False, False
     found = []
     for period in periods:
         start_ns, end_ns = bounds(period, span_ns)
-        inside = (near.t_ns >= start_ns) & (near.t_ns < end_ns)
+        inside = near.data & (near.t_ns >= start_ns) & (near.t_ns < end_ns)
         mine = inside[near_index]
         if not period.up:
             leaked = int(mine.sum())
             found.append(Behaviour(int(inside.sum()), leaked, leaked))
             continue
-        came = (far.t_ns >= start_ns + period.delay_us * 1000) & (far.t_ns < end_ns + period.delay_us * 1000)
-        sent_bytes = int(near.wire_bytes[inside].sum())
-        missing = int(near.wire_bytes[inside & near_left].sum()) - int(far.wire_bytes[came & far_left].sum())
+        wait_ns = waits(near, ~near_left, period)[near_index]
+        out_ns = (start_ns + period.delay_us * 1000, end_ns + period.delay_us * 1000 + queue_ns(period))
+        came = (far.t_ns >= out_ns[0]) & (far.t_ns < out_ns[1])
+        sent, missing = int(inside.sum()), int((inside & near_left).sum()) - int((came & far_left).sum())
         behaviour = Behaviour(
-            packets=int(inside.sum()),
+            packets=sent,
             matched=int(mine.sum()),
             leaked=0,
             delays=_delays(delay_ns[mine]),
-            loss=max(0, missing) / sent_bytes if sent_bytes else None,
+            excess=_delays((delay_ns - wait_ns - period.delay_us * 1000)[mine]),
+            loss=max(0, missing) / sent if sent else None,
             rate_bits_per_s=_peak_rate(far, came),
         )
         found.append(behaviour)
     return found
+
+
+def waits(near: Side, passed: Bools, period: Period) -> Ints:
+    """How long each segment takes to leave at the period's rate, behind those before it that came through."""
+    wait_ns = np.zeros(len(near.t_ns), np.int64)
+    if not period.rate_bits_per_s:
+        return wait_ns
+    start_ns, end_ns = (period.start_ns or 0), period.end_ns
+    held = passed & (near.t_ns >= start_ns)
+    held = held & (near.t_ns < end_ns) if end_ns is not None else held
+    t_ns = near.t_ns[held]
+    service_ns = near.wire_bytes[held] * 8 * SECOND_NS // period.rate_bits_per_s
+    served_ns = np.cumsum(service_ns)
+    if len(t_ns):
+        wait_ns[held] = served_ns + np.maximum.accumulate(t_ns - served_ns + service_ns) - t_ns
+    return wait_ns
 
 
 def bounds(period: Period, span_ns: tuple[int, int]) -> tuple[int, int]:

@@ -178,11 +178,13 @@ FIDELITY = _schema(
     ("delay_min_ms", _DOUBLE, True),
     ("delay_p50_ms", _DOUBLE, True),
     ("delay_p99_ms", _DOUBLE, True),
+    ("excess_p50_ms", _DOUBLE, True),  # beyond the delay and what the rate makes packets wait
+    ("excess_p99_ms", _DOUBLE, True),
     ("configured_loss", _DOUBLE, False),
     ("loss", _DOUBLE, True),
     ("configured_rate_bits_per_s", _DOUBLE, True),
     ("rate_bits_per_s", _DOUBLE, True),  # in the busiest second
-    ("packets", _BIGINT, False),  # with payload, seen on the sending side
+    ("packets", _BIGINT, False),  # segments with payload, seen on the sending side
     ("matched", _BIGINT, False),  # of these, seen on both sides
     ("leaked", _BIGINT, False),  # seen on the far side although the link was cut
     ("valid", _BOOLEAN, False),

@@ -3,8 +3,8 @@
 Pure: plain data in, plain data out. A figure that could not be measured is null, and the reason stands in
 `fidelity.reasons`. Keys beyond the design's: `agreement`, `problems`, `recovery.<fault>` has `resubscribe_s`,
 `returned_s` (after a restore), `lost`, `duplicated`, `out_of_order` and `affected_pairs`, and a link of
-`fidelity` says which direction and period of it is shown: the one whose p99 exceeds the configured delay
-most.
+`fidelity` says which direction and period of it is shown: the one with the largest `excess_p99_ms`, the
+delay beyond the configured one and what the rate makes packets wait.
 
 The verdict, in this order: `crashed` if the run did not come to its end, `invalid` if the testbed did not do
 what was asked, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
@@ -120,6 +120,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "delay_p50_ms": row["delay_p50_ms"],
                 "delay_p99_ms": row["delay_p99_ms"],
                 "loss": row["loss"],
+                "excess_p99_ms": row["excess_p99_ms"],
                 "direction": row["direction"],
                 "from_s": row["from_s"],
                 "to_s": row["to_s"],
@@ -130,8 +131,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _excess(row: Json) -> float:
-    p99_ms = row["delay_p99_ms"]
-    return float("-inf") if p99_ms is None else float(p99_ms - row["configured_delay_ms"])
+    return float("-inf") if row["excess_p99_ms"] is None else float(row["excess_p99_ms"])
 
 
 def _events(deliveries: list[dict[str, Any]] | None) -> dict[str, int | None]:

@@ -296,7 +296,7 @@ def packet(link, side, sender, taker, t_ns, **fields):
     row = dict.fromkeys(PACKETS.names, 0) | {
         "capture": f"{link}@{side}", "t_ns": t_ns, "length": 166, "wire_length": 166, "proto": 6, "flags": 16,
         "src_lo": (10 << 24) + (int(sender[1]) << 16) + 2, "dst_lo": (10 << 24) + (int(taker[1]) << 16) + 2,
-        "sport": 7000, "dport": 4000, "payload_length": 100,
+        "sport": 7000, "dport": 4000, "payload_length": 100, "payload_offset": 66,
     }  # fmt: skip
     return row | fields
 

@@ -19,7 +19,8 @@ def delivery(**wrong):
 
 def link(**wrong):
     row = {"link": "r0-r1", "direction": "forward", "from_s": None, "to_s": None, "delay_p50_ms": 15.0}
-    row |= {"delay_p99_ms": 15.2, "configured_delay_ms": 15.0, "loss": 0.0, "valid": True, "reason": None}
+    row |= {"delay_p99_ms": 15.2, "configured_delay_ms": 15.0, "loss": 0.0, "excess_p99_ms": 0.2}
+    row |= {"valid": True, "reason": None}
     return row | wrong
 
 
@@ -73,9 +74,9 @@ def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
 
 
 def test_each_link_stands_once_as_it_was_at_its_worst():
-    rows = [link(), link(direction="backward", delay_p99_ms=16.9), link(from_s=9.0, delay_p99_ms=None)]
+    rows = [link(), link(direction="backward", excess_p99_ms=1.9), link(from_s=9.0, excess_p99_ms=None)]
     (found,) = summary_of(fidelity=rows)["fidelity"]["links"]
-    assert (found["link"], found["direction"], found["delay_p99_ms"]) == ("r0-r1", "backward", 16.9)
+    assert (found["link"], found["direction"], found["excess_p99_ms"]) == ("r0-r1", "backward", 1.9)
 
 
 def test_a_link_of_which_nothing_could_be_measured_says_why():
