@@ -59,6 +59,8 @@ class Experiment(StrictModel):
     """How long to wait at most, after that, until every client has everything."""
     seed: WholeNumber = Field(1, ge=0)
     """Where all randomness begins; `--seed` overrides it."""
+    congestion_control: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]{0,14}$")
+    """TCP's, on all hosts, such as `reno` or `cubic`; without it, what the machine has chosen."""
     captures: Captures = Field(default_factory=Captures)
     """What is captured, or `none`."""
     faults: Faults = ()

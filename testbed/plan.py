@@ -145,6 +145,7 @@ class Plan:
     duration_us: int
     drain_us: int  # bound on the drain after the drivers stop
     links_kind: str  # auto | netem | relay, as asked
+    congestion_control: str | None  # TCP's, on all hosts; None is the kernel's own choice
     snaplen_bytes: int | None  # None captures whole packets
     regions: tuple[RegionPlan, ...]
     hosts: tuple[HostPlan, ...]

@@ -56,6 +56,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         duration_us=experiment.duration_us,
         drain_us=experiment.drain_us,
         links_kind=links_kind,
+        congestion_control=experiment.congestion_control,
         snaplen_bytes=experiment.captures.snaplen_bytes,
         regions=tuple(_regions(topology)),
         hosts=hosts,

@@ -38,16 +38,11 @@ ALWAYS_THERE = frozenset(
 
 
 class Network:
-    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made.
+    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made."""
 
-    congestion_control: TCP's, for all hosts, where the sandbox may choose it; None leaves what the machine
-    has.
-    """
-
-    def __init__(self, plan: Plan, middles: Middles, *, congestion_control: str | None = None) -> None:
+    def __init__(self, plan: Plan, middles: Middles) -> None:
         self._plan = plan
         self._middles = middles
-        self._asked_congestion_control = congestion_control
         self._layout = make_layout(plan)
         self._shapes = {
             (link.name, direction): link.forward if direction is Direction.FORWARD else link.backward
@@ -169,11 +164,11 @@ class Network:
         settings = commands.GATEWAY_SETTINGS if host in self._layout.gateways else commands.HOST_SETTINGS
         write_settings(settings, optional=commands.OPTIONAL_SETTINGS)
         path = Path("/proc/sys") / CONGESTION_CONTROL
-        if self._asked_congestion_control is not None:
-            # An ordinary user may only choose among tcp_allowed_congestion_control; the run records the
-            # one in use.
+        if self._plan.congestion_control is not None:
+            # An ordinary user may only choose among tcp_allowed_congestion_control; whoever asked compares
+            # with the one in use.
             with contextlib.suppress(OSError):
-                path.write_text(self._asked_congestion_control)
+                path.write_text(self._plan.congestion_control)
         return path.read_text().strip()
 
     def _configure_inside(self, host: str) -> None:

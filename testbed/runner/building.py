@@ -40,6 +40,10 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
     record.time("network_ns")
     record.content["links"] = middles.kind
     record.content["tcp"] = {"congestion_control": network.congestion_control}
+    if plan.congestion_control not in {None, network.congestion_control}:
+        record.problem(
+            f"TCP may not use {plan.congestion_control} here: it uses {network.congestion_control}"
+        )
     captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
     stack.push_async_callback(captures.stop)
     specs = node_specs(plan, record.directory, network.netns)

@@ -17,7 +17,7 @@ from testbed.links.relay.priority import be_prompt
 from testbed.links.relay.ring import BLOCK_BYTES
 from testbed.links.relay.together import together
 
-RINGS_BYTES_MAX = 128 << 20  # for all receive rings: fresh memory costs up to 4 ms a MiB on a virtual machine
+RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
 PORT_BLOCKS_MIN, PORT_BLOCKS_MAX = 2, 16
 
 

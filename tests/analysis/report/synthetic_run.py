@@ -107,6 +107,7 @@ def make_plan(scenario: Scenario) -> Plan:
         duration_us=int(scenario.duration_s * 1e6),
         drain_us=5_000_000,
         links_kind="auto",
+        congestion_control=None,
         snaplen_bytes=None,
         regions=tuple(RegionPlan(r, f"10.{n}.0.0/16", f"{r}-gw", n) for n, r in enumerate(regions)),
         hosts=tuple(hosts),

@@ -50,6 +50,7 @@ def make_plan(
         duration_us=1_000_000,
         drain_us=0,
         links_kind="relay",
+        congestion_control=None,
         snaplen_bytes=None,
         regions=tuple(
             RegionPlan(f"r{number}", f"10.{number}.0.0/16", f"r{number}-gw", number)

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,8 @@ def test_a_missing_mnexec_is_named_with_its_package() -> None:
 
 
 def _congestion_control(wanted: str) -> str:
-    with Network(make_plan(1, 1), select_middles("auto", 1), congestion_control=wanted) as network:
+    plan = replace(make_plan(1, 1), congestion_control=wanted)
+    with Network(plan, select_middles("auto", 1)) as network:
         return network.congestion_control
 
 
