@@ -84,9 +84,9 @@ class Processes:
         self.history.append(self.nodes[name])
         self._tell({"do": "start", "node": spec})
 
-    def go(self, zero_ns: int) -> None:
-        """Let drivers begin at this CLOCK_REALTIME instant."""
-        self._tell({"do": "go", "zero_ns": zero_ns})
+    def go(self, zero_ns: int, name: str | None = None) -> None:
+        """Let drivers, or only the process of this name, begin at this CLOCK_REALTIME instant."""
+        self._tell({"do": "go", "zero_ns": zero_ns} | ({} if name is None else {"name": name}))
 
     def stop_drivers(self) -> None:
         """Let drivers publish no more."""

@@ -86,13 +86,14 @@ async def _change_process(stage: Stage, change: ProcessChange) -> Applied:
 
 
 async def _restart(stage: Stage, name: str) -> None:
-    """Start a process again; one that was killed just now is given time to be gone."""
+    """Start a process again, from the beginning; one that was killed just now is given time to be gone."""
     processes = stage.processes
     if not await processes.wait_progress(lambda: not processes.nodes[name].running, RESTART_TIMEOUT_S):
         raise TestbedError(f"{name} still runs")
     processes.start(stage.specs[name])
     if not await processes.wait_progress(lambda: processes.nodes[name].pid is not None, RESTART_TIMEOUT_S):
         raise TestbedError(f"{name} did not start again")
+    processes.go(time.time_ns(), name)
 
 
 def _record(stage: Stage, carried: Carried) -> None:

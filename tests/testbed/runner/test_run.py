@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from node.core.deliveries import RecordKind, read_records
 from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.leftovers import namespaces_of
 from tests.testbed.runner.live import PID_1, LiveRun
@@ -12,10 +13,12 @@ from tests.testbed.runner.live import PID_1, LiveRun
 pytestmark = pytest.mark.network
 
 REGIONS, PER_REGION, WAN_LINKS = 2, 3, 1
-CLIENT_KILLED_AND_RESTARTED = """
+KILLED_AND_RESTARTED = """
 faults:
-  - {name: end, at: 500ms, kill: r1/client-0}
-  - {name: again, at: 1s, restart: r1/client-0}
+  - {name: client ends, at: 300ms, kill: r1/client-0}
+  - {name: driver ends, at: 300ms, kill: r1/driver-0}
+  - {name: client again, at: 600ms, restart: r1/client-0}
+  - {name: driver again, at: 600ms, restart: r1/driver-0}
 """
 CUT_FOR_A_WHILE = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 500ms}]\n"
 
@@ -77,15 +80,20 @@ def test_changes_of_links_are_recorded_with_both_their_times(tmp_path: Path) -> 
     assert all(change["applied_ns"] >= change["requested_ns"] for change in changes)
 
 
-def test_a_process_killed_by_a_fault_and_started_again_is_no_problem(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, faults=CLIENT_KILLED_AND_RESTARTED) as run:
+def test_processes_killed_by_a_fault_and_started_again_work_again(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, faults=KILLED_AND_RESTARTED) as run:
         assert run.wait() == 0, run.said
         record = run.record()
     assert (record["outcome"], record["problems"]) == ("completed", [])
-    first, second = (process["exit"] for process in record["processes"] if process["name"] == "r1/client-0")
-    assert (first["signal"], first["expected"]) == (9, True)
-    assert (second["code"], second["expected"]) == (0, True)
-    assert [change["action"] for change in record["changes"]] == ["kill", "restart"]
+    assert [change["action"] for change in record["changes"]] == ["kill", "kill", "restart", "restart"]
+    for name, kind in (("client-0", RecordKind.DELIVERED), ("driver-0", RecordKind.PUBLISHED)):
+        first, second = (end["exit"] for end in record["processes"] if end["name"] == f"r1/{name}")
+        assert (first["signal"], first["expected"]) == (9, True)
+        assert (second["code"], second["expected"]) == (0, True)
+        written = (run.directory / "deliveries" / f"r1-{name}.deliveries").read_bytes()
+        kinds = [delivery.kind for delivery in read_records(written)[0]]
+        assert kinds.count(RecordKind.SESSION) == 2
+        assert kinds[-1] == kind
 
 
 def test_no_captures_if_none_are_asked_for(tmp_path: Path) -> None:
