@@ -7,6 +7,7 @@ nearly all that was handed over has gone to the kernel.
 
 import asyncio
 import socket
+import struct
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -126,6 +127,12 @@ class Connection(asyncio.Protocol):
         self._awaited = False
         if self._transport is not None:
             if abort:
+                # Without this the kernel would go on sending what it holds, for as long as its own back-off
+                # lasts, to a peer that has long been given up (socket(7), SO_LINGER).
+                linger = struct.pack("ii", 1, 0)
+                self._transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, linger
+                )
                 self._transport.abort()
             else:
                 self._transport.close()

@@ -73,7 +73,7 @@ def test_errors_name_the_override(override, said):
 
 
 def test_an_error_elsewhere_that_an_override_brings_about_has_its_line_in_the_file():
-    assert "link-failure.yaml:12: faults.0.cut: three-regions has no region r3" in error_of(
+    assert "link-failure.yaml:13: faults.0.cut: three-regions has no region r3" in error_of(
         "topology=three-regions"
     )
     assert "no fault is named 'cut'" in error_of("faults=[]")
