@@ -1,0 +1,47 @@
+"""What a hundred node processes cost: from asking the launcher to the last "ready", and their memory.
+
+Real processes on loopback addresses, four regions of one proxy, one driver and 23 clients. Memory is the
+proportional set size, in which what processes share counts once.
+"""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.node.tcp.launched import launcher, loopback_specs
+
+REPEATS = 3
+REGIONS, CLIENTS = 4, 23
+
+
+def start_all(folder: Path) -> dict[str, float]:
+    """Seconds until all are ready, and their memory in MB."""
+    specs = loopback_specs(folder, regions=REGIONS, clients=CLIENTS)
+    with launcher() as launched:
+        began_s = time.monotonic()
+        for spec in specs:
+            launched.start(spec)
+        launched.wait_ready(len(specs))
+        ready_s = time.monotonic() - began_s
+        pids = [message["pid"] for message in launched.all_said("started")]
+        pss_bytes = sum(psutil.Process(pid).memory_full_info().pss for pid in pids)
+    return {"ready_s": ready_s, "pss_mb": pss_bytes / 1e6}
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    results = []
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as folder:
+            results.append(start_all(Path(folder)))
+    count = REGIONS * (2 + CLIENTS)
+    ready_s = statistics.median(result["ready_s"] for result in results)
+    pss_mb = statistics.median(result["pss_mb"] for result in results)
+    return [
+        {"name": f"{count} node processes, all ready", "value": ready_s, "asked": None, "unit": "s"},
+        {"name": f"{count} node processes, memory", "value": pss_mb, "asked": None, "unit": "MB"},
+    ]
