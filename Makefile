@@ -33,7 +33,7 @@ bench: packages-test $(READY) ## measure, print a table and write bench.json
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 archive: $(READY) ## let Spark start in half the time: an archive of its classes, made once
-	@$(BIN)/python -m analysis.archive
+	@$(BIN)/python -m analysis.archiving
 
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \

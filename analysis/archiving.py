@@ -1,0 +1,71 @@
+"""Makes the archive of Spark's Java classes (`analysis.archive`): `python -m analysis.archiving`, once.
+
+A session does a little of everything that an analysis does, so that its classes are loaded; Java then writes
+them down while it exits. It takes about 40 s.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+
+from analysis.archive import archive_path
+from analysis.session import JAVA_OPTIONS, spark_session
+
+WAIT_S = 120.0  # for Java to write the archive while it exits
+
+
+def make_archive() -> bool:
+    """Make the archive if it is missing: load what an analysis loads, then let Java write it. Returns if it
+    did."""
+    path = archive_path()
+    if path.is_file():
+        return False
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        written = Path(folder) / "spark.jsa"
+        java = " ".join((*JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={written}"))
+        spark = spark_session(settings={"spark.driver.extraJavaOptions": java})
+        _exercise(spark, Path(folder) / "table.parquet")
+        gateway: Any = spark.sparkContext._gateway
+        process = gateway.proc
+        spark.stop()
+        process.stdin.close()  # Java exits when its input ends
+        process.wait(WAIT_S)
+        if not written.is_file():  # this Java cannot: Spark starts without
+            return False
+        written.replace(path)
+    return True
+
+
+def _exercise(spark: SparkSession, path: Path) -> None:
+    """Do a little of everything that an analysis does."""
+    spark.sparkContext.parallelize([1, 2], 2).map(str).collect()
+    numbers = spark.range(1000).selectExpr(
+        "id", "id % 7 as part", "cast(id as string) as name", "id / 3.0 as x"
+    )
+    numbers.mapInArrow(_same, numbers.schema).write.parquet(str(path))
+    table = spark.read.schema(numbers.schema).parquet(str(path)).where("x > 1")
+    ordered = table.withColumn("before", F.lag("id").over(Window.partitionBy("part").orderBy("id")))
+    sums = table.groupBy("part").agg(F.sum("x"), F.max("name"), F.percentile_approx("x", 0.5))
+    joined: DataFrame = ordered.join(F.broadcast(sums), "part", "left").join(table, "id", "inner")
+    joined.orderBy("before").toArrow()
+    table.groupBy("part").applyInArrow(_same_table, table.schema).collect()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
+
+
+def _same_table(table: pa.Table) -> pa.Table:
+    return table
+
+
+if __name__ == "__main__":
+    if make_archive():
+        sys.stderr.write("made Spark's class archive: it starts faster now\n")
