@@ -15,10 +15,10 @@ pytestmark = pytest.mark.network
 REGIONS, PER_REGION, WAN_LINKS = 2, 3, 1
 KILLED_AND_RESTARTED = """
 faults:
-  - {name: client ends, at: 300ms, kill: r1/client-0}
-  - {name: driver ends, at: 300ms, kill: r1/driver-0}
-  - {name: client again, at: 600ms, restart: r1/client-0}
-  - {name: driver again, at: 600ms, restart: r1/driver-0}
+  - {name: client-ends, at: 300ms, kill: r1/client-0}
+  - {name: driver-ends, at: 300ms, kill: r1/driver-0}
+  - {name: client-again, at: 600ms, restart: r1/client-0}
+  - {name: driver-again, at: 600ms, restart: r1/driver-0}
 """
 CUT_FOR_A_WHILE = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 500ms}]\n"
 
