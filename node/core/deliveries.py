@@ -25,7 +25,7 @@ RECORD_FIELDS: Sequence[tuple[str, str]] = (
         ">u4",
     ),  # the same over all of this writer's batches of this stream since its session began
     ("kind", ">u4"),  # RecordKind
-    ("reserved", ">u4"),  # 0
+    ("covered", ">u4"),  # sequence numbers from first_seq on; more than count where events were collected
 )
 _LETTERS = {">u4": "I", ">u8": "Q"}
 RECORD = struct.Struct(">" + "".join(_LETTERS[form] for _, form in RECORD_FIELDS))
@@ -34,13 +34,15 @@ RECORD = struct.Struct(">" + "".join(_LETTERS[form] for _, form in RECORD_FIELDS
 class RecordKind(IntEnum):
     """DELIVERED: by a client. PUBLISHED: acknowledged to a driver. SESSION: the process started (again).
 
-    TOMBSTONE: a client got a placeholder for `count` events ending at first_seq + count - 1.
+    TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
+    placeholders for the others of the `covered` sequence numbers.
     """
 
     DELIVERED = 0
     PUBLISHED = 1
     SESSION = 2
     TOMBSTONE = 3
+    SPARSE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class DeliveryRecord:
     batch_crc: int
     running_crc: int
     kind: RecordKind
+    covered: int
 
 
 def encode_file_header() -> bytes:
@@ -71,7 +74,7 @@ def encode_record(record: DeliveryRecord) -> bytes:
         record.batch_crc,
         record.running_crc,
         record.kind,
-        0,
+        record.covered,
     )
 
 
@@ -98,8 +101,8 @@ def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
     check_file_header(data)
     end = whole_bytes(len(data))
     records = [
-        DeliveryRecord(stream, count, first_seq, time_ns, batch_crc, running_crc, RecordKind(kind))
-        for stream, count, first_seq, time_ns, batch_crc, running_crc, kind, _ in RECORD.iter_unpack(
+        DeliveryRecord(stream, count, first_seq, time_ns, batch_crc, running_crc, RecordKind(kind), covered)
+        for stream, count, first_seq, time_ns, batch_crc, running_crc, kind, covered in RECORD.iter_unpack(
             memoryview(data)[HEADER.size : end]
         )
     ]

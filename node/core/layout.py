@@ -11,6 +11,7 @@ message has a head of fixed size and at most one tail, which fills the rest of t
 or rows of one fixed layout. Framing is not done here; see `node.core.framing`.
 """
 
+import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -61,7 +62,7 @@ class Layout:
         if len(tails) > 1 or [name for name, _ in heads + tails] != [name for name, _ in marks]:
             raise TypeError(f"{message.__name__}: a message has at most one tail, and it stands last")
         self.message = message
-        self.name = message.__name__.upper()
+        self.name = wire_name(message)
         self.type = message_type
         self.head = struct.Struct(">" + "".join(mark.format for _, mark in heads))
         self.fields = _table(heads)
@@ -156,6 +157,11 @@ class Codec:
         if layout is None:
             raise RemoteProtocolError(f"unknown message type {frame.type}")
         return layout.decode(frame.body)
+
+
+def wire_name(message: type) -> str:
+    """A message's name in tables and logs: SPARSE_EVENTS for SparseEvents."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", message.__name__).upper()
 
 
 def _table(heads: list[tuple[str, Field]]) -> tuple[HeadField, ...]:

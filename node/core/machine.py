@@ -209,14 +209,18 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Put this into the record of deliveries, with the time at which it is written."""
+    """Put this into the record of deliveries, with the time at which it is written and the CRCs of its bytes.
+
+    covered: the sequence numbers from first_seq on that it accounts for; more than `count` where events were
+    collected. payload: the events' bytes, one after the other.
+    """
 
     kind: RecordKind
     stream: int
-    count: int
     first_seq: int
-    batch_crc: int
-    running_crc: int
+    count: int
+    covered: int
+    payload: bytes | memoryview = b""
 
 
 @dataclass(frozen=True, slots=True)

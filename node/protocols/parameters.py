@@ -6,4 +6,4 @@ This is all that experiments know of a system, so nothing but parameters is impo
 from node.protocols.sprinkler.parameters import Parameters as SprinklerParameters
 
 SYSTEMS: dict[str, type] = {"sprinkler": SprinklerParameters}
-ROLES: dict[str, tuple[str, ...]] = {"sprinkler": ("proxy", "driver", "client")}
+ROLES: dict[str, tuple[str, ...]] = {"sprinkler": ("proxy", "driver", "client", "configuration")}

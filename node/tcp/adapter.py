@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -67,6 +68,7 @@ class Adapter:
         self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: list[bytes] = []
+        self._running_crc: dict[int, int] = {}  # by stream, over all that was put on record
         self._carry: dict[type, Callable[[Any], None]] = {
             m.Listen: self._listen,
             m.Connect: self._connect,
@@ -210,13 +212,16 @@ class Adapter:
         self.give(m.TimerFired(timer))
 
     def _record(self, effect: m.Record) -> None:
+        running_crc = zlib.crc32(effect.payload, self._running_crc.get(effect.stream, 0))
+        self._running_crc[effect.stream] = running_crc
         record = DeliveryRecord(
             stream=effect.stream,
             count=effect.count,
             first_seq=effect.first_seq,
             time_ns=time.time_ns(),
-            batch_crc=effect.batch_crc,
-            running_crc=effect.running_crc,
+            batch_crc=zlib.crc32(effect.payload),
+            running_crc=running_crc,
             kind=effect.kind,
+            covered=effect.covered,
         )
         self._records.append(encode_record(record))

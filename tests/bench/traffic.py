@@ -42,7 +42,7 @@ class Flow:
 
 def events(stream: int, count: int, event_bytes: int) -> Events:
     """A batch of events."""
-    return Events(0, stream, 1, count, event_bytes, bytes(count * event_bytes))
+    return Events(0, 0, stream, 1, count, event_bytes, 0, 0, bytes(count * event_bytes))
 
 
 def write_capture(path: Path, flows: Sequence[Flow], rounds: int) -> int:
@@ -141,7 +141,7 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
     hosts = []
     for region in region_numbers:
         proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
-        publish = Publish(0, region, 1, 100, event_bytes, bytes(100 * event_bytes))
+        publish = Publish(0, 0, region, 1, 100, event_bytes, 0, bytes(100 * event_bytes))
         own = [Flow(driver, 40000, proxy, PORT, publish)]
         own.append(Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, 100)))
         flows[f"r{region}-driver-0"] = own[:]

@@ -106,7 +106,7 @@ def _text(sent: Sent) -> tuple[str, int]:
             return f"SUBSCRIBE after {cnt}", 0
         case Unsubscribe():
             return "UNSUBSCRIBE", 0
-        case Events(_, _, first_seq, count):
+        case Events(first_seq=first_seq, count=count):
             last = first_seq + count - 1
             return f"EVENTS {first_seq}" + (f" to {last}" if count > 1 else ""), last
     return "", 0

@@ -7,10 +7,9 @@ sizes comes first (`event_bytes` is 0). Cutting makes a new batch over a view of
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
-from node.protocols.sprinkler.messages import Events, Kind, event_sizes
-
-SIZE_BYTES = 4  # of one entry in the table of sizes
+from node.protocols.sprinkler.messages import U32_BYTES, Events, Kind, Predicate, event_sizes
 
 
 def pack_events(events: Sequence[bytes]) -> tuple[int, bytes]:
@@ -26,7 +25,7 @@ def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> 
     if event_bytes:
         whole = bytes(payload)
         return [whole[start : start + event_bytes] for start in range(0, len(whole), event_bytes)]
-    events, start = [], SIZE_BYTES * count
+    events, start = [], U32_BYTES * count
     for size in event_sizes(count, payload):
         events.append(bytes(payload[start : start + size]))
         start += size
@@ -35,7 +34,7 @@ def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> 
 
 def event_payload(count: int, event_bytes: int, payload: bytes | memoryview) -> bytes | memoryview:
     """The events' bytes alone, without a table of sizes: what CRCs are computed over."""
-    return payload if event_bytes else memoryview(payload)[SIZE_BYTES * count :]
+    return payload if event_bytes else memoryview(payload)[U32_BYTES * count :]
 
 
 def last_seq(batch: Events) -> int:
@@ -53,6 +52,12 @@ def cut_before(batch: Events, cnt: int) -> Events:
         payload = memoryview(batch.payload)[skipped * batch.event_bytes :]
     else:
         sizes = event_sizes(batch.count, batch.payload)
-        start = SIZE_BYTES * batch.count + sum(sizes[:skipped])
+        start = U32_BYTES * batch.count + sum(sizes[:skipped])
         payload = struct.pack(f">{count}I", *sizes[skipped:]) + bytes(batch.payload[start:])
-    return Events(batch.kind, batch.stream, cnt + 1, count, batch.event_bytes, payload)
+    return replace(batch, first_seq=cnt + 1, count=count, payload=payload)
+
+
+def tombstone(stream: int, first_seq: int, last_seq: int) -> Events:
+    """The placeholder for the events from first_seq to last_seq (paper 2.1)."""
+    count = last_seq - first_seq + 1
+    return Events(Kind.TOMBSTONE, Predicate.NONE, stream, first_seq, count, 0, 0, 0, b"")

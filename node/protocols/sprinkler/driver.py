@@ -5,8 +5,6 @@ It calls the per-event `publish` of the client interface for every event. Batche
 flush interval. It takes no events. Each acknowledged batch is put on record.
 """
 
-import zlib
-
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
@@ -39,7 +37,6 @@ class Driver(Participant):
         self._start_us: int | None = None
         self._stopped = False
         self._tick_us = 0  # when the next tick is due
-        self._running_crc = 0
         self.takes = {
             (Role.PROXY, Published): self._published,
             (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
@@ -49,7 +46,7 @@ class Driver(Participant):
 
     def started(self) -> None:
         """A new session of the record of deliveries."""
-        self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0, 0))
+        self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0))
 
     def opened(self, channel: Channel) -> None:
         """Repeat what is not acknowledged."""
@@ -131,14 +128,6 @@ class Driver(Participant):
             self.drop(channel, "unexpected acknowledgement", abort=False)
             return
         payload = event_payload(batch.count, batch.event_bytes, batch.payload)
-        self._running_crc = zlib.crc32(payload, self._running_crc)
         self.emit(
-            m.Record(
-                RecordKind.PUBLISHED,
-                batch.stream,
-                batch.count,
-                message.first_seq,
-                zlib.crc32(payload),
-                self._running_crc,
-            )
+            m.Record(RecordKind.PUBLISHED, batch.stream, message.first_seq, batch.count, batch.count, payload)
         )

@@ -11,6 +11,7 @@ done here yet; `History.limit_bytes` bounds what is kept, and whoever adds asks 
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import replace
 
 from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.messages import CODEC, Events
@@ -72,8 +73,6 @@ class History:
         """Store a batch that follows directly on its stream's cnt."""
         payload = batch.payload
         if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
-            batch = Events(
-                batch.kind, batch.stream, batch.first_seq, batch.count, batch.event_bytes, bytes(payload)
-            )
+            batch = replace(batch, payload=bytes(payload))
         self.bytes += len(payload)
         self.streams[batch.stream].append(batch)

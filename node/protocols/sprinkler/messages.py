@@ -1,8 +1,10 @@
 """Sprinkler's messages: each declared once, as a table of fields, and the codec made from them.
 
-ADVERTISEMENT, SUBSCRIBE and UNSUBSCRIBE are those of the paper's proxy-level protocol (3.1); PUBLISH and
-PUBLISHED carry the client interface (2.1); HELLO says who speaks, REFUSED says what was wrong. Many events
-with consecutive sequence numbers travel in one message (paper 4: "batching is extensively used").
+HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, SUBSCRIBE and UNSUBSCRIBE are those of
+the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED those of the region-level protocol (3.2),
+PUBLICATION to JOINED those of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface
+(2.1). Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
+consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them.
 """
 
 import struct
@@ -14,6 +16,7 @@ from node.core.errors import RemoteProtocolError
 from node.core.layout import Codec, Field, Layout, Tail
 
 NAME_LIMIT_BYTES = 255
+U32_BYTES = 4
 
 
 class Role(IntEnum):
@@ -22,6 +25,7 @@ class Role(IntEnum):
     PROXY = 0
     DRIVER = 1
     CLIENT = 2
+    CONFIGURATION = 3  # the configuration service of a region (3.3)
 
 
 class Kind(IntEnum):
@@ -32,6 +36,23 @@ class Kind(IntEnum):
     TOMBSTONE = 2
 
 
+class Predicate(IntEnum):
+    """What a garbage collection event collects, among the events before it (paper 3.4, 7)."""
+
+    NONE = 0
+    BEFORE = 1  # sequence numbers less than the argument
+    LAST = 2  # sequence numbers less than the event's own less the argument: only the last N stay
+    OLDER_THAN = 3  # published more than the argument, in microseconds, before the event itself
+    SAME_KEY = 4  # events with the same key: the first bytes of an event, as many as the argument says
+
+
+class Standing(IntEnum):
+    """A replica's part in a configuration."""
+
+    MEMBER = 0
+    JOINING = 1  # beyond the tail, catching up
+
+
 class Refusal(IntEnum):
     """Why something was refused."""
 
@@ -40,19 +61,22 @@ class Refusal(IntEnum):
     UNKNOWN_STREAM = 3
     HISTORY_FULL = 4
     UNEXPECTED = 5  # a message that this role does not take, or before HELLO
+    NOT_HEAD = 6  # of the chain: the configuration service knows who is
+    UNDOES = 7  # a garbage collection event that would undo an earlier one (2.1)
+    STALE = 8  # it belongs to another configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
     """First message of each side of a connection."""
 
-    role: Annotated[int, Field("B", "", "0 proxy, 1 driver, 2 client")]
+    role: Annotated[int, Field("B", "", "0 proxy, 1 driver, 2 client, 3 configuration service")]
     incarnation: Annotated[int, Field("Q", "", "differs each time that the process starts")]
     name: Annotated[str, Tail("text", "the process, as r2/proxy-0")]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for an unknown role or a name of no sensible length."""
-        if self.role > Role.CLIENT:
+        if self.role > Role.CONFIGURATION:
             raise RemoteProtocolError(f"HELLO with unknown role {self.role}")
         if not 0 < len(self.name) <= NAME_LIMIT_BYTES:
             raise RemoteProtocolError(f"HELLO with a name of {len(self.name)} characters")
@@ -60,7 +84,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A row of ADVERTISEMENT: cnt of one stream."""
+    """A row of ADVERTISEMENT, NOTIFY, FOLLOW and STORED: cnt of one stream."""
 
     stream: Annotated[int, Field("I", "", "the stream")]
     cnt: Annotated[int, Field("Q", "events", "sequence number of the last event that the sender has")]
@@ -93,22 +117,27 @@ class Events:
     """A batch: `count` events of one stream with consecutive sequence numbers from first_seq on.
 
     An event's identity (type, stream, seq, range) follows: range is 1 but for a tombstone, whose seq is its
-    last covered event, first_seq + count - 1, and whose range is count (paper 3.1).
+    last covered event, first_seq + count - 1, and whose range is count (paper 3.1). Every event of a batch of
+    garbage collection events has the same predicate.
     """
 
     kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection, 2 tombstone")]
+    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", "events", "sequence number of the first event")]
     count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range")]
     event_bytes: Annotated[
         int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size comes first")
     ]
+    argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
+    time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
     payload: Annotated[bytes | memoryview, Tail("bytes", "the events' bytes, one after the other")]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
         if self.kind > Kind.TOMBSTONE:
             raise RemoteProtocolError(f"EVENTS of unknown kind {self.kind}")
+        check_predicate("EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"EVENTS with first_seq {self.first_seq} and count {self.count}")
         if self.kind == Kind.TOMBSTONE:
@@ -119,22 +148,64 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
-    """A batch of events to be published, numbered by its driver so that a repetition is known as such."""
+class SparseEvents:
+    """A batch from which events were collected: every event stands with a tombstone for those before it.
+
+    A u32 for each event comes first: its reach, 1 and the number of collected events between it and the one
+    before. The batch covers first_seq to first_seq + the sum of the reaches - 1.
+    """
 
     kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection")]
+    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_request: Annotated[int, Field("Q", "events", "the driver's number of the first event, from 1 on")]
+    first_seq: Annotated[int, Field("Q", "events", "the first sequence number that is covered")]
+    count: Annotated[int, Field("I", "events", "events in the batch")]
+    event_bytes: Annotated[
+        int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size follows the reaches")
+    ]
+    argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
+    time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
+    payload: Annotated[bytes | memoryview, Tail("bytes", "reaches, sizes if any, and the events' bytes")]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a batch that does not add up."""
+        if self.kind > Kind.GC:
+            raise RemoteProtocolError(f"SPARSE_EVENTS of kind {self.kind}")
+        check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
+        if self.first_seq < 1 or self.count < 1:
+            raise RemoteProtocolError(f"SPARSE_EVENTS with first_seq {self.first_seq} and count {self.count}")
+        if len(self.payload) < U32_BYTES * self.count:
+            raise RemoteProtocolError(
+                f"SPARSE_EVENTS with {len(self.payload)} bytes for {self.count} reaches"
+            )
+        if 0 in event_sizes(self.count, self.payload):
+            raise RemoteProtocolError("SPARSE_EVENTS: an event with no reach")
+        rest = memoryview(self.payload)[U32_BYTES * self.count :]
+        check_payload("SPARSE_EVENTS", self.count, self.event_bytes, rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A batch of events to be published, numbered by its publisher so that a repetition is known as such."""
+
+    kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection")]
+    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
+    stream: Annotated[int, Field("I", "", "the stream")]
+    first_request: Annotated[
+        int, Field("Q", "events", "the publisher's number of the first event, from 1 on")
+    ]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
         int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size comes first")
     ]
+    argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
     payload: Annotated[bytes | memoryview, Tail("bytes", "the events' bytes, one after the other")]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
         if self.kind > Kind.GC:
             raise RemoteProtocolError(f"PUBLISH of kind {self.kind}")
+        check_predicate("PUBLISH", self.kind, self.predicate)
         if self.first_request < 1 or self.count < 1:
             raise RemoteProtocolError(
                 f"PUBLISH with first_request {self.first_request} and count {self.count}"
@@ -157,11 +228,134 @@ class Refused:
     """Something that the peer sent was not accepted."""
 
     code: Annotated[
-        int, Field("H", "", "1 malformed, 2 not owner, 3 unknown stream, 4 history full, 5 unexpected")
+        int,
+        Field(
+            "H",
+            "",
+            "1 malformed, 2 not owner, 3 unknown stream, 4 history full, 5 unexpected, 6 not head, 7 undoes, "
+            "8 stale",
+        ),
     ]
     stream: Annotated[int, Field("I", "", "the stream concerned, or 0")]
     request: Annotated[int, Field("Q", "events", "first_request of a refused PUBLISH, or 0")]
     reason: Annotated[str, Tail("text", "for people")]
+
+
+# --- Region-level protocol (3.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A row of VIEW."""
+
+    member: Annotated[int, Field("I", "", "a process, by its place in the list of the run's processes")]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The sender's view of its region: gossip of the membership protocol (3.2)."""
+
+    neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender's neighbours", Neighbour)]
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """The sender has these streams up to cnt (3.2)."""
+
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Send me this stream's events next to cnt (3.2). Answered by EVENTS, SPARSE_EVENTS and one ANSWERED."""
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    next: Annotated[int, Field("Q", "events", "the first event that is wanted")]
+    cnt: Annotated[int, Field("Q", "events", "the last event that is wanted")]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for an interval that is none."""
+        if not 0 < self.next <= self.cnt:
+            raise RemoteProtocolError(f"REQUEST for {self.next} to {self.cnt}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The events before this are all that the sender gives for a REQUEST (3.2: EVENTS carries cnt, too)."""
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    next: Annotated[int, Field("Q", "events", "next of the REQUEST")]
+    last: Annotated[int, Field("Q", "events", "how far the answer goes: cnt of the REQUEST, or less")]
+    cnt: Annotated[int, Field("Q", "events", "the sender's own cnt")]
+
+
+# --- The replicated proxy (3.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Whose the events from first_seq on are: passed down the chain, so that a retry is known later."""
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    first_seq: Annotated[int, Field("Q", "events", "sequence number of its first event")]
+    count: Annotated[int, Field("I", "events", "events in the batch")]
+    first_request: Annotated[int, Field("Q", "events", "of its PUBLISH")]
+    incarnation: Annotated[int, Field("Q", "", "of its publisher")]
+    name: Annotated[str, Tail("text", "its publisher")]
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """I come after you in this configuration and have this much: send me what follows."""
+
+    configuration: Annotated[int, Field("Q", "", "number of the configuration")]
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """All replicas from the sender to the tail have these streams up to cnt."""
+
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """You have everything: you are the tail from now on (3.3)."""
+
+    configuration: Annotated[int, Field("Q", "", "in which the sender was the tail")]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A row of CONFIGURATION."""
+
+    index: Annotated[int, Field("I", "", "which of its region's proxies")]
+    standing: Annotated[int, Field("B", "", "0 member, 1 joining")]
+    incarnation: Annotated[int, Field("Q", "", "of the process that is meant; 0: any")]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The chain of the sender's region from head to tail, and who is joining behind it (3.3)."""
+
+    number: Annotated[int, Field("Q", "", "grows with each configuration")]
+    replicas: Annotated[
+        tuple[Replica, ...], Tail("rows", "members from head to tail, then who joins", Replica)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """I have the token: make me a member (3.3)."""
+
+    configuration: Annotated[int, Field("Q", "", "in which the token was given")]
+
+
+def check_predicate(name: str, kind: int, predicate: int) -> None:
+    """Raises RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
+    if predicate > Predicate.SAME_KEY or (kind == Kind.GC) != (predicate != Predicate.NONE):
+        raise RemoteProtocolError(f"{name} of kind {kind} with predicate {predicate}")
 
 
 def check_payload(name: str, count: int, event_bytes: int, payload: bytes | memoryview) -> None:
@@ -169,9 +363,9 @@ def check_payload(name: str, count: int, event_bytes: int, payload: bytes | memo
     if event_bytes:
         wanted = count * event_bytes
     else:
-        if len(payload) < 4 * count:
+        if len(payload) < U32_BYTES * count:
             raise RemoteProtocolError(f"{name} with {len(payload)} bytes for the sizes of {count} events")
-        wanted = 4 * count + sum(event_sizes(count, payload))
+        wanted = U32_BYTES * count + sum(event_sizes(count, payload))
     if len(payload) != wanted:
         raise RemoteProtocolError(f"{name} with {len(payload)} bytes of payload where {wanted} belong")
 
@@ -191,5 +385,16 @@ CODEC = Codec(
         Layout(Publish, 6),
         Layout(Published, 7),
         Layout(Refused, 8),
+        Layout(SparseEvents, 9),
+        Layout(View, 10),
+        Layout(Notify, 11),
+        Layout(Request, 12),
+        Layout(Answered, 13),
+        Layout(Publication, 14),
+        Layout(Follow, 15),
+        Layout(Stored, 16),
+        Layout(Token, 17),
+        Layout(Configuration, 18),
+        Layout(Joined, 19),
     )
 )

@@ -3,9 +3,11 @@
 Every connection starts with HELLO in both directions, then both sides advertise at once and from then on
 once in a period: advertisements are the heartbeats. A peer that has not been heard for `silence_periods` is
 taken for unreachable and its connection is aborted; TCP alone would notice only after its own, much longer,
-back-off. Whoever was dialled is dialled again (`node.core.dialing`). A second connection from a peer takes
-the place of the first, which is how a peer that closed a silent connection comes back while this side still
-holds the old one.
+back-off. Who is to be connected is said with `keep_connected`, at any time: it is dialled, and dialled again
+(`node.core.dialing`), unless it has dialled us. Two processes have one connection with each other, whatever
+they say over it. A second one from a peer takes the place of the first, which is how a peer that closed a
+silent connection comes back while this side still holds the old one; if each side dialled the other, both
+keep the one that was dialled by the process whose name sorts first.
 
 A participant is a machine (`node.core.machine`): `handle` looks up the input's method in a table, and a
 message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses
@@ -17,6 +19,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.dialing import Dialer, Event, Pauses, Target
+from node.core.layout import wire_name
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import (
     CODEC,
@@ -41,7 +44,7 @@ class Participant:
     role: Role
 
     def __init__(
-        self, name: str, parameters: Parameters, rng: m.Randomness, targets: Sequence[Target]
+        self, name: str, parameters: Parameters, rng: m.Randomness, targets: Iterable[Target]
     ) -> None:
         self.name = name
         self.frame_limit_bytes = parameters.frame_limit_bytes
@@ -54,10 +57,12 @@ class Participant:
         self._effects: list[m.Effect] = []
         self._ready = False
         self._finished = False
-        pauses = Pauses(
+        self._pauses = Pauses(
             parameters.reconnect_first_us, parameters.reconnect_last_us, parameters.connect_timeout_us
         )
-        self.dialers = {target.peer: Dialer(target, pauses, rng, self.emit) for target in targets}
+        self.dialers: dict[str, Dialer] = {}  # of those to be connected
+        self._runs = False
+        self.keep_connected(targets)
         self._silence_us = int(parameters.silence_periods * parameters.advertisement_period_us)
         self._silence_at_us = 0  # when the next look for silence is due
         self._advertise_us = 0  # when the next advertisement is due
@@ -151,6 +156,23 @@ class Participant:
         elif channel.room_bytes < -self.parameters.control_limit_bytes:
             self.drop(channel, "does not read")
 
+    def keep_connected(self, targets: Iterable[Target]) -> None:
+        """From now on be connected with these processes, and with no others of our own accord.
+
+        Those that are no longer wanted are left: a connection that we dialled is closed when what was sent
+        has gone; one that was dialled by the other is the other's.
+        """
+        wanted = {target.peer: target for target in targets}
+        for peer in [peer for peer in self.dialers if peer not in wanted]:
+            self.dialers.pop(peer).take(Event.STOP, self.now_us)
+            for channel in [each for each in self._connections.values() if each.dialled == peer]:
+                self.drop(channel, "no longer wanted", abort=False)
+        for peer, target in wanted.items():
+            if peer not in self.dialers:
+                self.dialers[peer] = Dialer(target, self._pauses, self.rng, self.emit)
+                if self._runs and peer not in self.channels:
+                    self.dialers[peer].take(Event.START, self.now_us)
+
     def publish_unsent(self, channel: Channel, publisher: Publisher) -> None:
         """Send closed batches, as far as the channel has room."""
         while channel.open_for_bulk and (batches := publisher.take_unsent(channel.room_bytes)):
@@ -187,18 +209,23 @@ class Participant:
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
         self._watch_silence(self.now_us + self._silence_us)
         self.started()
+        self._runs = True
         for dialer in self.dialers.values():
             dialer.take(Event.START, self.now_us)
 
     def _connected(self, given: m.Connected) -> None:
+        dialer = self.dialers.get(given.peer) if given.peer is not None else None
+        if given.peer is not None and (dialer is None or not dialer.take(Event.CONNECTED, self.now_us)):
+            self.emit(m.Close(given.connection))  # no longer wanted, or the peer was faster
+            return
         channel = Channel(given.connection, given.peer, self.now_us, self.parameters.burst_limit_bytes)
         self._connections[given.connection] = channel
-        if given.peer is not None:
-            self.dialers[given.peer].take(Event.CONNECTED, self.now_us)
         self.send(channel, self._hello)
 
     def _connect_failed(self, given: m.ConnectFailed) -> None:
-        self.dialers[given.peer].take(Event.FAILED, self.now_us)
+        dialer = self.dialers.get(given.peer)
+        if dialer is not None:
+            dialer.take(Event.FAILED, self.now_us)
 
     def _received(self, given: m.Received) -> None:
         channel = self._connections.get(given.connection)
@@ -221,7 +248,7 @@ class Participant:
         elif channel.role is not None and (take := self.takes.get((channel.role, type(message)))):
             take(channel, message)
         else:
-            self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {type(message).__name__.upper()}")
+            self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {wire_name(type(message))}")
             self.drop(channel, "unexpected message", abort=False)
 
     def refused(self, channel: Channel, message: Refused) -> None:
@@ -232,16 +259,31 @@ class Participant:
             self.refuse(channel, Refusal.UNEXPECTED, f"I dialled {channel.dialled}, not {hello.name}")
             self.drop(channel, "another process answered", abort=False)
             return
+        channel.name, channel.role, channel.incarnation = hello.name, Role(hello.role), hello.incarnation
         older = self.channels.get(hello.name)
+        if older is not None and self._is_better(older, channel):
+            self.drop(channel, "there is a connection already", abort=False)
+            return
+        self.channels[hello.name] = channel
         if older is not None:
             self.drop(older, "replaced by a newer connection")
-        channel.name, channel.role, channel.incarnation = hello.name, Role(hello.role), hello.incarnation
-        self.channels[hello.name] = channel
+            self.log("peer_lost", peer=older.name, reason="replaced by a newer connection")
+            self.lost(older, "replaced by a newer connection")
         if channel.dialled is not None:
             self.dialers[channel.dialled].settled()
+        elif hello.name in self.dialers:
+            self.dialers[hello.name].take(Event.STOP, self.now_us)
         self.log("peer_connected", peer=hello.name)
         self.send(channel, Advertisement(tuple(self.counters())))
         self.opened(channel)
+
+    def _is_better(self, older: Channel, newer: Channel) -> bool:
+        """Whether to keep `older`: each side dialled the other at once, and both must keep the same one."""
+        crossed = (older.dialled is None) != (newer.dialled is None)
+        ours_first = self.name < older.name
+        return (
+            crossed and older.incarnation == newer.incarnation and ours_first == (older.dialled is not None)
+        )
 
     def _malformed(self, given: m.Malformed) -> None:
         channel = self._connections.get(given.connection)
@@ -256,10 +298,14 @@ class Participant:
 
     def _forget(self, channel: Channel, reason: str) -> None:
         """After the connection is gone: dial again, tell the role."""
-        if channel.dialled is not None:
-            self.dialers[channel.dialled].take(Event.LOST, self.now_us)
-        if self.channels.get(channel.name) is channel:
+        peer = channel.dialled or channel.name
+        known = self.channels.get(channel.name) is channel
+        if known:
             del self.channels[channel.name]
+        dialer = self.dialers.get(peer)
+        if dialer is not None and peer not in self.channels:
+            _ = dialer.take(Event.LOST, self.now_us) or dialer.take(Event.START, self.now_us)
+        if known:
             self.log("peer_lost", peer=channel.name, reason=reason)
             self.lost(channel, reason)
 
@@ -276,7 +322,8 @@ class Participant:
         elif given.timer == SILENCE:
             self._look_for_silence()
         elif given.timer[0] == "dial":
-            self.dialers[given.timer[1]].take(Event.RETRY, self.now_us)
+            if given.timer[1] in self.dialers:
+                self.dialers[given.timer[1]].take(Event.RETRY, self.now_us)
         else:
             self.timer_fired(given.timer)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.batches import cut_before, last_seq, tombstone
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.history import History
@@ -23,7 +23,6 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
     Events,
-    Kind,
     Publish,
     Refusal,
     Role,
@@ -194,7 +193,15 @@ class Proxy(Participant):
         first_seq = self.history.streams[message.stream].cnt + 1
         self._store(
             Events(
-                message.kind, message.stream, first_seq, message.count, message.event_bytes, message.payload
+                message.kind,
+                message.predicate,
+                message.stream,
+                first_seq,
+                message.count,
+                message.event_bytes,
+                message.argument,
+                self.now_us,
+                message.payload,
             )
         )
         return first_seq
@@ -224,7 +231,7 @@ class Proxy(Participant):
             self.log("stream_taken", stream=stream, cnt=max(cnt, restoration.seen))
             if cnt < restoration.seen:
                 self.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=restoration.seen)
-                self._store(Events(Kind.TOMBSTONE, stream, cnt + 1, restoration.seen - cnt, 0, b""))
+                self._store(tombstone(stream, cnt + 1, restoration.seen))
         held, self._held = self._held, []
         for channel, message in held:
             self.add_local_event(channel, message)

@@ -55,7 +55,7 @@ class Publisher:
             return
         event_bytes, payload = pack_events(self._events)
         first_request = self.requested - len(self._events) + 1
-        batch = Publish(Kind.DATA, self.stream, first_request, len(self._events), event_bytes, payload)
+        batch = Publish(Kind.DATA, 0, self.stream, first_request, len(self._events), event_bytes, 0, payload)
         self._waiting.append(batch)
         self._waiting_bytes += len(payload)
         self._unsent += 1

@@ -50,9 +50,9 @@ message = st.one_of(
     st.builds(Advertisement, st.lists(st.builds(Counter, u32, u64), max_size=4).map(tuple)),
     st.builds(Subscribe, u32, u64),
     st.builds(Unsubscribe, u32),
-    st.builds(lambda stream, seq, b: Events(Kind.DATA, stream, seq, *b), u32, u64, batch),
-    st.builds(lambda stream, seq, n: Events(Kind.TOMBSTONE, stream, seq, n, 1, b""), u32, u64, u32),
-    st.builds(lambda stream, seq, b: Publish(Kind.DATA, stream, seq, *b), u32, u64, batch),
+    st.builds(lambda s, seq, b: Events(Kind.DATA, 0, s, seq, b[0], b[1], 0, 0, b[2]), u32, u64, batch),
+    st.builds(lambda stream, seq, n: Events(Kind.TOMBSTONE, 0, stream, seq, n, 1, 0, 0, b""), u32, u64, u32),
+    st.builds(lambda s, seq, b: Publish(Kind.DATA, 0, s, seq, b[0], b[1], 0, b[2]), u32, u64, batch),
     st.builds(Published, u32, u64, u64, st.integers(1, 1000)),
     st.builds(Refused, st.integers(1, 5), u32, u64, st.text("xyz ")),
 )  # fmt: skip
@@ -159,7 +159,9 @@ def test_disorder_and_repetition_change_times_but_no_message(path: Path, sent: l
 
 
 def batches(count: int, size: int = 100) -> list[Events]:
-    return [Events(Kind.DATA, 3, 1 + number * 10, 10, size // 10, bytes(size)) for number in range(count)]
+    return [
+        Events(Kind.DATA, 0, 3, 1 + number * 10, 10, size // 10, 0, 0, bytes(size)) for number in range(count)
+    ]
 
 
 def test_a_gap_inside_a_message_costs_that_message_and_no_other(path: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_gap_over_a_frame_header_stops_decoding_and_is_counted(path: Path) -> 
 def test_a_snapped_capture_still_gives_messages_whose_heads_it_has(path: Path) -> None:
     whole = encode(batches(5, 1000))
     records = capture(path, cut(whole, [len(whole) // 5]))
-    write_pcap(path, [snapped(record, 96) for record in records])
+    write_pcap(path, [snapped(record, 128) for record in records])
     tables = extract(path)
     assert [row["first_seq"] for row in tables["messages"].to_pylist()] == [1, 11, 21, 31, 41]
     assert all(row["t_complete_ns"] for row in tables["messages"].to_pylist())

@@ -28,7 +28,15 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
         count, size = chance.choice([(1, 10), (100, 10), (1000, 50)])
         sent.append(
             Events(
-                Kind.DATA, chance.randrange(4), chance.randrange(1, 10**9), count, size, bytes(count * size)
+                Kind.DATA,
+                0,
+                chance.randrange(4),
+                chance.randrange(1, 10**9),
+                count,
+                size,
+                0,
+                0,
+                bytes(count * size),
             )
         )
     content = b"".join(bytes(part) for one in sent for part in CODEC.encode(one))

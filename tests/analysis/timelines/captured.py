@@ -83,12 +83,12 @@ def _acts(
         stream, first_seq, t_ns = row["stream"], row["first_seq"], row["t_ns"]
         data = payload(stream, first_seq)
         if row["kind"] == "published":
-            ask = Publish(0, stream, first_seq, BATCH, EVENT_BYTES, data)
+            ask = Publish(0, 0, stream, first_seq, BATCH, EVENT_BYTES, 0, data)
             answer = Published(stream, first_seq, first_seq, BATCH)
             found.append((t_ns, number, (row["peer"], row["host"], ask, (row["host"],))))
             found.append((t_ns + 2 * LAN, number, (row["host"], row["peer"], answer, (row["host"],))))
         elif row["kind"] == "arrived":
-            batch = Events(0, stream, first_seq, BATCH, EVENT_BYTES, data)
+            batch = Events(0, 0, stream, first_seq, BATCH, EVENT_BYTES, 0, 0, data)
             seen_by = (row["peer"], row["host"]) if row["role"] == "proxy" else (row["host"],)
             found.append((t_ns, number, (row["peer"], row["host"], batch, seen_by)))
     for sender, taker, stream, t_ns in subscribed:
@@ -100,7 +100,7 @@ def _write_records(directory: RunDirectory, world: World) -> None:
     files: dict[str, list[bytes]] = {}
     for row in world.records:
         if row["host"] not in files:
-            start = DeliveryRecord(0, 0, 0, ZERO, 0, 0, RecordKind.SESSION)
+            start = DeliveryRecord(0, 0, 0, ZERO, 0, 0, RecordKind.SESSION, 0)
             files[row["host"]] = [encode_file_header(), encode_record(start)]
         record = DeliveryRecord(
             row["stream"], row["count"], row["first_seq"], row["t_ns"], row["batch_crc"], row["running_crc"],

@@ -148,8 +148,8 @@ def test_only_what_came_while_drivers_ran_counts_for_throughput():
 
 def test_files_are_read_up_to_a_torn_record(tmp_path):
     path = tmp_path / "r1-client-0.deliveries"
-    session = DeliveryRecord(0, 0, 0, ZERO, 0, 0, RecordKind.SESSION)
-    first = DeliveryRecord(3, 10, 1, ZERO + 5, 0xFFFFFFFF, 7, RecordKind.DELIVERED)
+    session = DeliveryRecord(0, 0, 0, ZERO, 0, 0, RecordKind.SESSION, 0)
+    first = DeliveryRecord(3, 10, 1, ZERO + 5, 0xFFFFFFFF, 7, RecordKind.DELIVERED, 10)
     whole = [encode_record(record) for record in (session, first, session, first)]
     path.write_bytes(encode_file_header() + b"".join(whole) + whole[1][:-1])
     rows = read_file("r1-client-0", path).to_pylist()

@@ -18,7 +18,7 @@ from node.core.deliveries import (
 )
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
-records = st.builds(DeliveryRecord, u32, u32, u64, u64, u32, u32, st.sampled_from(RecordKind))
+records = st.builds(DeliveryRecord, u32, u32, u64, u64, u32, u32, st.sampled_from(RecordKind), u32)
 
 
 def test_a_record_has_40_bytes():

@@ -49,6 +49,8 @@ class Bench:
 
     def connect(self):
         self.connection += 1
+        if self.timers.pop(("dial", "r0/proxy-0"), None) is not None:
+            self.give(m.TimerFired(("dial", "r0/proxy-0")))
         self.give(m.Connected(self.connection, "r0/proxy-0"))
         self.give(m.Received(self.connection, (Hello(Role.PROXY, 1, "r0/proxy-0"),)))
 

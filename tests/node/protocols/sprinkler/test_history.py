@@ -14,7 +14,9 @@ def stored(events_of_batches):
     history, first_seq = History([3], limit_bytes=1 << 20), 1
     for events in events_of_batches:
         event_bytes, payload = pack_events(events)
-        history.append(Events(Kind.DATA, 3, first_seq, len(events), event_bytes, memoryview(payload)))
+        history.append(
+            Events(Kind.DATA, 0, 3, first_seq, len(events), event_bytes, 0, 0, memoryview(payload))
+        )
         first_seq += len(events)
     return history
 
@@ -43,13 +45,13 @@ def test_a_cursor_ahead_of_the_history_waits():
 def test_small_payloads_do_not_keep_the_chunk_that_they_came_in():
     chunk = bytes(1 << 20)
     history = History([0], limit_bytes=1 << 30)
-    history.append(Events(Kind.DATA, 0, 1, 10, 10, memoryview(chunk)[:100]))
+    history.append(Events(Kind.DATA, 0, 0, 1, 10, 10, 0, 0, memoryview(chunk)[:100]))
     (batch,) = history.streams[0].after(0, 1000)
     assert isinstance(batch.payload, bytes)
 
 
 def test_room_is_what_the_limit_leaves():
     history = History([0], limit_bytes=10)
-    history.append(Events(Kind.DATA, 0, 1, 1, 6, b"sixsix"))
+    history.append(Events(Kind.DATA, 0, 0, 1, 1, 6, 0, 0, b"sixsix"))
     assert history.has_room(b"four")
     assert not history.has_room(b"fives")

@@ -8,20 +8,36 @@ from hypothesis import strategies as st
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import HEADER_BYTES, Frame, FrameReader
-from node.protocols.sprinkler.batches import cut_before, pack_events, unpack_events
+from node.core.layout import wire_name
+from node.protocols.sprinkler.batches import cut_before, pack_events, tombstone, unpack_events
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
+    Answered,
+    Configuration,
     Counter,
     Events,
+    Follow,
     Hello,
+    Joined,
     Kind,
+    Neighbour,
+    Notify,
+    Predicate,
+    Publication,
     Publish,
     Published,
     Refused,
+    Replica,
+    Request,
     Role,
+    SparseEvents,
+    Standing,
+    Stored,
     Subscribe,
+    Token,
     Unsubscribe,
+    View,
 )
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
@@ -34,24 +50,69 @@ names = st.text(min_size=1, max_size=60)
 def batches(draw):
     events = draw(some_events)
     event_bytes, payload = pack_events(events)
+    predicate = draw(st.sampled_from(Predicate))
+    kind = Kind.GC if predicate else Kind.DATA
     return Events(
-        draw(st.sampled_from([Kind.DATA, Kind.GC])), draw(u32), draw(seq), len(events), event_bytes, payload
+        kind, predicate, draw(u32), draw(seq), len(events), event_bytes, draw(u64), draw(u64), payload
     )
 
 
 @st.composite
 def publications(draw):
     batch = draw(batches())
-    return Publish(batch.kind, batch.stream, batch.first_seq, batch.count, batch.event_bytes, batch.payload)
+    return Publish(
+        batch.kind,
+        batch.predicate,
+        batch.stream,
+        batch.first_seq,
+        batch.count,
+        batch.event_bytes,
+        batch.argument,
+        batch.payload,
+    )
 
 
+def sparse(batch):
+    """The same events with collected ones between them."""
+    reaches = st.lists(st.integers(1, 2**32 - 1), min_size=batch.count, max_size=batch.count)
+    return reaches.map(
+        lambda given: SparseEvents(
+            batch.kind,
+            batch.predicate,
+            batch.stream,
+            batch.first_seq,
+            batch.count,
+            batch.event_bytes,
+            batch.argument,
+            batch.time_us,
+            struct.pack(f">{len(given)}I", *given) + bytes(batch.payload),
+        )
+    )
+
+
+counters = st.lists(st.builds(Counter, u32, u64), max_size=9).map(tuple)
 messages = st.one_of(
     st.builds(Hello, st.sampled_from(Role), u64, names),
     st.builds(Advertisement, st.lists(st.builds(Counter, u32, u64), max_size=9).map(tuple)),
     st.builds(Subscribe, u32, u64),
     st.builds(Unsubscribe, u32),
     batches(),
-    st.builds(Events, st.just(Kind.TOMBSTONE), u32, seq, st.integers(1, 2**32 - 1), st.just(0), st.just(b"")),
+    st.builds(tombstone, u32, st.integers(1, 2**31), st.integers(2**31, 2**32 - 1)),
+    batches().flatmap(sparse),
+    st.builds(View, st.lists(st.builds(Neighbour, u32), max_size=9).map(tuple)),
+    st.builds(Notify, counters),
+    st.builds(Request, u32, st.integers(1, 2**32), st.integers(2**32, 2**64 - 1)),
+    st.builds(Answered, u32, u64, u64, u64),
+    st.builds(Publication, u32, u64, u32, u64, u64, names),
+    st.builds(Follow, u64, counters),
+    st.builds(Stored, counters),
+    st.builds(Token, u64),
+    st.builds(
+        Configuration,
+        u64,
+        st.lists(st.builds(Replica, u32, st.sampled_from(Standing), u64), max_size=9).map(tuple),
+    ),
+    st.builds(Joined, u64),
     publications(),
     st.builds(Published, u32, seq, seq, u32),
     st.builds(Refused, st.integers(0, 65535), u32, u64, st.text(max_size=80)),
@@ -90,7 +151,7 @@ def test_a_shortened_body_is_a_message_or_a_protocol_error(message, data):
     body = body_of(message)
     view = body[: data.draw(st.integers(0, len(body)))]
     try:
-        CODEC.decode(Frame(CODEC.by_name[type(message).__name__.upper()].type, view, view))
+        CODEC.decode(Frame(CODEC.by_name[wire_name(type(message))].type, view, view))
     except RemoteProtocolError:
         return
 
@@ -106,20 +167,20 @@ def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size(
     [
         Hello(9, 1, "r0/proxy-0"),
         Hello(0, 1, ""),
-        Events(3, 1, 1, 1, 1, b"x"),
-        Events(0, 1, 0, 1, 1, b"x"),
-        Events(0, 1, 1, 0, 1, b""),
-        Events(0, 1, 1, 2, 10, b"only ten b"),
-        Events(0, 1, 1, 2, 0, b"\0\0\0\1"),
-        Events(0, 1, 1, 1, 0, b"\xff\xff\xff\xffx"),
-        Events(2, 1, 1, 5, 0, b"tombstones carry nothing"),
-        Publish(2, 1, 1, 1, 1, b"x"),
-        Publish(0, 1, 0, 1, 1, b"x"),
-        Publish(0, 1, 1, 1, 2, b"x"),
+        Events(3, 0, 1, 1, 1, 1, 0, 0, b"x"),
+        Events(0, 0, 1, 0, 1, 1, 0, 0, b"x"),
+        Events(0, 0, 1, 1, 0, 1, 0, 0, b""),
+        Events(0, 0, 1, 1, 2, 10, 0, 0, b"only ten b"),
+        Events(0, 0, 1, 1, 2, 0, 0, 0, b"\0\0\0\1"),
+        Events(0, 0, 1, 1, 1, 0, 0, 0, b"\xff\xff\xff\xffx"),
+        Events(2, 0, 1, 1, 5, 0, 0, 0, b"tombstones carry nothing"),
+        Publish(2, 0, 1, 1, 1, 1, 0, b"x"),
+        Publish(0, 0, 1, 0, 1, 1, 0, b"x"),
+        Publish(0, 0, 1, 1, 1, 2, 0, b"x"),
     ],
 )
 def test_what_does_not_add_up_is_refused(wrong):
-    layout = CODEC.by_name[type(wrong).__name__.upper()]
+    layout = CODEC.by_name[wire_name(type(wrong))]
     body = body_of(wrong)
     with pytest.raises(RemoteProtocolError):
         CODEC.decode(Frame(layout.type, body, body))
@@ -141,6 +202,6 @@ def test_a_cut_batch_is_the_rest_of_its_events(batch, data):
 
 
 def test_a_cut_tombstone_covers_the_rest_of_its_range():
-    assert cut_before(Events(Kind.TOMBSTONE, 1, 11, 10, 0, b""), 15) == Events(
-        Kind.TOMBSTONE, 1, 16, 5, 0, b""
+    assert cut_before(Events(Kind.TOMBSTONE, 0, 1, 11, 10, 0, 0, 0, b""), 15) == Events(
+        Kind.TOMBSTONE, 0, 1, 16, 5, 0, 0, 0, b""
     )

@@ -78,11 +78,11 @@ class Bench:
 
 
 def publish(first_request=1, events=(b"one", b"two"), stream=OWN):
-    return Publish(Kind.DATA, stream, first_request, len(events), len(events[0]), b"".join(events))
+    return Publish(Kind.DATA, 0, stream, first_request, len(events), len(events[0]), 0, b"".join(events))
 
 
 def data(first_seq, count=2, stream=OTHERS, byte=b"x"):
-    return Events(Kind.DATA, stream, first_seq, count, 1, byte * count)
+    return Events(Kind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
 
 
 def test_a_publication_is_numbered_acknowledged_and_passed_on():
@@ -164,7 +164,7 @@ def test_a_hole_is_not_taken_for_collected_events_but_asked_for_once():
 
 def test_a_tombstone_covers_its_whole_range():
     bench = Bench()
-    bench.receive(bench.peer, data(1), Events(Kind.TOMBSTONE, OTHERS, 3, 8, 0, b""), data(11))
+    bench.receive(bench.peer, data(1), Events(Kind.TOMBSTONE, 0, OTHERS, 3, 8, 0, 0, 0, b""), data(11))
     assert bench.cnt(OTHERS) == 12
     bench.receive(bench.client, Subscribe(OTHERS, 5))
     tombstone, last = bench.sent(bench.client, Events)
