@@ -104,7 +104,7 @@ def _write_records(directory: RunDirectory, world: World) -> None:
             files[row["host"]] = [encode_file_header(), encode_record(start)]
         record = DeliveryRecord(
             row["stream"], row["count"], row["first_seq"], row["t_ns"], row["batch_crc"], row["running_crc"],
-            RecordKind(row["kind"]),
+            RecordKind(row["kind"]), row["count"],
         )  # fmt: skip
         files[row["host"]].append(encode_record(record))
     for host, parts in files.items():
