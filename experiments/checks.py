@@ -1,6 +1,6 @@
 """What an experiment says of its topology: every region, link and process that it names must be there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from experiments.faults import (
     Cut,
@@ -90,17 +90,25 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
             yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
 
 
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "restart": ("kill", "leave"),
+    "continue": ("stop",),
+}
+"""What must have happened to a process before."""
+
+
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
-    """A restart needs a kill before it, a continue a stop."""
-    needed = {"restart": "kill", "continue": "stop"}.get(fault.kind)
-    if needed is None:
-        return
+    """A restart needs a kill or a leave before it, a continue a stop; and a join is the first of all."""
     earlier = [
-        other
+        other.kind
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
-    if not any(other.kind == needed for other in earlier):
-        yield ("faults", number, fault.kind), f"no {needed} of {fault.process} comes before it"
+    path: FieldPath = ("faults", number, fault.kind)
+    needed = NEEDED.get(fault.kind)
+    if needed and not any(kind in needed for kind in earlier):
+        yield path, f"no {' or '.join(needed)} of {fault.process} comes before it"
+    if fault.kind == "join" and earlier:
+        yield path, f"its {earlier[0]} comes before it, but {fault.process} is not there until it joins"

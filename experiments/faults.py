@@ -1,8 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart). Times count from time 0 of the run. Nothing changes any
-more once the drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s matter.
+or on a process (kill, stop, continue, restart, join, leave). Times count from time 0 of the run. Nothing
+changes any more once the drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s
+matter.
 """
 
 from collections import Counter
@@ -202,11 +203,27 @@ class Continue(ProcessFault):
 
 
 class Restart(ProcessFault):
-    """Starts a killed process again."""
+    """Starts a process again that was killed or has left."""
 
     kind: ClassVar[str] = "restart"
     process: str = Field(alias="restart")
     """The process, such as r2/proxy-0."""
+
+
+class Join(ProcessFault):
+    """Starts a process for the first time: it is not there from the beginning."""
+
+    kind: ClassVar[str] = "join"
+    process: str = Field(alias="join")
+    """The process, such as r0/client-3."""
+
+
+class Leave(ProcessFault):
+    """Lets a process end by itself, tidily, and not as a failure."""
+
+    kind: ClassVar[str] = "leave"
+    process: str = Field(alias="leave")
+    """The process, such as r0/client-1."""
 
 
 KINDS: tuple[type[Fault], ...] = (
@@ -220,6 +237,8 @@ KINDS: tuple[type[Fault], ...] = (
     Stop,
     Continue,
     Restart,
+    Join,
+    Leave,
 )
 KIND_NAMES = tuple(kind.kind for kind in KINDS)
 
@@ -259,7 +278,9 @@ AnyFault = Annotated[
     | Annotated[Kill, Tag("<kill>")]
     | Annotated[Stop, Tag("<stop>")]
     | Annotated[Continue, Tag("<continue>")]
-    | Annotated[Restart, Tag("<restart>")],
+    | Annotated[Restart, Tag("<restart>")]
+    | Annotated[Join, Tag("<join>")]
+    | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),
     BeforeValidator(_one_action),
 ]

@@ -1,13 +1,70 @@
-"""What the drivers publish: events of one size, at a rate (open loop) or as fast as they are acknowledged."""
+"""What the drivers publish: events of one size, at a rate (open loop) or as fast as they are acknowledged;
+and, if asked for, what each event collects (paper 3.4) and which keys events are about (paper 5.4).
+"""
 
-from typing import Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from topologies.strict import EventRatePerS, Flag, SizeBytes, StrictModel, problem
+from topologies.strict import (
+    DurationUs,
+    EventRatePerS,
+    Flag,
+    Fraction,
+    SizeBytes,
+    StrictModel,
+    WholeNumber,
+    problem,
+)
 
 EVENT_SIZE_BYTES_MAX = 65_536
 RATE_PER_S_MAX = 100_000_000
+LAST_MAX = 1 << 62
+KEY_BYTES_MAX = 255
+KEYS_MAX = 1_000_000_000
+SKEW_MAX = 10.0
+
+
+class Collect(StrictModel):
+    """The predicate of the garbage collection events that drivers publish: one of these."""
+
+    last: WholeNumber | None = Field(None, ge=1, le=LAST_MAX)
+    """Event i collects the events before i - N."""
+    older_than_us: DurationUs | None = Field(None, gt=0)
+    """An event collects those that are older by so much, such as 1d."""
+    same_key: WholeNumber | None = Field(None, ge=1, le=KEY_BYTES_MAX)
+    """An event collects the earlier ones with the same key: so many bytes at its beginning."""
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if sum(value is not None for value in (self.last, self.older_than_us, self.same_key)) != 1:
+            raise problem("should be one of: last, older_than, same_key")
+        return self
+
+    def as_plan(self) -> dict[str, Any]:
+        """Predicate and argument: events, microseconds or bytes."""
+        arguments = {"last": self.last, "older_than": self.older_than_us, "same_key": self.same_key}
+        [(predicate, argument)] = [item for item in arguments.items() if item[1] is not None]
+        return {"predicate": predicate, "argument": argument}
+
+
+class Keys(StrictModel):
+    """Whose keys the events carry at their beginning, by popularity (paper 5.4)."""
+
+    distribution: Literal["zipf", "zeta", "uniform"] = "zipf"
+    """zipf: over `count` keys. zeta: over all positive numbers. uniform: over `count` keys."""
+    skew: float = Field(1.1, gt=0, le=SKEW_MAX, strict=True)
+    """The exponent of zipf and zeta."""
+    count: WholeNumber = Field(100_000, ge=1, le=KEYS_MAX)
+    """How many keys there are at first."""
+    insertions: Fraction = Field(0.0, lt=1)
+    """Share of events that bring a key of their own into the system; 0% keeps the keys fixed."""
+
+    @model_validator(mode="after")
+    def _zeta_converges(self) -> Self:
+        if self.distribution == "zeta" and self.skew <= 1:
+            raise problem("should be more than 1 for zeta, whose sum would have no end", "skew")
+        return self
 
 
 class Workload(StrictModel):
@@ -19,6 +76,25 @@ class Workload(StrictModel):
     """Open loop: events a second of each driver, whatever the system makes of them."""
     closed_loop: Flag = False
     """Closed loop: each driver publishes as fast as its events are acknowledged."""
+    collect: Collect | None = None
+    """What each event collects: then every event is a garbage collection event. Nothing unless given."""
+    keys: Keys | None = None
+    """Which keys the events are about. Every event is about something else unless given."""
+
+    def as_plan(self) -> dict[str, Any]:
+        """As the nodes are told: {"event_size_bytes", "rate_per_s", "closed_loop"}, and, if they are given,
+        "collect" {"predicate", "argument"} and "keys" {"distribution", "skew", "count", "insertions"}.
+        """
+        plain: dict[str, Any] = {
+            "event_size_bytes": self.event_size_bytes,
+            "rate_per_s": self.rate_per_s,
+            "closed_loop": self.closed_loop,
+        }
+        if self.collect is not None:
+            plain["collect"] = self.collect.as_plan()
+        if self.keys is not None:
+            plain["keys"] = self.keys.model_dump()
+        return plain
 
     @model_validator(mode="after")
     def _one_kind_of_loop(self) -> Self:
@@ -26,4 +102,11 @@ class Workload(StrictModel):
             raise problem("a closed loop has no rate: take one of the two away", "closed_loop")
         if not self.closed_loop and self.rate_per_s is None:
             raise problem("needs a rate, such as 20000/s, or closed_loop: true")
+        return self
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> Self:
+        key_bytes = self.collect.same_key if self.collect else None
+        if key_bytes is not None and key_bytes > self.event_size_bytes:
+            raise problem(f"is longer than an event of {self.event_size_bytes} B", "collect", "same_key")
         return self

@@ -32,12 +32,16 @@ class Direction(StrEnum):
 
 
 class ProcessAction(StrEnum):
-    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, or start it again after its end."""
+    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, start it
+    for the first time, or let it end tidily.
+    """
 
     KILL = "kill"
     STOP = "stop"
     CONTINUE = "continue"
     RESTART = "restart"
+    JOIN = "join"
+    LEAVE = "leave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class FaultPlan:
     """A fault as it was asked for; its changes carry its name."""
 
     name: str
-    kind: str  # cut, restore, set, isolate, partition, flap, kill, stop, continue, restart
+    kind: str  # cut, restore, set, isolate, partition, flap, kill, stop, continue, restart, join, leave
     target: str  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
     at_us: int
     until_us: int | None = None  # when its last effect on links ends, if it does within the run
@@ -140,7 +144,7 @@ class Plan:
     experiment: str
     system: str
     parameters: dict[str, Any]  # the system's own, validated and complete, keys with unit suffixes
-    workload: dict[str, Any]  # {"event_size_bytes": 10, "rate_per_s": 20000 | None, "closed_loop": False}
+    workload: dict[str, Any]  # see experiments.workload: `Workload.as_plan`
     seed: int
     duration_us: int
     drain_us: int  # bound on the drain after the drivers stop
@@ -154,6 +158,15 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
+
+    @property
+    def joining(self) -> tuple[str, ...]:
+        """The processes that are not started before time 0 but later."""
+        return tuple(
+            change.process
+            for change in self.changes
+            if isinstance(change, ProcessChange) and change.action is ProcessAction.JOIN
+        )
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

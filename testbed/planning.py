@@ -47,11 +47,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         experiment=experiment.name,
         system=experiment.system,
         parameters=experiment.all_parameters(),
-        workload={
-            "event_size_bytes": experiment.workload.event_size_bytes,
-            "rate_per_s": experiment.workload.rate_per_s,
-            "closed_loop": experiment.workload.closed_loop,
-        },
+        workload=experiment.workload.as_plan(),
         seed=run_seed,
         duration_us=experiment.duration_us,
         drain_us=experiment.drain_us,

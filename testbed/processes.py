@@ -77,12 +77,16 @@ class Processes:
         )
         self._reader = asyncio.create_task(self._read())
 
-    def start(self, spec: Mapping[str, Any]) -> None:
-        """Start a node process, or start it again after its end. `spec` is the launcher's NodeSpec."""
+    def start(self, spec: Mapping[str, Any]) -> NodeProcess:
+        """Start a node process, or start it again after its end. `spec` is the launcher's NodeSpec; how often
+        it was started before is counted here.
+        """
         name = spec["name"]
+        before = sum(node.name == name for node in self.history)
         self.nodes[name] = NodeProcess(name, spec["host"])
         self.history.append(self.nodes[name])
-        self._tell({"do": "start", "node": spec})
+        self._tell({"do": "start", "node": {**spec, "start": before}})
+        return self.nodes[name]
 
     def go(self, zero_ns: int, name: str | None = None) -> None:
         """Let drivers, or only the process of this name, begin at this CLOCK_REALTIME instant."""
@@ -94,11 +98,19 @@ class Processes:
 
     def signal(self, name: str, number: int, *, ends: bool) -> None:
         """Send a signal to one node process; `ends` says that its end is then expected."""
-        node = self.nodes[name]
-        if not node.running:
+        node = self.nodes.get(name)
+        if node is None or not node.running:
             raise TestbedError(f"{name} is not running")
         node.end_is_expected = node.end_is_expected or ends
         self._tell({"do": "signal", "name": name, "signal": number})
+
+    def leave(self, name: str) -> None:
+        """Let one node process end by itself, tidily: its end is then expected."""
+        node = self.nodes.get(name)
+        if node is None or not node.running:
+            raise TestbedError(f"{name} is not running")
+        node.end_is_expected = True
+        self._tell({"do": "finish", "name": name})
 
     async def wait_ready(self, names: Collection[str], timeout_s: float) -> None:
         """Until all of these are ready. Raises TestbedError if one ends before, or time is over."""

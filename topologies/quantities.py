@@ -95,10 +95,15 @@ BITS_NOT_BYTES = "tc reads bps as bytes a second"
 DURATION = Quantity(
     "a duration",
     "_us",
-    {**_powers(1000, "us", "ms", "s"), "min": Decimal(60_000_000), "h": Decimal(3_600_000_000)},
+    {
+        **_powers(1000, "us", "ms", "s"),
+        "min": Decimal(60_000_000),
+        "h": Decimal(3_600_000_000),
+        "d": Decimal(86_400_000_000),
+    },
     "15ms",
     refused={"m": "'m' could be minutes or milliseconds"},
-    read_only=frozenset({"min", "h"}),
+    read_only=frozenset({"min", "h", "d"}),
 )
 RATE = Quantity(
     "a rate in bits a second",

@@ -36,6 +36,7 @@ class NodeSpec:
     streams: Mapping[str, int]  # region -> the stream that it owns
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
+    start: int = 0  # how often this process was started before
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
     deliveries: str | None = None

@@ -1,4 +1,5 @@
-"""The first phase: network, captures, probes, node processes; ends when all nodes are ready.
+"""The first phase: network, captures, probes, node processes; ends when all nodes that are there from the
+beginning are ready.
 
 The launcher is started first, because it imports the nodes' code while the network is built; it is given
 nodes last, so that the probes measure an idle network.
@@ -56,9 +57,10 @@ async def _start_all(stage: Stage) -> None:
     points = [CapturePoint(*point) for point in stage.network.capture_points()]
     await stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes)
     await probe(stage, "before")
-    for spec in stage.specs.values():
-        stage.processes.start(spec)
-    await stage.processes.wait_ready(list(stage.specs), READY_S + READY_PER_NODE_S * len(stage.specs))
+    names = [name for name in stage.specs if name not in stage.plan.joining]
+    for name in names:
+        stage.processes.start(stage.specs[name])
+    await stage.processes.wait_ready(names, READY_S + READY_PER_NODE_S * len(names))
     stage.note_processes()
     stage.record.time("ready_ns")
 

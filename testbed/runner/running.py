@@ -6,16 +6,15 @@ import os
 import signal
 import time
 
-from testbed.errors import TestbedError
 from testbed.faults import Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.runner.record import Phase
 from testbed.runner.stage import Stage
+from testbed.runner.starting import Starts
 
 LEAD_NS = 200_000_000
 """From "go" to time 0, so that every driver has heard it before."""
-RESTART_TIMEOUT_S = 5.0
 SAVE_PERIOD_S = 5.0
 FIFO_PRIORITY = 1
 
@@ -35,7 +34,8 @@ async def run_workload(stage: Stage) -> None:
     stage.processes.go(zero_ns)
     stage.record.phase(Phase.RUNNING)
     stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)
-    await stage.ending.or_done(_until_duration_is_over(stage, zero_ns))
+    async with Starts(stage) as starts:
+        await stage.ending.or_done(_until_duration_is_over(stage, starts, zero_ns))
     stage.processes.stop_drivers()
     stage.record.time("stopped_ns")
 
@@ -49,12 +49,12 @@ def _be_prompt() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY))
 
 
-async def _until_duration_is_over(stage: Stage, zero_ns: int) -> None:
+async def _until_duration_is_over(stage: Stage, starts: Starts, zero_ns: int) -> None:
     faults = asyncio.create_task(
         carry_out(
             stage.plan.changes,
             zero_ns=zero_ns,
-            apply=lambda change: _apply(stage, change),
+            apply=lambda change: _apply(stage, starts, change),
             record=lambda carried: _record(stage, carried),
         )
     )
@@ -69,31 +69,23 @@ async def _until_duration_is_over(stage: Stage, zero_ns: int) -> None:
         faults.cancel()
 
 
-async def _apply(stage: Stage, change: Change) -> Applied:
+async def _apply(stage: Stage, starts: Starts, change: Change) -> Applied:
     if isinstance(change, LinkChange):
         return stage.network.change(change)  # not in a thread: on a busy machine each handing over costs
-    return await _change_process(stage, change)
+    return await _change_process(stage, starts, change)
 
 
-async def _change_process(stage: Stage, change: ProcessChange) -> Applied:
+async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -> Applied:
     requested_ns = time.time_ns()
-    if change.action is ProcessAction.RESTART:
-        await _restart(stage, change.process)
-    else:
-        ends = change.action is ProcessAction.KILL
-        stage.processes.signal(change.process, _SIGNALS[change.action], ends=ends)
+    name, processes = change.process, stage.processes
+    match change.action:
+        case ProcessAction.RESTART | ProcessAction.JOIN:
+            await starts.start(name)
+        case ProcessAction.LEAVE:
+            processes.leave(name)
+        case action:
+            processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())
-
-
-async def _restart(stage: Stage, name: str) -> None:
-    """Start a process again, from the beginning; one that was killed just now is given time to be gone."""
-    processes = stage.processes
-    if not await processes.wait_progress(lambda: not processes.nodes[name].running, RESTART_TIMEOUT_S):
-        raise TestbedError(f"{name} still runs")
-    processes.start(stage.specs[name])
-    if not await processes.wait_progress(lambda: processes.nodes[name].pid is not None, RESTART_TIMEOUT_S):
-        raise TestbedError(f"{name} did not start again")
-    processes.go(time.time_ns(), name)
 
 
 def _record(stage: Stage, carried: Carried) -> None:

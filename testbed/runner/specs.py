@@ -43,6 +43,7 @@ def _members(plan: Plan, streams: dict[str, int]) -> list[dict[str, Any]]:
 def _own(process: ProcessPlan, run: RunDirectory) -> dict[str, Any]:
     return {
         **dataclasses.asdict(process),
+        "start": 0,
         "log": str(run.log(process.host)),
         "deliveries": str(run.host_deliveries(process.host)),
     }

@@ -28,7 +28,8 @@ class Stage:
     def of_role(self, role: str) -> list[NodeProcess]:
         """The node processes of a role that are running."""
         names = [process.name for process in self.plan.processes if process.role == role]
-        return [self.processes.nodes[name] for name in names if self.processes.nodes[name].running]
+        started = [self.processes.nodes[name] for name in names if name in self.processes.nodes]
+        return [node for node in started if node.running]
 
     def note_processes(self) -> None:
         """Put what is known of the node processes into the record."""

@@ -39,6 +39,8 @@ def test_a_given_name_that_meets_a_made_one_is_refused():
         ({"stop": "r2/proxy-0"}, "stop", "r2/proxy-0"),
         ({"continue": "r2/proxy-0"}, "continue", "r2/proxy-0"),
         ({"restart": "r2/proxy-0"}, "restart", "r2/proxy-0"),
+        ({"join": "r2/proxy-0"}, "join", "r2/proxy-0"),
+        ({"leave": "r2/proxy-0"}, "leave", "r2/proxy-0"),
     ],
 )
 def test_every_kind_has_its_target(fault, kind, target):

@@ -217,7 +217,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
         (
             "restore: cut",
             "restart: r0/proxy-0",
-            "small.yaml:10: faults.1.restart: no kill of r0/proxy-0 comes",
+            "small.yaml:10: faults.1.restart: no kill or leave of r0/proxy-0 comes",
         ),
         ("restore: cut", "continue: r0/proxy-0", "small.yaml:10: faults.1.continue: no stop of r0/proxy-0"),
         ("{name: cut, at: 10s, cut: [r0, r1]}", "cut", "small.yaml:9: faults.0: should be a mapping such as"),

@@ -124,6 +124,16 @@ def test_changes_of_links_and_processes_stand_in_order():
     assert [fault.name for fault in plan.faults] == ["kill-1", "cut", "restart-1"]
 
 
+def test_a_process_that_joins_is_planned_but_not_there_from_the_beginning():
+    plan = plan_of(
+        "faults=[{at: 5s, join: r0/client-1}, {at: 9s, leave: r0/client-1}, {at: 9s, leave: r0/client-0}]",
+        "expect=[]",
+    )
+    assert "r0/client-1" in {process.name for process in plan.processes}
+    assert plan.joining == ("r0/client-1",)
+    assert [change.action for change in plan.changes] == ["join", "leave", "leave"]
+
+
 def test_the_same_inputs_give_the_same_plan(plan):
     assert plan_of() == plan
 

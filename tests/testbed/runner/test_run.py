@@ -20,6 +20,12 @@ faults:
   - {name: client-again, at: 600ms, restart: r1/client-0}
   - {name: driver-again, at: 600ms, restart: r1/driver-0}
 """
+JOINED_AND_LEFT = """
+faults:
+  - {name: client-comes, at: 300ms, join: r1/client-0}
+  - {name: driver-comes, at: 300ms, join: r1/driver-0}
+  - {name: client-goes, at: 600ms, leave: r0/client-0}
+"""
 CUT_FOR_A_WHILE = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 500ms}]\n"
 
 
@@ -94,6 +100,25 @@ def test_processes_killed_by_a_fault_and_started_again_work_again(tmp_path: Path
         kinds = [delivery.kind for delivery in read_records(written)[0]]
         assert kinds.count(RecordKind.SESSION) == 2
         assert kinds[-1] == kind
+
+
+def test_processes_join_and_leave_while_the_run_is_on(tmp_path: Path) -> None:
+    with LiveRun(tmp_path, faults=JOINED_AND_LEFT) as run:
+        assert run.wait() == 0, run.said
+        record = run.record()
+    assert (record["outcome"], record["problems"]) == ("completed", [])
+    assert [change["action"] for change in record["changes"]] == ["join", "join", "leave"]
+    assert all(change["applied_ns"] is not None for change in record["changes"])
+    names = [process["name"] for process in record["processes"]]
+    assert len(names) == len(set(names)) == REGIONS * PER_REGION
+    assert {process["exit"]["code"] for process in record["processes"]} == {0}
+    end_ns = {process["name"]: process["exit"]["time_ns"] for process in record["processes"]}
+    assert end_ns["r0/client-0"] < record["times"]["stopped_ns"]
+    assert record["times"]["drained_ns"]
+    written = (run.directory / "deliveries" / "r1-client-0.deliveries").read_bytes()
+    delivered = [delivery for delivery in read_records(written)[0] if delivery.kind == RecordKind.DELIVERED]
+    assert {delivery.stream for delivery in delivered} == {0, 1}
+    assert min(delivery.first_seq for delivery in delivered) == 1
 
 
 def test_no_captures_if_none_are_asked_for(tmp_path: Path) -> None:

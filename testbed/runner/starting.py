@@ -1,0 +1,66 @@
+"""Processes that start while the run is on: again after their end, or for the first time.
+
+A start counts as done once there is a process. It is told to go when it is ready, which may take it a while
+(a replica first asks for what it lacks) and which nobody waits for: faults that come later are on time, and
+a process that ends before it is ready holds up nothing.
+"""
+
+import asyncio
+import time
+from types import TracebackType
+from typing import Self
+
+from testbed.errors import TestbedError
+from testbed.processes import NodeProcess
+from testbed.runner.stage import Stage
+
+END_TIMEOUT_S = 5.0
+"""For a process that was killed just now to be gone."""
+START_TIMEOUT_S = 5.0
+READY_TIMEOUT_S = 20.0
+
+
+class Starts:
+    """Leaving the context forgets about those that are not ready yet: nothing more may go then."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._waiting: set[asyncio.Task[None]] = set()  # never gone through, only kept alive
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        waiting = tuple(self._waiting)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def start(self, name: str) -> None:
+        """Start a process that does not run. Raises TestbedError if it still runs, or does not start."""
+        processes = self._stage.processes
+        before = processes.nodes.get(name)
+        if before is not None and not await processes.wait_progress(
+            lambda: not before.running, END_TIMEOUT_S
+        ):
+            raise TestbedError(f"{name} still runs")
+        node = processes.start(self._stage.specs[name])
+        if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
+            raise TestbedError(f"{name} did not start")
+        task = asyncio.create_task(self._go_when_ready(node))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    async def _go_when_ready(self, node: NodeProcess) -> None:
+        processes = self._stage.processes
+        ready_or_ended = await processes.wait_progress(
+            lambda: node.ready or node.exit is not None, READY_TIMEOUT_S
+        )
+        if node.running and node.ready:
+            processes.go(time.time_ns(), node.name)
+        elif not ready_or_ended:
+            self._stage.record.problem(
+                f"{node.name} was not ready {READY_TIMEOUT_S:.0f} s after it was started"
+            )

@@ -1,0 +1,58 @@
+"""What drivers publish: rates, what is collected, keys; and what the nodes are told of it."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from experiments.workload import Workload
+
+PLAIN = {"event_size": "10B", "rate": "5/s"}
+
+
+def read(**fields: Any) -> Workload:
+    return Workload.model_validate({**PLAIN, **fields})
+
+
+def test_plain_events_say_nothing_of_collection_or_keys():
+    assert read().as_plan() == {"event_size_bytes": 10, "rate_per_s": 5, "closed_loop": False}
+
+
+@pytest.mark.parametrize(
+    ("collect", "told"),
+    [
+        ({"last": 100_000_000}, {"predicate": "last", "argument": 100_000_000}),
+        ({"older_than": "1d"}, {"predicate": "older_than", "argument": 86_400_000_000}),
+        ({"same_key": 8}, {"predicate": "same_key", "argument": 8}),
+    ],
+)
+def test_a_rule_of_collection_is_a_predicate_with_its_argument(collect, told):
+    assert read(collect=collect).as_plan()["collect"] == told
+
+
+def test_keys_are_told_whole():
+    keys = {"distribution": "zeta", "skew": 1.2, "insertions": "10%"}
+    told = {"distribution": "zeta", "skew": 1.2, "count": 100_000, "insertions": 0.1}
+    assert read(keys=keys).as_plan()["keys"] == told
+
+
+def test_a_workload_reads_back_from_its_own_json():
+    workload = read(collect={"older_than": "36h"}, keys={"count": 5})
+    written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert Workload.model_validate(written) == workload
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"collect": {}}, "one of: last, older_than, same_key"),
+        ({"collect": {"last": 5, "same_key": 4}}, "one of: last, older_than, same_key"),
+        ({"collect": {"last": 0}}, "greater than or equal to 1"),
+        ({"collect": {"same_key": 11}}, "longer than an event of 10 B"),
+        ({"keys": {"distribution": "zeta", "skew": 1.0}}, "more than 1 for zeta"),
+        ({"keys": {"distribution": "pareto"}}, "'zipf', 'zeta' or 'uniform'"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(fields, said):
+    with pytest.raises(ValidationError, match=said):
+        read(**fields)
