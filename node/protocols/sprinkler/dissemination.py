@@ -1,0 +1,280 @@
+"""Dissemination within a region (paper 3.2, Fig. 3): what clients and the tail of the proxy do alike.
+
+A node keeps a view of its region (`view`), tells F of its neighbours by NOTIFY how far it got (sendNotify),
+and answers their REQUESTs from what it has (`answers`). The F neighbours are drawn anew each shuffle time.
+NOTIFYs of one input are one message for all. A neighbour that was told everything but the last step is told
+that step, another one all counters; when nothing was told for a whole shuffle time, those newly drawn who
+have not been told the latest are, so that the last event of a burst reaches everyone.
+
+What only clients do, asking for events, is in `requests`. How a proxy plugs this in (its Recv is Hist):
+
+    self.dissemination = Dissemination(self, store, spec)   # self: see Surroundings; store: see Store
+    self.takes |= self.dissemination.takes                  # (Role.CLIENT, Request) and (Role.CLIENT, View)
+    start()                     when it becomes the tail (and at its start, if it is)
+    stop()                      when it is the tail no more
+    lost(channel), writable(channel), timer_fired(timer)    from its hooks of these names
+    grew(stream)                whenever store.cnt(stream) has grown
+    flush()                     in settle()
+
+While it is stopped it notifies nobody, and refuses requests as those of another configuration.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.answers import Answers, Store
+from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.messages import Counter, Neighbour, Notify, Refusal, Request, Role
+from node.protocols.sprinkler.messages import View as ViewMessage
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.view import View
+
+SHUFFLE: m.Timer = ("shuffle",)
+GOSSIP: m.Timer = ("gossip",)
+PROXY_GOSSIP_SHARE = 0.1  # of a client's periods in which it gossips with the proxy, too ("occasionally")
+UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks leaves the view
+VIEW_ROWS = 256  # of a VIEW that are looked at
+
+
+class Surroundings(Protocol):
+    """What is needed of the node; `Participant` has all but `proxy_channel` and `view_changed`."""
+
+    name: str
+    role: Role
+    now_us: int
+    rng: m.Randomness
+    parameters: Parameters
+    channels: dict[str, Channel]
+
+    def emit(self, effect: m.Effect) -> None:
+        """Ask for an effect."""
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages."""
+
+    def drop(self, channel: Channel, reason: str) -> None:
+        """Close a channel."""
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0) -> None:
+        """Tell a peer what was wrong."""
+
+    def proxy_channel(self) -> Channel | None:
+        """To the tail of the region's proxy, if connected; a proxy has none."""
+
+    def view_changed(self) -> None:
+        """The view has changed: other neighbours are to be connected. Nothing to do for a proxy."""
+
+
+class Dissemination:
+    """One node's part. `streams` are those that it disseminates."""
+
+    def __init__(self, node: Surroundings, store: Store, spec: NodeSpec) -> None:
+        self._node = node
+        self._store = store
+        self._streams = sorted(spec.streams.values())
+        self._members = spec.members
+        self._region = spec.region
+        places = [at for at, member in enumerate(spec.members) if member.region == spec.region]
+        self._own = next((at for at in places if spec.members[at].name == spec.name), len(spec.members))
+        self.proxy = next((at for at in places if spec.members[at].role == "proxy"), -1)
+        self._is_proxy = node.role is Role.PROXY
+        own = self.proxy if self._is_proxy else self._own
+        self.view = View(own, self.proxy, node.parameters.view_size, node.rng)
+        self._answers = Answers(store, node.send, node.drop)
+        self._runs = False
+        self._targets: list[Channel] = []  # the F neighbours of this shuffle time
+        self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
+        self._step = 0  # flushes so far
+        self._told: dict[Channel, int] = {}  # the flush up to which a neighbour was told everything
+        self._quiet = True  # no flush since the last shuffle
+        self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
+        self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
+            (Role.CLIENT, Request): self.receive_request,
+            (Role.CLIENT, ViewMessage): self.receive_view,
+        }
+
+    # --- The life of the node
+
+    def start(self) -> None:
+        """Notify, gossip and answer from now on; nodes tick at times of their own."""
+        if self._runs:
+            return
+        self._runs = True
+        now_us, random, parameters = self._node.now_us, self._node.rng.random, self._node.parameters
+        self._node.emit(m.SetTimer(SHUFFLE, now_us + int(random() * parameters.shuffle_time_us)))
+        self._node.emit(m.SetTimer(GOSSIP, now_us + int(random() * parameters.gossip_period_us)))
+        self._shuffle()
+
+    def stop(self) -> None:
+        """Do it no more."""
+        self._runs = False
+        self._targets = []
+        self._told.clear()
+        self._answers.clear()
+        self._node.emit(m.CancelTimer(SHUFFLE))
+        self._node.emit(m.CancelTimer(GOSSIP))
+
+    def opened(self, channel: Channel) -> None:
+        """A neighbour is connected: it may be one of the F, if there are fewer."""
+        if len(self._targets) < self._node.parameters.fanout:
+            self._shuffle()
+
+    def lost(self, channel: Channel) -> None:
+        """A channel is gone."""
+        self._answers.forget(channel)
+        self._told.pop(channel, None)
+        if channel in self._targets:
+            self._targets.remove(channel)
+
+    def writable(self, channel: Channel) -> None:
+        """A channel takes more: go on with its answers, and tell it what it was not told meanwhile."""
+        self._answers.serve(channel)
+        if channel in self._targets:
+            self._tell_all(channel)
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """Shuffle or gossip; any other timer is not ours."""
+        if timer == SHUFFLE and self._runs:
+            self._node.emit(m.SetTimer(SHUFFLE, self._node.now_us + self._node.parameters.shuffle_time_us))
+            self._shuffle()
+            if self._quiet:
+                for channel in self._targets:
+                    self._tell_all(channel)
+            self._quiet = True
+        elif timer == GOSSIP and self._runs:
+            self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
+            self._gossip()
+
+    # --- Dissemination
+
+    def grew(self, stream: int) -> None:
+        """The store has more of this stream; `flush` tells it."""
+        self._grown[stream] = None
+
+    def flush(self) -> None:
+        """sendNotify: one NOTIFY for all that has grown."""
+        if not self._grown:
+            return
+        cnt = self._store.cnt
+        news = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._grown]))
+        self._grown.clear()
+        self._step += 1
+        self._quiet = False
+        step, told, send = self._step, self._told, self._node.send
+        for channel in self._targets:
+            if channel.awaiting:
+                continue  # it takes nothing now, and is told when it does
+            if told.get(channel) == step - 1:
+                told[channel] = step
+                send(channel, news)
+            else:
+                self._tell_all(channel)
+
+    def receive_request(self, channel: Channel, request: Request) -> None:
+        """receiveRequest of Fig. 3."""
+        if not self._runs:
+            reason = f"{self._node.name} does not disseminate now"
+            self._node.refuse(channel, Refusal.STALE, reason, request.stream)
+        elif request.stream not in self._streams:
+            reason = f"stream {request.stream} is not known"
+            self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, request.stream)
+        else:
+            self._answers.take(channel, request)
+
+    def _tell_all(self, channel: Channel) -> None:
+        """All counters, if it does not know the latest."""
+        if self._told.get(channel, 0) == self._step or channel.awaiting:
+            return
+        self._told[channel] = self._step
+        cnt = self._store.cnt
+        self._node.send(channel, Notify(tuple([Counter(stream, cnt(stream)) for stream in self._streams])))
+
+    # --- Membership
+
+    def receive_view(self, channel: Channel, message: ViewMessage) -> None:
+        """A neighbour gossips. Its first row is itself; the proxy answers with its own view."""
+        rows = [row.member for row in message.neighbours[:VIEW_ROWS]]
+        sender = self._known(rows[0]) if rows else None
+        if sender is None or self._members[rows[0]].name != channel.name:
+            self._node.refuse(channel, Refusal.UNEXPECTED, "VIEW does not begin with its sender")
+            return
+        if not self._runs:
+            return
+        theirs = [self._known(row) for row in rows[1:]]
+        if self._is_proxy:
+            theirs = [member for member in theirs if member is not None and self._channel(member)]
+        self.view.received(sender, [member for member in theirs if member is not None])
+        self._unreached.pop(sender, None)
+        if self._is_proxy:
+            self.tell_view(channel)
+        self._node.view_changed()
+        if len(self._targets) < self._node.parameters.fanout:
+            self._shuffle()
+
+    def tell_view(self, channel: Channel) -> None:
+        """Gossip with this neighbour. Only members that are connected are passed on."""
+        reached = [member for member in self.view.members if self._channel(member) is not None]
+        self._node.send(channel, ViewMessage((Neighbour(self._own), *map(Neighbour, reached))))
+
+    def _gossip(self) -> None:
+        """One neighbour a period; a client now and then the proxy, too, wherever it is."""
+        self._forget_unreachable()
+        partner = self.view.neighbour()
+        channel = self._channel(partner) if partner is not None else None
+        proxy = self._node.proxy_channel()
+        if channel is not None:
+            self.tell_view(channel)
+        if proxy is None or proxy is channel:
+            return
+        if channel is None or self._node.rng.random() < PROXY_GOSSIP_SHARE:
+            self.tell_view(proxy)
+
+    def _forget_unreachable(self) -> None:
+        """Those not connected for long leave; in a region smaller than V nobody would be removed else."""
+        unreached = self._unreached
+        self._unreached = {
+            member: unreached.get(member, 0) + 1
+            for member in self.view.members
+            if member != self.proxy and self._channel(member) is None
+        }
+        limit = 0 if self._is_proxy else UNREACHED_PERIODS
+        gone = [member for member, periods in self._unreached.items() if periods > limit]
+        for member in gone:
+            self.view.remove(member)
+        if gone:
+            self._node.view_changed()
+
+    def _known(self, place: int) -> int | None:
+        """The member at this place, all replicas of the proxy as one; None if it is not of this region."""
+        if place >= len(self._members) or self._members[place].region != self._region:
+            return None
+        role = self._members[place].role
+        if role == "proxy":
+            return self.proxy
+        return place if role == "client" else None
+
+    def _channel(self, member: int) -> Channel | None:
+        """To this neighbour, if connected."""
+        if member == self.proxy:
+            return self._node.proxy_channel()
+        return self._node.channels.get(self._members[member].name)
+
+    def _shuffle(self) -> None:
+        """Draw F of the connected neighbours (3.2, Shuffling). The proxy has everything and needs none."""
+        if not self._runs:
+            return
+        channels, members, proxy = self._node.channels, self._members, self.proxy
+        drawn = [
+            channel
+            for member in self.view.members
+            if member != proxy and (channel := channels.get(members[member].name)) is not None
+        ]
+        fanout, random = self._node.parameters.fanout, self._node.rng.random
+        if len(drawn) > fanout:
+            for at in range(fanout):
+                other = at + int(random() * (len(drawn) - at))
+                drawn[at], drawn[other] = drawn[other], drawn[at]
+            del drawn[fanout:]
+        self._targets = drawn

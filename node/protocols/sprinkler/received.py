@@ -1,0 +1,94 @@
+"""Recv: the events that a client keeps for its peers (paper 3.2, Fig. 3), the newest of all streams, within a
+bound.
+
+Batches are kept as they came, in the order of delivery. Over the bound the oldest go (discardEvent of
+Fig. 3), whichever stream they are of. Finding what a peer wants is a binary search. Garbage collection
+events are not applied here: what they collect is old, and goes by itself.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from node.protocols.sprinkler.messages import Events, SparseEvents
+
+COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole chunk that came in alive
+COMPACTED_FROM = 512  # discarded batches at the head of a list, before the list is shortened
+BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that tombstones are bounded, too
+
+Batch = Events | SparseEvents
+
+
+class Kept:
+    """One stream's kept batches: consecutive, up to `cnt`. Those before `start` are discarded."""
+
+    __slots__ = ("batches", "cnt", "last_seqs", "start")
+
+    def __init__(self) -> None:
+        self.cnt = 0
+        self.batches: list[Batch | None] = []
+        self.last_seqs: list[int] = []
+        self.start = 0
+
+    def discard_oldest(self) -> Batch:
+        """Take the oldest batch out."""
+        batch = self.batches[self.start]
+        assert batch is not None  # noqa: S101 - our own bug, not an input's
+        self.batches[self.start] = None
+        self.start += 1
+        if self.start >= COMPACTED_FROM and 2 * self.start >= len(self.batches):
+            del self.batches[: self.start]
+            del self.last_seqs[: self.start]
+            self.start = 0
+        return batch
+
+
+class Received:
+    """The Recv of a client, for all streams."""
+
+    __slots__ = ("_kept", "_limit_bytes", "_order", "bytes")
+
+    def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
+        self.bytes = 0
+        self._kept = {stream: Kept() for stream in streams}
+        self._limit_bytes = limit_bytes
+        self._order: deque[Kept] = deque()  # whose batch was delivered when
+
+    def add(self, batch: Batch, cnt: int) -> None:
+        """Keep a batch that was delivered; it ends at `cnt`. Older ones make room for it."""
+        payload = batch.payload
+        if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
+            batch = replace(batch, payload=bytes(payload))
+        kept = self._kept[batch.stream]
+        kept.batches.append(batch)
+        kept.last_seqs.append(cnt)
+        kept.cnt = cnt
+        self._order.append(kept)
+        self.bytes += len(payload) + BATCH_OVERHEAD_BYTES
+        while self.bytes > self._limit_bytes:
+            self._discard()
+
+    def cnt(self, stream: int) -> int:
+        """How far this stream was delivered."""
+        return self._kept[stream].cnt
+
+    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
+        """The kept batches that end after `cnt`, in order, of `limit_bytes` of payload, but at least one.
+
+        What lies between `cnt` and the first of them is discarded.
+        """
+        kept = self._kept[stream]
+        found: list[Batch] = []
+        for position in range(bisect_left(kept.last_seqs, cnt + 1, kept.start), len(kept.batches)):
+            batch = kept.batches[position]
+            if batch is None or limit_bytes <= 0:
+                break
+            limit_bytes -= len(batch.payload)
+            found.append(batch)
+        return found
+
+    def _discard(self) -> None:
+        """discardEvent of Fig. 3."""
+        batch = self._order.popleft().discard_oldest()
+        self.bytes -= len(batch.payload) + BATCH_OVERHEAD_BYTES
