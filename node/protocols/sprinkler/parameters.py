@@ -30,6 +30,14 @@ class Parameters:
     reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each
     reconnect_last_us: int = 500_000  # longest pause; a node never gives up on a peer
 
+    # Region-level protocol (paper 3.2)
+    view_size: int = 20  # V; the paper has 10 to 20
+    gossip_period_us: int = 1_000_000  # each node tells its view to one neighbour that often
+    fanout: int = 4  # F: neighbours that are notified; the paper's best (Fig. 5b)
+    shuffle_time_us: int = 30_000  # how long they stay the same; the paper's (Fig. 6)
+    recv_limit_bytes: int = 8_388_608  # event bytes in a client's Recv; as much may be requested ahead
+    request_timeout_us: int = 500_000  # without progress, then the proxy is asked; also for a missed NOTIFY
+
     # Publishing
     flush_interval_us: int = 10_000  # a driver closes its batch at least this often
     batch_limit_bytes: int = 65_536  # event bytes in one batch
