@@ -1,7 +1,9 @@
 """Finds, overrides, reads and checks experiment files: by name among those beside this module, or by path."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from experiments.checks import problems
 from experiments.model import Experiment
@@ -14,18 +16,44 @@ from topologies.loader import load_topology
 FOLDER = Path(__file__).parent
 
 
-def load_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment of this name, or in this file, checked against its topology.
+@dataclass(frozen=True, slots=True)
+class ExperimentFile:
+    """An experiment's file as it was read, overrides included, whatever happens to the file later."""
 
-    overrides: `path=value` texts, as given to `--set`. `load_topology(experiment.topology)` then works,
-    wherever the experiment's file lies. Raises InputError with file, line and field, or naming the override.
+    document: Document
+    folder: Path
+    experiment: Experiment
+
+    def point(self, values: Mapping[str, Any]) -> Experiment:
+        """One combination of the sweep's values. Raises InputError that names the value."""
+        document = self.document
+        for field in ("sweep", "repeat"):
+            document = with_value(document, field, None, "")
+        for path, value in values.items():
+            document = with_value(document, path, value, f"sweep {path}={value}")
+        return experiment_from(_with_topology_found(document, self.folder))
+
+
+def read_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> ExperimentFile:
+    """The file of the experiment of this name, or this file, checked against its topology.
+
+    overrides: `path=value` texts, as given to `--set`. Raises InputError with file, line and field, or naming
+    the override.
     """
     path = find_file("experiment", FOLDER, name_or_path)
     document = _with_topology_found(read_document(path), path.parent)
     document = overridden(document, overrides)
-    experiment = experiment_from(document)
-    _check_sweep(document, experiment)
-    return experiment
+    file = ExperimentFile(document, path.parent, experiment_from(document))
+    _check_sweep(file)
+    return file
+
+
+def load_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment of this name, or in this file: see `read_experiment`.
+
+    `load_topology(experiment.topology)` then works, wherever the experiment's file lies.
+    """
+    return read_experiment(name_or_path, overrides).experiment
 
 
 def experiment_from(document: Document) -> Experiment:
@@ -56,12 +84,11 @@ def _with_topology_found(document: Document, folder: Path) -> Document:
     return Document(document.file, {**document.data, "topology": str(found.absolute())}, document.lines)
 
 
-def _check_sweep(document: Document, experiment: Experiment) -> None:
+def _check_sweep(file: ExperimentFile) -> None:
     """Each value of the sweep must make a valid experiment, the rest being as in the file."""
-    bare = with_value(document, "sweep", None, "")
-    for path, values in experiment.sweep.items():
+    for path, values in file.experiment.sweep.items():
         for value in values:
             try:
-                experiment_from(with_value(bare, path, value, f"{path}={value}"))
+                file.point({path: value})
             except InputError as error:
-                raise document.error(("sweep", path), f"with {path}={value}: {error.problem}") from None
+                raise file.document.error(("sweep", path), f"with {path}={value}: {error.problem}") from None

@@ -3,7 +3,7 @@
 Validated as far as the file alone allows; what depends on the topology is checked by `experiments.checks`.
 """
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -58,7 +58,7 @@ class Experiment(StrictModel):
     drain_us: DurationUs = Field(10_000_000, le=DURATION_US_MAX)
     """How long to wait at most, after that, until every client has everything."""
     seed: WholeNumber = Field(1, ge=0)
-    """Where all randomness begins; `--seed` overrides it."""
+    """Where all randomness begins; `--seed` overrides it. Each further repetition has the next."""
     congestion_control: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]{0,14}$")
     """TCP's, on all hosts, such as `reno` or `cubic`; without it, what the machine has chosen."""
     captures: Captures = Field(default_factory=Captures)
@@ -67,6 +67,8 @@ class Experiment(StrictModel):
     """What goes wrong, and when."""
     expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
     """What must hold of summary.json for the run to pass."""
+    on: Literal["local", "simulator"] = "local"
+    """Where it runs unless `--on` says otherwise: real processes on this machine, or virtual time."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
     """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)

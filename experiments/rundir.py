@@ -29,9 +29,7 @@ class RunDirectory:
         Raises FileExistsError if this run exists, OSError if it cannot be made.
         """
         run = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
-        run.path.mkdir(parents=True)
-        for folder in (run.captures, run.logs, run.deliveries, run.analysis, run.figures):
-            folder.mkdir()
+        run.make()
         return run
 
     @classmethod
@@ -41,6 +39,12 @@ class RunDirectory:
         if not run.run_json.is_file():
             raise InputError(str(path), None, "", "is no run directory: it has no run.json")
         return run
+
+    def make(self) -> None:
+        """Make the directory and its folders. Raises FileExistsError if it is there, and OSError."""
+        self.path.mkdir(parents=True)
+        for folder in (self.captures, self.logs, self.deliveries, self.analysis, self.figures):
+            folder.mkdir()
 
     @property
     def name(self) -> str:
@@ -76,6 +80,10 @@ class RunDirectory:
     def deliveries(self) -> Path:
         """The folder of records of deliveries."""
         return self.path / "deliveries"
+
+    def storage(self, host: str) -> Path:
+        """The folder in which a host's process keeps what is to outlive it."""
+        return self.path / "storage" / host
 
     @property
     def analysis(self) -> Path:
@@ -113,11 +121,11 @@ class RunDirectory:
 
     def read_run(self) -> dict[str, Any]:
         """The content of run.json. Raises InputError if it is missing or unreadable."""
-        return _read_json(self.run_json)
+        return read_json(self.run_json)
 
     def read_summary(self) -> dict[str, Any]:
         """The content of summary.json. Raises InputError if it is missing or unreadable."""
-        return _read_json(self.summary_json)
+        return read_json(self.summary_json)
 
     def update_run(self, **fields: Any) -> dict[str, Any]:
         """Set fields of run.json, which has one writer at a time, and return its content."""
@@ -146,7 +154,8 @@ def write_whole(path: Path, text: str) -> None:
         os.close(folder)
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object in a file. Raises InputError if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:

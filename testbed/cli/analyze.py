@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
+    from experiments.sweepdir import SweepDirectory
 
 EXIT_PASSED = 0
 EXIT_FAILED = 1
@@ -17,18 +18,24 @@ EXIT_FAILED = 1
 @click.argument("run_name", metavar="RUN")
 @click.option("--master", metavar="URL", help="A Spark master; without it, this machine does the work.")
 def command(run_name: str, master: str | None) -> int:
-    """Analyse a run and write its report.
+    """Analyse a run, or all runs of a sweep, and write the report.
 
     RUN is a path, a name below runs/, or `latest`. Running it again gives the same answer. Exit codes: 0
     passed, 1 an expectation or the fidelity failed, 2 no such run, or nothing in it to analyse.
     """
+    from experiments.sweepdir import SweepDirectory
+    from testbed.cli.named_run import named
+
+    found = named(run_name)
+    return _sweep(found, master) if isinstance(found, SweepDirectory) else _run(found, master)
+
+
+def _run(run: "RunDirectory", master: str | None) -> int:
     from analysis.pipeline import analyze
     from analysis.report import write_report
     from testbed.cli.following import follower
-    from testbed.cli.named_run import named_run
     from testbed.cli.outcome import show_outcome
 
-    run = named_run(run_name)
     _check_measured(run)
     click.echo(f"run {run.path}", err=True)
     with follower() as follow:
@@ -37,6 +44,31 @@ def command(run_name: str, master: str | None) -> int:
         write_report(run)
     show_outcome(run, run.read_run(), summary)
     return EXIT_PASSED if summary["verdict"] == "passed" else EXIT_FAILED
+
+
+def _sweep(directory: "SweepDirectory", master: str | None) -> int:
+    """Each run that came to its end; what does not stand there as ended is left as it is."""
+    from analysis.pipeline import analyze
+    from testbed.cli.following import follower
+    from testbed.cli.sweep_outcome import show_sweep
+    from testbed.cli.sweep_progress import SweepProgress, outcome_of
+    from testbed.cli.sweep_run import write_sweep_page
+    from testbed.cli.sweep_text import point_line, point_title
+    from testbed.sweeps import all_passed
+
+    sweep = SweepProgress(directory, directory.read())
+    click.echo(f"sweep {directory.path}", err=True)
+    ended = [point for point in sweep.record.points if point.ended]
+    for number, point in enumerate(ended, 1):
+        run = directory.run_of(point)
+        with follower(terse=point_title(point)) as follow:
+            summary = analyze(run, master=master, progress=follow.say)
+            found = outcome_of(point, run.read_run(), summary, point.duration_s or 0.0)
+            sweep.note(found)
+            follow.show(point_line(found, len(ended), number, None))
+    write_sweep_page(directory)
+    show_sweep(directory, sweep.record, (sweep.record.experiment["name"], ()))
+    return EXIT_PASSED if all_passed(sweep.record) else EXIT_FAILED
 
 
 def _check_measured(run: "RunDirectory") -> None:

@@ -82,7 +82,10 @@ class Follower(Protocol):
         """Show what follows from a message of the run; {} only says that time has passed."""
 
     def say(self, text: str) -> None:
-        """Show a line of somebody else's, the analysis' for example."""
+        """Show what goes on now, a step of the analysis for example."""
+
+    def show(self, text: str) -> None:
+        """Show a line that stays."""
 
     def __enter__(self) -> Self: ...
 
@@ -91,9 +94,15 @@ class Follower(Protocol):
     ) -> None: ...
 
 
-def follower() -> Follower:
-    """The one for this standard error."""
-    return LiveFollower() if sys.stderr.isatty() else PlainFollower()
+def follower(terse: str | None = None) -> Follower:
+    """The one for this standard error.
+
+    terse: what a run of a sweep is called. Of such a run only problems are shown, and on a terminal where it
+    is.
+    """
+    if sys.stderr.isatty():
+        return LiveFollower(terse)
+    return PlainFollower() if terse is None else TerseFollower(terse)
 
 
 class PlainFollower:
@@ -124,13 +133,34 @@ class PlainFollower:
 
     def say(self, text: str) -> None:
         """See Follower."""
+        self.show(text)
+
+    def show(self, text: str) -> None:
+        """See Follower."""
         click.echo(text, err=True)
+
+
+class TerseFollower(PlainFollower):
+    """Only problems, and what is to stay."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        if message.get("did") == "problem":
+            self.show(f"{self._title}: problem: {message['text']}")
+
+    def say(self, text: str) -> None:
+        """Pass over what only goes on."""
 
 
 class LiveFollower:
     """One line that changes, and lines above it for what happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, terse: str | None = None) -> None:
+        self._terse = terse
         self._situation = Situation()
         self._progress = Progress(
             SpinnerColumn(),
@@ -153,20 +183,24 @@ class LiveFollower:
     def __call__(self, message: dict[str, Any]) -> None:
         """See Follower."""
         line = self._situation.take(message)
-        if line is not None:
-            self._print(line)
+        if line is not None and (self._terse is None or message.get("did") == "problem"):
+            self.show(line)
         now_ns = time.time_ns()
         running = self._situation.phase == "running"
         self._progress.update(
             self._task,
-            description=self._situation.text(now_ns),
+            description=self._described(self._situation.text(now_ns)),
             total=self._situation.duration_s if running else None,
             completed=self._situation.elapsed_s(now_ns) if running else 0,
         )
 
     def say(self, text: str) -> None:
         """See Follower."""
-        self._progress.update(self._task, description=text, total=None)
+        self._progress.update(self._task, description=self._described(text), total=None)
 
-    def _print(self, line: str) -> None:
-        self._progress.console.print(line, markup=False, highlight=False)
+    def show(self, text: str) -> None:
+        """See Follower."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+    def _described(self, text: str) -> str:
+        return text if self._terse is None else f"{self._terse}  {text}"

@@ -1,10 +1,11 @@
-"""How a command's RUN argument names a run: a path, a name below runs/, or `latest`."""
+"""How a command's RUN argument names a run or a sweep: a path, a name below runs/, or `latest`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
+    from experiments.sweepdir import SweepDirectory
 
 LATEST = "latest"
 RUNS = Path("runs")
@@ -14,6 +15,33 @@ RUNS = Path("runs")
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
     """The run of that name. Raises InputError if there is none, or if it is no run directory."""
     from experiments.rundir import RunDirectory
+
+    return RunDirectory.open(_named(name, runs))
+
+
+def named_sweep(name: str, runs: Path = RUNS) -> "SweepDirectory":
+    """The sweep of that name. Raises InputError if there is none, or if it is no sweep's directory."""
+    from experiments.sweepdir import SweepDirectory
+
+    return SweepDirectory.open(_named(name, runs))
+
+
+def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
+    """The run or the sweep of that name. Raises InputError if there is none."""
+    from experiments.rundir import RunDirectory
+    from experiments.sweepdir import SweepDirectory
+
+    path = _named(name, runs)
+    sweep = SweepDirectory(path)
+    return sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
+
+
+def run_names(runs: Path) -> list[str]:
+    """The runs and sweeps below a folder, oldest first: their names begin with their time."""
+    return sorted(path.parent.name for kind in ("run", "sweep") for path in runs.glob(f"*/{kind}.json"))
+
+
+def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
     from topologies.strict import suggestion
 
@@ -21,14 +49,9 @@ def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
     if name == LATEST and not Path(name).exists():
         if not known:
             raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
-        return RunDirectory(runs / known[-1])
+        return runs / known[-1]
     found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
     if found is None:
         advice = suggestion(name, known[-1:]) if known else f"; there are no runs in {runs}/ yet"
         raise InputError(name, None, "", f"there is no such run{advice}")
-    return RunDirectory.open(found)
-
-
-def run_names(runs: Path) -> list[str]:
-    """The runs below a folder, oldest first: their names begin with their time."""
-    return sorted(path.parent.name for path in runs.glob("*/run.json"))
+    return found

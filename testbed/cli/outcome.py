@@ -14,16 +14,16 @@ RECOVERY = {"detect_s": "noticed", "switch_s": "new way", "catch_up_s": "caught 
 def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, Any] | None) -> None:
     """Print it. `content` is run.json's; without a summary only what the run itself knows is shown."""
     for problem in content["problems"]:
-        _row("problem", problem)
+        row("problem", problem)
     if summary is None:
-        _row("run", f"{content['outcome']} ({content['phase']})")
-        _row("captures", str(run.captures))
+        row("run", f"{content['outcome']} ({content['phase']})")
+        row("captures", str(run.captures))
         return
-    _row("verdict", click.style(summary["verdict"], fg=COLOURS.get(summary["verdict"]), bold=True))
+    row("verdict", click.style(summary["verdict"], fg=COLOURS.get(summary["verdict"]), bold=True))
     for label, text in summary_rows(summary):
-        _row(label, text)
-    _row("report", str(run.report_html))
-    _row("summary", str(run.summary_json))
+        row(label, text)
+    row("report", str(run.report_html))
+    row("summary", str(run.summary_json))
 
 
 def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -69,5 +69,6 @@ def _number(value: Any) -> str:
     return str(value)
 
 
-def _row(label: str, text: str) -> None:
+def row(label: str, text: str) -> None:
+    """Print a line with its label."""
     click.echo(f"{label:<{LABEL_WIDTH}} {text}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
 )
 @click.option("--seed", type=int, help="Another seed than the experiment's.")
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination so many times.")
 @click.option("--full", is_flag=True, help="Every host, link and command, however many.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
 @click.option(
@@ -33,27 +34,28 @@ def command(  # noqa: PLR0917 (click passes them by name)
     topology: str | None,
     links: str,
     seed: int | None,
+    repeat: int | None,
     full: bool,
     as_json: bool,
     svg: Path | None,
 ) -> None:
-    """Show what would run: hosts, addresses, links, faults, commands, disk needed. Nothing is started.
+    """Show what would run: hosts, addresses, links, faults, commands, disk needed; of a sweep, its runs.
+    Nothing is started.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
-    from experiments.loader import load_experiment
-    from testbed.cli.plan_text import plan_lines
+    from experiments.loader import read_experiment
+    from testbed.cli.plan_text import plan_of, show_plan
     from testbed.plan import plan_to_json
-    from testbed.planning import make_plan
-    from topologies.loader import load_topology
+    from testbed.sweeps import Chosen
 
-    chosen = load_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
-    plan = make_plan(chosen, load_topology(chosen.topology), seed=seed, links_kind=links)
+    file = read_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
+    chosen = Chosen.of(file, place=None, links=links, seed=seed, repeat=repeat)
+    plan = plan_of(chosen)
     if as_json:
         click.echo(json.dumps(plan_to_json(plan), indent=2))
     else:
-        for line in plan_lines(plan, chosen, full=full):
-            click.echo(line)
+        show_plan(chosen, full=full)
     if svg:
         _draw(svg, plan)
 

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import click
 
-from experiments.model import Experiment
+from experiments.sweep import values_text
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.network.commands import inside_lines
 from testbed.network.layout import make_layout
 from testbed.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
+from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command
+from testbed.sweeps import Chosen
 from testbed.volume import capture_bytes_per_s, disk_needed_bytes
+from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
 from topologies.shape import Shape
 
@@ -28,15 +31,30 @@ ROWS_MAX = 40  # of a section, unless the whole is asked for
 Row = tuple[str, ...]
 
 
-def plan_lines(plan: Plan, experiment: Experiment, *, full: bool) -> Iterator[str]:
+def plan_of(chosen: Chosen) -> Plan:
+    """The plan of the first repetition of the experiment as it stands. Raises InputError."""
+    experiment = chosen.file.experiment
+    topology = load_topology(experiment.topology)
+    return make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+
+
+def show_plan(chosen: Chosen, *, full: bool) -> None:
+    """Print the whole text."""
+    for line in plan_lines(plan_of(chosen), chosen, full=full):
+        click.echo(line)
+
+
+def plan_lines(plan: Plan, chosen: Chosen, *, full: bool) -> Iterator[str]:
     """The whole text, line by line."""
-    yield from _heading(plan, experiment)
+    experiment = chosen.file.experiment
+    yield from _heading(plan, chosen)
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
         ("Hosts", _host_rows(plan)),
         ("WAN links", _wan_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
         ("Timeline", _timeline_rows(plan)),
+        ("Runs", _run_rows(chosen)),
         ("Expected", [(expectation.text,) for expectation in experiment.expect]),
         ("Commands", _command_rows(plan, full=full)),
         ("Disk", _disk_rows(plan)),
@@ -61,7 +79,8 @@ def shape_text(shape: Shape) -> str:
     return ", ".join(parts)
 
 
-def _heading(plan: Plan, experiment: Experiment) -> Iterator[str]:
+def _heading(plan: Plan, chosen: Chosen) -> Iterator[str]:
+    experiment = chosen.file.experiment
     yield click.style(plan.experiment, bold=True) + (
         f"  {experiment.description}" if experiment.description else ""
     )
@@ -74,9 +93,15 @@ def _heading(plan: Plan, experiment: Experiment) -> Iterator[str]:
         f"  {plan.system} on {experiment.topology}: {size}, "
         f"{DURATION.format(plan.duration_us)}, seed {plan.seed}, links {plan.links_kind}"
     )
-    if experiment.sweep or experiment.repeat > 1:
+    if chosen.is_sweep:
         sweep = "".join(f", {path} over {values}" for path, values in experiment.sweep.items())
-        yield f"  {experiment.repeat} times each{sweep}"
+        yield f"  {chosen.repeat} times each{sweep}"
+
+
+def _run_rows(chosen: Chosen) -> Iterator[Row]:
+    """What differs between the runs of a sweep."""
+    if chosen.is_sweep:
+        yield from ((run.name, f"seed {run.seed}", values_text(run.values)) for run in chosen.runs)
 
 
 def _section(title: str, rows: Sequence[Row], *, full: bool) -> Iterator[str]:

@@ -1,20 +1,35 @@
-"""`cutset report`: the page and the figures of an analysed run again."""
+"""`cutset report`: the page and the figures of an analysed run, or of a sweep, again."""
+
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(name="report")
 @click.argument("run_name", metavar="RUN")
 def command(run_name: str) -> None:
-    """Write report.html and figures/ of a run that has been analysed.
+    """Write report.html and figures/ of a run that has been analysed, or of a sweep.
 
     RUN is a path, a name below runs/, or `latest`. Needs neither captures nor Spark. Exit codes: 0 written,
     2 no such run, or not analysed yet.
     """
     from analysis.report import write_report
-    from testbed.cli.named_run import named_run
+    from experiments.sweepdir import SweepDirectory
+    from testbed.cli.named_run import named
 
-    run = named_run(run_name)
-    page = write_report(run)
+    found = named(run_name)
+    if isinstance(found, SweepDirectory):
+        from testbed.cli.sweep_run import write_sweep_page
+
+        write_sweep_page(found)
+        _show(found.report_html, found.figures)
+    else:
+        _show(write_report(found), found.figures)
+
+
+def _show(page: "Path", figures: "Path") -> None:
     click.echo(f"report       {page} ({page.stat().st_size / 1e6:.1f} MB)")
-    click.echo(f"figures      {run.figures} ({len(list(run.figures.iterdir()))} files)")
+    click.echo(f"figures      {figures} ({len(list(figures.iterdir())) if figures.exists() else 0} files)")

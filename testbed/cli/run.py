@@ -1,28 +1,13 @@
-"""`cutset run`: plan, run, analyse, report. The only place where the testbed's half and the analysis' half
-meet.
-"""
+"""`cutset run`: plan, run, analyse, report; one run, or all those of a sweep."""
 
-import contextlib
-import shutil
 import signal
-import threading
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 
 import click
 
-if TYPE_CHECKING:
-    from experiments.model import Experiment
-    from experiments.rundir import RunDirectory
-    from testbed.cli.following import Follower
-    from testbed.runner.start import Ended
-
-PLACES = ("local",)
-ANALYSIS_DISK_BYTES = 64 << 20
-EXIT_FINE = 0
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+from testbed.cli.named_run import named_sweep
 
 
 @click.command(name="run")
@@ -34,7 +19,12 @@ EXIT_INTERRUPTED = 130
 @click.option(
     "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
 )
-@click.option("--on", "place", default="local", help="Where to run.", show_default=True)
+@click.option(
+    "--on",
+    "place",
+    metavar="PLACE",
+    help="local (real processes) or simulator (virtual time); unless given, as the experiment says.",
+)
 @click.option("--seed", type=int, help="Another seed than the experiment's.")
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Run so many times.")
 @click.option(
@@ -44,108 +34,64 @@ EXIT_INTERRUPTED = 130
     help="Where runs are kept.",
     show_default=True,
 )
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Go on with a sweep that was interrupted.",
+)
+@click.option("--dry", is_flag=True, help="Only show what would run, as `cutset plan` does.")
 @click.option("--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time.")
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
     topology: str | None,
     links: str,
-    place: str,
+    place: str | None,
     seed: int | None,
     repeat: int | None,
     out: Path,
+    resume: Path | None,
+    dry: bool,
     no_analyze: bool,
 ) -> int:
     """Run an experiment, analyse it and write its report.
 
-    EXPERIMENT is a name (see `cutset list`) or a YAML file. Ctrl-C ends the run tidily and analyses what
-    there is; a second Ctrl-C ends at once. Exit codes: 0 passed, 1 an expectation or the fidelity failed, 2
-    bad input, 3 this machine cannot do it, 130 interrupted.
+    EXPERIMENT is a name (see `cutset list`) or a YAML file. One with a `sweep` or a `repeat` makes many runs,
+    in one directory with one report. Ctrl-C ends the run tidily and analyses what there is; a second Ctrl-C
+    ends at once; `--resume` goes on with a sweep. Exit codes: 0 passed, 1 an expectation or the fidelity
+    failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from experiments.loader import load_experiment
+    from experiments.loader import read_experiment
+    from testbed.sweeps import Chosen
 
     _check_place(place)
+    all_overrides = [*overrides, *([f"topology={topology}"] if topology else [])]
+    file = read_experiment(experiment, all_overrides)
+    chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
+    if dry:
+        from testbed.cli.plan_text import show_plan
+
+        show_plan(chosen, full=False)
+        return 0
     signal.signal(signal.SIGTERM, _like_ctrl_c)
-    chosen = load_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
-    if chosen.sweep:
-        click.echo("note: the sweep is left out, the experiment runs as it stands", err=True)
-    code = EXIT_FINE
-    for _ in range(repeat or chosen.repeat):
-        code = max(code, _run_once(chosen, links=links, seed=seed, out=out, analyze=not no_analyze))
-        if code == EXIT_INTERRUPTED:
-            break
-    return code
+    if resume is not None:
+        resume = named_sweep(str(resume)).path
+    if chosen.is_sweep or resume:
+        from testbed.cli.sweep_run import run_sweep
+
+        given = (experiment, all_overrides)
+        return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
+    from testbed.cli.single_run import run_once
+
+    return run_once(chosen, out, analyze=not no_analyze)
 
 
-def _run_once(experiment: "Experiment", *, links: str, seed: int | None, out: Path, analyze: bool) -> int:
-    from testbed.cli.following import follower
-    from testbed.cli.outcome import show_outcome
-    from testbed.planning import make_plan
-    from testbed.runner.start import carry_out, prepare
-    from topologies.loader import load_topology
-
-    topology = load_topology(experiment.topology)
-    plan = make_plan(experiment, topology, seed=seed, links_kind=links)
-    described = {
-        "experiment": experiment.to_json(),
-        "topology": topology.model_dump(mode="json", by_alias=True, exclude_none=True),
-    }
-    run = prepare(out, plan, described)
-    click.echo(f"run {run.path}", err=True)
-    with follower() as follow:
-
-        def hear(message: dict[str, Any]) -> None:
-            follow(message)
-            if analyze and message.get("did") == "drained":
-                _start_spark_aside()
-
-        ended = carry_out(run, hear)
-        summary = _analyze(run, ended, follow) if analyze else None
-    show_outcome(run, ended.content, summary)
-    if ended.by_user:
-        return EXIT_INTERRUPTED
-    if summary is None:
-        return EXIT_FINE if ended.completed and not analyze else EXIT_FAILED
-    return EXIT_FINE if summary["verdict"] == "passed" else EXIT_FAILED
-
-
-def _analyze(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[str, Any] | None:
-    """The summary, or None with a line that says why there is none."""
-    if not ended.measured:
-        follow.say("not analysed: the run ended before its nodes published anything")
-        return None
-    if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
-        follow.say(f"not analysed, for want of disk: make some free, then `cutset analyze {run.path}`")
-        return None
-    from analysis.pipeline import analyze
-    from analysis.report import write_report
-
-    summary: dict[str, Any] = analyze(run, master=None, progress=follow.say)
-    follow.say("writing the report")
-    write_report(run)
-    return summary
-
-
-def _start_spark_aside() -> None:
-    """Java needs seconds to start: let it, while the run's last files are closed and nothing is measured
-    any more.
-    """
-
-    def start() -> None:
-        from analysis.errors import AnalysisError
-        from analysis.session import spark_session
-
-        # The analysis starts it again, and says what is wrong.
-        with contextlib.suppress(AnalysisError):
-            spark_session()
-
-    threading.Thread(target=start, name="spark", daemon=True).start()
-
-
-def _check_place(place: str) -> None:
+def _check_place(place: str | None) -> None:
+    from testbed.cli.performing import PLACES
     from topologies.errors import InputError
 
-    if place not in PLACES:
+    if place is not None and place not in PLACES:
         raise InputError("--on", None, "", f"there is no place {place}; known: {', '.join(PLACES)}")
 
 

@@ -56,21 +56,36 @@ class Ended:
         return "zero_ns" in self.content["times"]
 
 
-def prepare(out: Path, plan: Plan, described: dict[str, Any]) -> RunDirectory:
+def prepare(out: Path, plan: Plan, described: dict[str, Any], *, real: bool = True) -> RunDirectory:
     """Make the run's directory below `out`, with a run.json that says what is planned.
 
-    described: the resolved `experiment` and `topology` as plain JSON. Raises MachineError if a program is
-    missing, the place cannot be written or the disk is too small.
+    described: the resolved `experiment` and `topology` as plain JSON. real: whether it will run on this
+    machine, not in virtual time, so that programs and disk must suffice. Raises MachineError if they do not,
+    or if the place cannot be written.
     """
+    if real:
+        check_machine(out, plan)
+    try:
+        run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
+        write_plan(run, plan, described)
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+    return run
+
+
+def check_machine(out: Path, plan: Plan) -> None:
+    """Make `out`. Raises MachineError if a program is missing, it cannot be made or the disk is too small."""
     check_tools(RUN_TOOLS)
     try:
         out.mkdir(parents=True, exist_ok=True)
         check_disk(out, plan)
-        run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
-        write_json(run.run_json, _first_content(run, plan, described))
     except OSError as error:
         raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
-    return run
+
+
+def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None:
+    """Write the first run.json: what is planned. Raises OSError."""
+    write_json(run.run_json, _first_content(run, plan, described))
 
 
 def check_disk(out: Path, plan: Plan) -> None:

@@ -1,0 +1,158 @@
+"""The directory of a sweep: one run directory for every combination of values and repetition, below one roof.
+
+    runs/<UTC time>-<experiment>-<6 hex>/
+      sweep.json       what is swept, and what became of each run
+      report.html      one page for all of it
+      figures/
+      points/<number>-<values>-r<repetition>/     a run directory like any other
+
+Every path of it stands here and nowhere else. sweep.json has one writer, and a crash at any moment leaves the
+old content or the new. A run that does not stand in it as ended was torn and is made again on resumption.
+"""
+
+import shutil
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.sweep import SweepRun
+from topologies.errors import InputError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PointRecord:
+    """A run of a sweep in sweep.json, and what became of it. Paths count from the sweep's directory."""
+
+    name: str
+    number: int  # of the combination, from 1
+    values: dict[str, Any]  # by dotted path
+    repetition: int  # from 0
+    seed: int
+    run: str  # "points/<name>"
+    summary: str  # "points/<name>/summary.json", there once it was analysed
+    outcome: str | None = None  # completed, crashed; None: not yet, or torn
+    verdict: str | None = None  # summary.json's; None: not analysed
+    problem: str | None = None  # why there is no verdict
+    duration_s: float | None = None  # of wall clock, analysis included
+    headline: dict[str, Any] = field(default_factory=dict)  # see `testbed.sweeps.headline`
+
+    @classmethod
+    def planned(cls, run: SweepRun) -> Self:
+        """Before anything became of it."""
+        place = f"points/{run.name}"
+        return cls(
+            run.name,
+            run.number,
+            dict(run.values),
+            run.repetition,
+            run.seed,
+            place,
+            f"{place}/summary.json",
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ran to its end, so that it is not run again."""
+        return self.outcome == "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDirectory:
+    """A sweep's directory, there or not yet there."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
+        """Make the directory of a new sweep below `out`; named as a run is. Raises OSError."""
+        sweep = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
+        sweep.points.mkdir(parents=True)
+        return sweep
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """An existing sweep. Raises InputError if there is none."""
+        sweep = cls(path)
+        if not sweep.sweep_json.is_file():
+            raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")
+        return sweep
+
+    @property
+    def name(self) -> str:
+        """The sweep's name: that of its directory."""
+        return self.path.absolute().name
+
+    @property
+    def sweep_json(self) -> Path:
+        """What is swept, and what became of each run."""
+        return self.path / "sweep.json"
+
+    @property
+    def report_html(self) -> Path:
+        """The page for the whole sweep."""
+        return self.path / "report.html"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of PNG and SVG figures."""
+        return self.path / "figures"
+
+    @property
+    def points(self) -> Path:
+        """The folder of run directories."""
+        return self.path / "points"
+
+    def figure(self, name: str, extension: str) -> Path:
+        """A figure, as "png" or "svg"."""
+        return self.figures / f"{name}.{extension}"
+
+    def run_of(self, point: PointRecord) -> RunDirectory:
+        """The run directory of a point, there or not yet there."""
+        return RunDirectory(self.path / point.run)
+
+    def make_run(self, point: PointRecord) -> RunDirectory:
+        """An empty run directory for a point; what an earlier attempt left is taken away. Raises OSError."""
+        run = self.run_of(point)
+        shutil.rmtree(run.path, ignore_errors=True)
+        run.make()
+        return run
+
+    def read(self) -> "SweepRecord":
+        """The content of sweep.json. Raises InputError if it cannot be read."""
+        content = read_json(self.sweep_json)
+        try:
+            points = tuple(PointRecord(**point) for point in content["points"])
+            return SweepRecord(**{**content, "points": points})
+        except (KeyError, TypeError) as error:
+            raise InputError(str(self.sweep_json), None, "", f"is no record of a sweep: {error}") from None
+
+    def write(self, record: "SweepRecord") -> None:
+        """Write sweep.json."""
+        write_json(self.sweep_json, asdict(record))
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRecord:
+    """The content of sweep.json."""
+
+    sweep: str
+    experiment: dict[str, Any]  # as it is in its file, overrides included
+    place: str  # local, simulator
+    links: str
+    seed: int  # of repetition 0
+    repeat: int
+    digest: str  # of everything that decides what runs
+    commit: str | None
+    started_ns: int
+    points: tuple[PointRecord, ...]
+    ended_ns: int | None = None
+    outcome: str | None = None  # completed, interrupted, crashed
+    schema: int = SCHEMA
+
+    def with_point(self, point: PointRecord) -> "SweepRecord":
+        """The record with this point's new state."""
+        return replace(self, points=tuple(point if old.name == point.name else old for old in self.points))

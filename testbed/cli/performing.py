@@ -1,0 +1,78 @@
+"""Carries out one planned run where it is to run, and analyses it: where the testbed's half and the
+analysis' half meet.
+"""
+
+import contextlib
+import shutil
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.rundir import RunDirectory
+    from testbed.cli.following import Follower
+    from testbed.runner.start import Ended
+
+LOCAL = "local"
+SIMULATOR = "simulator"
+PLACES = (LOCAL, SIMULATOR)
+ANALYSIS_DISK_BYTES = 64 << 20
+
+
+def perform(run: "RunDirectory", place: str, follow: "Follower", *, analyze: bool) -> "Ended":
+    """Run it: in a sandbox of real processes, or in virtual time.
+
+    analyze: whether an analysis follows, so that Spark may already start. Raises what the place's own way of
+    running raises: MachineError, TestbedError, KeyboardInterrupt.
+    """
+    from testbed.runner.start import Ended, carry_out
+
+    if place == SIMULATOR:
+        from testbed.backends.simulator import simulate
+
+        simulate(run, follow)
+        return Ended(run.read_run(), by_user=False)
+
+    def hear(message: dict[str, Any]) -> None:
+        follow(message)
+        if analyze and message.get("did") == "drained":
+            _start_spark_aside()
+
+    return carry_out(run, hear)
+
+
+def analyse(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[str, Any] | None:
+    """The summary, or None with a line that says why there is none."""
+    if not ended.measured:
+        follow.say("not analysed: the run ended before its nodes published anything")
+        return None
+    if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
+        follow.say(f"not analysed, for want of disk: make some free, then `cutset analyze {run.path}`")
+        return None
+    from analysis.pipeline import analyze
+
+    summary: dict[str, Any] = analyze(run, master=None, progress=follow.say)
+    return summary
+
+
+def write_page(run: "RunDirectory", follow: "Follower") -> None:
+    """Write an analysed run's report."""
+    from analysis.report import write_report
+
+    follow.say("writing the report")
+    write_report(run)
+
+
+def _start_spark_aside() -> None:
+    """Java needs seconds to start: let it, while the run's last files are closed and nothing is measured
+    any more.
+    """
+
+    def start() -> None:
+        from analysis.errors import AnalysisError
+        from analysis.session import spark_session
+
+        # The analysis starts it again, and says what is wrong.
+        with contextlib.suppress(AnalysisError):
+            spark_session()
+
+    threading.Thread(target=start, name="spark", daemon=True).start()

@@ -1,0 +1,42 @@
+"""`cutset run` of an experiment that makes one run: plan, run, analyse, report, and say how it went."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from testbed.sweeps import Chosen
+
+EXIT_FINE = 0
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+def run_once(chosen: "Chosen", out: Path, *, analyze: bool) -> int:
+    """Returns the exit code."""
+    from testbed.cli.following import follower
+    from testbed.cli.outcome import show_outcome
+    from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
+    from testbed.planning import make_plan
+    from testbed.runner.start import prepare
+    from testbed.sweeps import plain
+    from topologies.loader import load_topology
+
+    experiment = chosen.file.experiment
+    topology = load_topology(experiment.topology)
+    plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    described = {"experiment": plain(experiment), "topology": plain(topology)}
+    run = prepare(out, plan, described, real=chosen.place != SIMULATOR)
+    click.echo(f"run {run.path}", err=True)
+    with follower() as follow:
+        ended = perform(run, chosen.place, follow, analyze=analyze)
+        summary = analyse(run, ended, follow) if analyze else None
+        if summary is not None:
+            write_page(run, follow)
+    show_outcome(run, ended.content, summary)
+    if ended.by_user:
+        return EXIT_INTERRUPTED
+    if summary is None:
+        return EXIT_FINE if ended.completed and not analyze else EXIT_FAILED
+    return EXIT_FINE if summary["verdict"] == "passed" else EXIT_FAILED

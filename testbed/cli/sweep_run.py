@@ -1,0 +1,134 @@
+"""`cutset run` of a sweep: every combination and repetition is a run like any other, below one directory.
+
+What is done is written down after each run, so that Ctrl-C, or a machine that goes down, loses only the run
+that was on: `--resume` goes on there. Real runs go one after the other and share one Spark session; those in
+virtual time are spread over Spark's tasks (`testbed.cli.sweep_tasks`).
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from testbed.cli.following import follower
+from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
+from testbed.cli.single_run import EXIT_FAILED, EXIT_FINE, EXIT_INTERRUPTED
+from testbed.cli.sweep_outcome import show_sweep
+from testbed.cli.sweep_progress import SweepProgress, broken, outcome_of
+from testbed.cli.sweep_text import point_title
+from testbed.errors import MachineError, TestbedError
+from testbed.planning import make_plan
+from testbed.runner.start import check_machine, write_plan
+from testbed.runner.versions import commit
+from testbed.sweeps import Chosen, Points, all_passed, new_record, plain, refuse_changed
+
+
+class Sweep(SweepProgress):
+    """A sweep that is on, and what its runs are made from."""
+
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points) -> None:
+        super().__init__(directory, record)
+        self._points = points
+
+    def make_run(self, point: PointRecord, *, real: bool) -> None:
+        """Its run directory, with what is planned. Raises MachineError, InputError."""
+        experiment, topology = self._points.of(point)
+        plan = make_plan(experiment, topology, seed=point.seed, links_kind=self.record.links)
+        if real:
+            check_machine(self.directory.path, plan)
+        try:
+            described = {"experiment": plain(experiment), "topology": plain(topology)}
+            write_plan(self.directory.make_run(point), plan, described)
+        except OSError as error:
+            raise MachineError(f"cannot write below {self.directory.path}: {error.strerror}") from error
+
+
+def run_sweep(
+    chosen: Chosen, out: Path, *, resume: Path | None, analyze: bool, given: tuple[str, Sequence[str]]
+) -> int:
+    """Returns the exit code.
+
+    given: the experiment as the user named it, and the overrides, for the commands that replay a run.
+    """
+    points = Points(chosen)
+    sweep = _resumed(resume, chosen, points) if resume else _new(out, chosen, points)
+    click.echo(f"sweep {sweep.directory.path}", err=True)
+    click.echo(f"{len(sweep.pending)} of {len(sweep.record.points)} runs to go", err=True)
+    outcome = "crashed"
+    try:
+        if chosen.place == SIMULATOR:
+            from testbed.cli.sweep_tasks import run_in_tasks
+
+            run_in_tasks(sweep, analyze=analyze)
+            outcome = "completed"
+        else:
+            outcome = "completed" if _one_by_one(sweep, analyze=analyze) else "interrupted"
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+    finally:
+        sweep.end(outcome)
+    if analyze:
+        write_sweep_page(sweep.directory)
+    show_sweep(sweep.directory, sweep.record, given)
+    if outcome == "interrupted":
+        return EXIT_INTERRUPTED
+    fine = all_passed(sweep.record) if analyze else not sweep.pending
+    return EXIT_FINE if fine else EXIT_FAILED
+
+
+def write_sweep_page(directory: SweepDirectory) -> None:
+    """Write the page for the whole sweep, if there is anything to show."""
+    from analysis import sweeps
+
+    if any(point.verdict for point in directory.read().points):
+        sweeps.report(directory)
+
+
+def _new(out: Path, chosen: Chosen, points: Points) -> Sweep:
+    name = chosen.file.experiment.name
+    try:
+        directory = SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
+    except OSError as error:
+        raise MachineError(f"cannot write the sweep below {out}: {error.strerror}") from error
+    record = new_record(directory, chosen, points, commit())
+    directory.write(record)
+    return Sweep(directory, record, points)
+
+
+def _resumed(path: Path, chosen: Chosen, points: Points) -> Sweep:
+    directory = SweepDirectory.open(path)
+    record = directory.read()
+    refuse_changed(record, chosen, points, directory)
+    if record.commit != commit():
+        click.echo("note: the code has changed since the sweep began", err=True)
+    return Sweep(directory, record, points)
+
+
+def _one_by_one(sweep: Sweep, *, analyze: bool) -> bool:
+    """Make the runs that are to go; false if the user ended it."""
+    count = len(sweep.record.points)
+    for point in sweep.pending:
+        done = count - len(sweep.pending)
+        began_s = time.monotonic()
+        sweep.make_run(point, real=True)
+        with follower(terse=f"[{done + 1}/{count}] {point_title(point)}") as follow:
+            run = sweep.directory.run_of(point)
+            try:
+                ended = perform(run, sweep.record.place, follow, analyze=analyze)
+            except MachineError:
+                raise
+            except TestbedError as error:
+                follow.say(sweep.note(broken(point, str(error), time.monotonic() - began_s)))
+                continue
+            if ended.by_user:
+                return False
+            summary = analyse(run, ended, follow) if analyze else None
+            if summary is not None and summary["verdict"] != "passed":
+                write_page(run, follow)
+            line = sweep.note(outcome_of(point, ended.content, summary, time.monotonic() - began_s))
+            follow.show(line)
+    return True
