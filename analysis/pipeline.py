@@ -8,7 +8,7 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from analysis import tables
 from analysis.extraction import listed_captures, load_indices
@@ -29,27 +30,34 @@ from analysis.timelines.periods import Json
 from analysis.timelines.schemas import EVENTS
 from analysis.timelines.summary import Findings, summarize
 from analysis.timelines.tasks import (
-    CheckClient,
+    CheckClients,
+    CheckPublisher,
+    Files,
+    FollowRecords,
     FollowStream,
     MeasureLink,
     MessagesToEvents,
-    RecordsToEvents,
     Task,
     carry_out,
     nothing,
     write,
 )
 from experiments.rundir import RunDirectory, write_json
+from node.core.deliveries import HEADER, RECORD
 
 Results = dict[str, pa.Table]
 
 NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
-NO_HOST_CAPTURES = (
-    "there are no captures of hosts: events rest on what clients and drivers wrote down, and latency counts"
-    " from the driver's acknowledgement"
-)
+NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and drivers wrote down"
+FROM_ACKNOWLEDGEMENT = "latency counts from the driver's acknowledgement: no proxy wrote down when it took events"
 NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
+
+
+RECORDS_BYTES_HERE = 64 << 20
+"""Records alone, and no more than these, are analysed without Spark: that takes less time than its start."""
+TASK_BYTES = 32 << 20
+"""Of records, which a worker takes apart to some ten times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class _Case:
     hosts: bool  # whether there is a capture of any host
     links: bool  # whether there is a capture of any link
     recorded: bool  # whether any driver or client left a record of deliveries
+    taken: bool  # whether any proxy did: of when it took events
     logged: list[Act]
 
 
@@ -95,22 +104,21 @@ def _open(run: RunDirectory) -> _Case:
         hosts=any(capture.get("host") for capture in there),
         links=any(capture.get("link") for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
+        taken=any(_records(run, name) for name in facts.with_role("proxy")),
         logged=acts.from_logs(run, facts),
     )
+
+
+def _records(run: RunDirectory, host: str) -> bool:
+    path = run.host_deliveries(host)
+    return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
 
 
 def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -> Results:
     """What all tasks returned, together; the tables of captures and of events are written."""
     run, facts = case.run, case.facts
-    captured = case.hosts or case.links
-    progress("starting Spark")
-    with ThreadPoolExecutor(1) as pool:
-        # Indexing takes about as long as Java needs to start; the indices stay beside the captures.
-        indexing = pool.submit(load_indices, run) if captured else None
-        spark = spark_session(master)
-        if indexing is not None:
-            indexing.result()
-    if captured:
+    spark = _spark(case, master, progress)
+    if spark is not None and (case.hosts or case.links):
         progress("reading packets and messages")
         tables.extract(spark, run)
     progress("following events")
@@ -123,30 +131,77 @@ def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -
     folder.rename(run.table("events"))
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
-    streams = [
+    streams: list[Task] = [
         FollowStream(stream, run.table("events"), facts, clients, sources.get(stream, {}))
+        if case.hosts
+        else FollowRecords(
+            stream,
+            _files(run, clients),
+            _files(run, facts.with_role("driver")),
+            _files(run, facts.with_role("proxy")),
+            facts,
+            sources.get(stream, {}),
+        )
         for stream in facts.owner
     ]
     followed = carry_out(spark, streams, "following streams")
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage")}
 
 
+def _spark(case: _Case, master: str | None, progress: Callable[[str], None]) -> SparkSession | None:
+    """A session; None where there is so little to do that it is done before Spark would have started."""
+    captured = case.hosts or case.links
+    if not captured and master is None and _recorded_bytes(case) < RECORDS_BYTES_HERE:
+        return None
+    progress("starting Spark")
+    with ThreadPoolExecutor(1) as pool:
+        # Indexing takes about as long as Java needs to start; the indices stay beside the captures.
+        indexing = pool.submit(load_indices, case.run) if captured else None
+        spark = spark_session(master)
+        if indexing is not None:
+            indexing.result()
+    return spark
+
+
+def _recorded_bytes(case: _Case) -> int:
+    return sum(path.stat().st_size for path in case.run.deliveries.glob("*") if path.is_file())
+
+
+def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
+    return tuple((host, run.host_deliveries(host)) for host in hosts)
+
+
 def _first_tasks(case: _Case, folder: Path) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts = case.run, case.facts
-    drivers = facts.with_role("driver")
-    published = tuple((driver, run.host_deliveries(driver)) for driver in drivers)
-    files = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
-    unseen = () if case.hosts else (*drivers, *facts.clients)
+    drivers = _files(run, facts.with_role("driver"))
+    messages = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
     links: dict[str, list[Crossing]] = {}
     for crossing in crossings(case.content) if case.links else ():
         links.setdefault(crossing.way[0], []).append(crossing)
     return [
-        *(MessagesToEvents(file, folder, facts) for file in files),
-        *(RecordsToEvents(name, run.host_deliveries(name), folder, facts) for name in unseen),
+        *(MessagesToEvents(file, folder, facts) for file in messages),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
-        *(CheckClient(name, run.host_deliveries(name), published, facts) for name in facts.clients),
+        *(
+            CheckClients(clients, drivers, facts, count=not case.hosts)
+            for clients in _together(_files(run, facts.clients))
+        ),
+        *(CheckPublisher(name, path) for name, path in drivers),
     ]
+
+
+def _together(files: Sequence[Files]) -> list[tuple[Files, ...]]:
+    """Files put together until they are worth a task: thousands of clients may write little each."""
+    found: list[list[Files]] = []
+    size = 0
+    for host, path in files:
+        grown = path.stat().st_size if path.is_file() else 0
+        if not found or size + grown > TASK_BYTES:
+            found.append([])
+            size = 0
+        found[-1].append((host, path))
+        size += grown
+    return [tuple(together) for together in found]
 
 
 def _clients(case: _Case) -> tuple[str, ...]:
@@ -179,6 +234,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "recovery": recovery,
         "fidelity": results["fidelity"],
         "deliveries": results["deliveries"],
+        "publishers": results["publishers"],
     }
     for name, table in timelines.items():
         write(table, run.table(name))
@@ -186,12 +242,14 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes = [] if case.recorded else [NO_RECORDS]
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
+    notes += [] if case.hosts or case.taken else [FROM_ACKNOWLEDGEMENT]
     notes += [] if results["samples"].num_rows else [NO_LATENCY]
     damaged = _damaged(case) if case.hosts else {}
     unfit = unfit_hosts(case.content, facts, damaged)
     comparable = case.hosts and case.recorded
     return Findings(
         deliveries=deliveries.to_pylist() if deliveries is not None else None,
+        publishers=results["publishers"].to_pylist(),
         latency=latency.headline(results["samples"]),
         recovery=figures,
         fidelity=results["fidelity"].to_pylist(),

@@ -57,7 +57,7 @@ def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mappin
     seen = {(row["host"], row["stream"]): (row["events"], row["digest"]) for row in packets.to_pylist()}
     said = {}
     for row in deliveries.to_pylist():
-        said[row["client"], row["stream"]] = (row["delivered"], row["digest"])
+        said[row["client"], row["stream"]] = (row["covered"], row["digest"])
         said[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
     problems, compared = [], 0
     for key in sorted(set(seen) | set(said)):

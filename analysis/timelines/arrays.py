@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 def ints(table: pa.Table, name: str) -> Ints:

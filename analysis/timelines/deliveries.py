@@ -1,149 +1,227 @@
-"""Holds what every client got against what the drivers know to be published: a Spark step, one group per
-stream.
+"""Holds what clients got against what the drivers know to be published: many clients and streams at once.
 
-Within a session of a client (from a start of its process to the next), an event is *duplicated* when it comes
-again, *out of order* when it comes for the first time after a later one. *Lost* is what was published and
-came in no session. *Corrupted* is what came with another CRC than its driver's, and what nobody published
-(unless that driver was killed: then its last records may be missing). Batches keep their publisher's
-boundaries, so CRCs are compared batch by batch; the running CRC shows bytes that a client delivered without
-recording them. Tombstones cover their events and have no bytes. What could not be compared is counted as
-unverified.
+What is expected of a client: in each session (from a start of its process to its end) every event once, in
+order, or the event's tombstone. A session that lasts to the end of the run, whenever it began, is expected to
+have everything that was acknowledged to a driver; one that ended before (a kill, a leave) everything up to
+the last event that it got.
+
+*Lost* is what was expected in a session and is not accounted for. *Duplicated* is an event that came again in
+a session, and one that was published twice (`verification`). *Out of order* is what came for the first time
+after a later one. *Resurrected* is what came after its tombstone, or was collected although the rule in force
+(`finality`) did not say so: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the
+CRCs (`verification`). A tombstone over events that came before is none of these.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints, rows
+from analysis.timelines.arrays import Bools, Ints, codes, ints, rows
 from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import Batches, digest, repeats, shared, total, union
+from analysis.timelines.finality import unjustified
+from analysis.timelines.groups import SPAN, SPAN_BITS, replicated, shifted, sums, totals, within
+from analysis.timelines.pieces import Batches, digest, repeats, union
+from analysis.timelines.verification import Published, verify
 from node.core.deliveries import RecordKind
 
-Bools = npt.NDArray[np.bool_]
 
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
 
-def check(client: str, published: pa.Table, got: pa.Table, facts: Facts) -> pa.Table:
-    """`schemas.DELIVERIES` of one client, for every stream of the run.
-
-    published: the drivers' rows of `schemas.RECORDS`. got: the client's own. Both in order of position.
+    group: client times streams plus stream. session: groups apart once more by session, counted densely.
+    reach: sequence numbers from `first` on, of which `events` came as events.
     """
-    published = rows(published, kind=int(RecordKind.PUBLISHED))
-    got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-    found = [
-        check_stream(facts, stream, client, rows(published, stream=stream), rows(got, stream=stream))
-        for stream in facts.owner
-    ]
-    return pa.Table.from_pylist(found, schema=schemas.DELIVERIES)
+
+    group: Ints
+    session: Ints
+    first: Ints
+    reach: Ints
+    events: Ints
+    whole: Bools  # a batch of events without tombstones: its CRC can be compared
+    t_ns: Ints
+    crc: Ints
+    running: Ints
 
 
-def check_stream(
-    facts: Facts, stream: int, client: str, published: pa.Table, got: pa.Table
-) -> dict[str, object]:
-    """The row of one client and stream. Both tables are rows of `schemas.RECORDS` in order of position."""
-    sessions = ints(got, "session")
-    duplicated, late = (np.zeros(got.num_rows, np.int64) for _ in range(2))
-    for session in np.unique(sessions):
-        mine = sessions == session
-        duplicated[mine], late[mine] = disorder(_batches(got.filter(mine)))
-    has, known = union(_batches(got)), union(_batches(published))
-    lost = total(known) - shared(known, has)
-    corrupted, unverified = compare(published, got, complete=_complete(facts, stream))
-    times = ints(got, "t_ns")
-    early = union(_batches(got.filter(times <= (facts.stopped_ns or times.max(initial=0)))))
-    return {
-        "client": client,
-        "stream": stream,
-        "published": total(known),
-        "delivered": total(has),
-        "delivered_while_running": total(early),
-        "lost": lost,
-        "duplicated": int(duplicated.sum()),
-        "out_of_order": int(late.sum()),
-        "corrupted": corrupted,
-        "unverified": unverified,
-        "duplicated_after": _per_fault(facts, times, duplicated),
-        "out_of_order_after": _per_fault(facts, times, late),
-        "digest": digest(has),
-        "published_digest": digest(known),
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The sessions of all groups: the group of each, and whether it lasted to the end of the run."""
+
+    group: Ints
+    lasted: Bools
+
+
+def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.DELIVERIES` of some clients, for every stream of the run.
+
+    published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
+    """
+    streams = list(facts.owner)
+    groups = len(clients) * len(streams)
+    known = published_of(published, facts)
+    got, sessions = _arranged(clients, records, facts)
+    batches = shifted(got.session, got.first, got.reach)
+    again = repeats(batches)
+    again_events = _repeats_of_events(batches, got, again)
+    is_event = got.events > 0
+    duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
+    resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)
+    late = _behind(batches) - again
+    new = got.reach - _repeats_over_sessions(got, again, sessions)
+    new_events = np.where(got.whole, new, np.minimum(got.events, new))
+    verdict = verify(got.group % max(len(streams), 1), got, known, new, facts)
+    duplicated = duplicated + verdict.published_twice
+    resurrected = resurrected + unjustified(got, known, facts, len(streams))
+    covered = union(shifted(got.group, got.first, got.reach))
+    early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
+    stream = np.tile(np.arange(len(streams)), len(clients))
+    columns = {
+        "client": pa.array(clients, pa.string()).take(pa.array(np.repeat(np.arange(len(clients)), len(streams)))),
+        "stream": np.array(streams, np.int64)[stream],
+        "published": totals(known.runs, len(streams))[stream],
+        "delivered": sums(got.group, new_events, groups),
+        "tombstoned": sums(got.group, new - new_events, groups),
+        "covered": totals(covered, groups),
+        "delivered_while_running": sums(got.group[early], new_events[early], groups),
+        "lost": _lost(union(batches), sessions, known, groups, len(streams)),
+        "duplicated": sums(got.group, duplicated, groups),
+        "out_of_order": sums(got.group, late, groups),
+        "resurrected": sums(got.group, resurrected, groups),
+        "corrupted": sums(got.group, verdict.corrupted, groups),
+        "unverified": sums(got.group, verdict.unverified, groups),
+        "duplicated_after": _per_fault(facts, got, duplicated, groups),
+        "out_of_order_after": _per_fault(facts, got, late, groups),
+        "digest": _digests(covered, groups),
+        "published_digest": _digests(known.runs, len(streams))[stream],
     }
+    arrays = [columns[field.name] for field in schemas.DELIVERIES]
+    return pa.Table.from_arrays(
+        [(pa.array(a) if isinstance(a, np.ndarray) else a).cast(field.type)
+         for a, field in zip(arrays, schemas.DELIVERIES, strict=True)],
+        schema=schemas.DELIVERIES,
+    )  # fmt: skip
 
 
-def disorder(batches: Batches) -> tuple[Ints, Ints]:
-    """For each batch in order of delivery: how many of its events came before, and how many came late for the
-    first time.
-    """
-    end = batches.end_seq
-    highest = np.concatenate(([0], np.maximum.accumulate(end)[:-1])) if len(end) else end
-    behind = np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
-    repeated = repeats(batches)
-    return repeated, behind - repeated
-
-
-def compare(published: pa.Table, got: pa.Table, *, complete: bool) -> tuple[int, int]:
-    """Events whose bytes are not those that were published, and events of which that cannot be said.
-
-    complete: whether the drivers' records are known to hold everything that was published.
-    """
-    data = got.filter(pc.equal(got.column("kind"), int(RecordKind.DELIVERED)))
-    order = np.argsort(ints(published, "first_seq"), kind="stable")
-    first, count, crc, running = (
-        ints(published, name)[order] for name in ("first_seq", "count", "batch_crc", "running_crc")
+def published_of(records: pa.Table, facts: Facts) -> Published:
+    """The drivers' acknowledged batches, of the run's streams, in order of stream and sequence number."""
+    table = rows(records, kind=int(RecordKind.PUBLISHED))
+    streams = list(facts.owner)
+    stream = _places(ints(table, "stream"), streams)
+    mine = np.flatnonzero(stream >= 0)
+    batches = shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
+    order = np.argsort(batches.first_seq, kind="stable")
+    drivers = codes(table.column("host"), pc.unique(table.column("host")).to_pylist())
+    return Published(
+        stream=stream[mine][order],
+        batches=Batches(batches.first_seq[order], batches.count[order], ints(table, "t_ns")[mine][order]),
+        crc=ints(table, "batch_crc")[mine][order],
+        running=ints(table, "running_crc")[mine][order],
+        driver=drivers[mine][order],
+        session=ints(table, "session")[mine][order],
+        runs=union(batches),
     )
-    got_first, got_count = ints(data, "first_seq"), ints(data, "count")
-    index = np.clip(np.searchsorted(first, got_first), 0, max(len(first) - 1, 0))
-    if not len(first):
-        return (int(got_count.sum()), 0) if complete else (0, int(got_count.sum()))
-    same = (first[index] == got_first) & (count[index] == got_count)
-    wrong = same & (crc[index] != ints(data, "batch_crc"))
-    wrong |= same & ~wrong & _runs_astray(published, data, same, running[index])
-    unknown = ~same
-    has, known = union(_batches(data.filter(unknown))), union(_batches(published))
-    invented = total(has) - shared(has, known)
-    unverified = int(got_count[unknown].sum())
-    corrupted = int(got_count[wrong].sum())
-    return (corrupted + invented, unverified - invented) if complete else (corrupted, unverified)
 
 
-def _runs_astray(published: pa.Table, data: pa.Table, same: Bools, expected: Ints) -> Bools:
-    """Batches at which the client's running CRC first leaves the driver's.
+def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> tuple[Got, Sessions]:
+    """The clients' records by group and session, and all sessions that there were or should have been."""
+    streams = list(facts.owner)
+    client = codes(records.column("host"), list(clients))
+    last = np.array([facts.starts.get(name, 1) - 1 for name in clients], np.int64)
+    session = ints(records, "session")
+    np.maximum.at(last, client[client >= 0], session[client >= 0])
+    per_client = last + 1
+    before = np.cumsum(per_client) - per_client  # sessions of the clients before
+    kind, stream = ints(records, "kind"), _places(ints(records, "stream"), streams)
+    said = np.isin(kind, (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE))
+    mine = np.flatnonzero(said & (client >= 0) & (stream >= 0))
+    number = before[client[mine]] * len(streams) + stream[mine] * per_client[client[mine]] + session[mine]
+    mine, number = (part[np.argsort(number, kind="stable")] for part in (mine, number))
+    count = ints(records, "count")[mine]
+    tombstone = kind[mine] == RecordKind.TOMBSTONE
+    got = Got(
+        group=client[mine] * len(streams) + stream[mine],
+        session=number,
+        first=ints(records, "first_seq")[mine],
+        reach=np.maximum(count, ints(records, "covered")[mine]),
+        events=np.where(tombstone, 0, count),
+        whole=kind[mine] == RecordKind.DELIVERED,
+        t_ns=ints(records, "t_ns")[mine],
+        crc=ints(records, "batch_crc")[mine],
+        running=ints(records, "running_crc")[mine],
+    )
+    groups = np.arange(len(clients) * len(streams))
+    each = np.repeat(per_client, len(streams))
+    ends = np.cumsum(each)
+    lasted = np.zeros(int(each.sum()), bool)
+    there = np.repeat([name not in facts.gone for name in clients], len(streams)).astype(bool)
+    lasted[ends[there] - 1] = True
+    return got, Sessions(np.repeat(groups, each), lasted)
 
-    Comparable only where one driver publishes the stream and the client's session has it from its first
-    event, whole and in order; elsewhere nothing is said.
-    """
-    astray = np.zeros(data.num_rows, bool)
-    if len(pc.unique(published.column("host"))) != 1 or ints(published, "session").any():
-        return astray
-    start = int(ints(published, "first_seq").min())
-    sessions, first, count = (ints(data, name) for name in ("session", "first_seq", "count"))
-    for session in np.unique(sessions):
-        mine = np.flatnonzero(sessions == session)
-        follows = first[mine] == np.concatenate(([start], (first + count)[mine][:-1]))
-        differs = np.cumprod(follows & same[mine]).astype(bool) & (
-            expected[mine] != ints(data, "running_crc")[mine]
-        )
-        astray[mine[np.flatnonzero(differs)[:1]]] = True
-    return astray
+
+def _repeats_of_events(batches: Batches, got: Got, again: Ints) -> Ints:
+    """For each batch how many of its numbers came as events before; SPARSE counts as if all had."""
+    some = np.flatnonzero(got.events > 0)
+    if len(some) == len(again):
+        return again
+    found = np.zeros_like(again)
+    found[some] = repeats(Batches(batches.first_seq[some], batches.count[some], batches.t_ns[some]))
+    return found
 
 
-def _complete(facts: Facts, stream: int) -> bool:
-    """Whether every driver of the stream lived to write down all its acknowledgements."""
-    drivers = [
-        host.name
-        for host in facts.hosts.values()
-        if host.role == "driver" and host.region == facts.owner.get(stream)
-    ]
-    return facts.outcome == "completed" and not facts.disturbed & set(drivers)
+def _repeats_over_sessions(got: Got, again: Ints, sessions: Sessions) -> Ints:
+    """The same over all sessions of a client."""
+    if len(np.unique(sessions.group)) == len(sessions.group):
+        return again
+    return repeats(shifted(got.group, got.first, got.reach))
 
 
-def _per_fault(facts: Facts, times: Ints, events: Ints) -> list[int]:
-    """Events per applied fault: those between it and the next one."""
+def _behind(batches: Batches) -> Ints:
+    """How many numbers of each batch lie before the end of an earlier batch of its session."""
+    end = batches.end_seq
+    highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))
+    return np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
+
+
+def _lost(covered: tuple[Ints, Ints], sessions: Sessions, known: Published, groups: int, streams: int) -> Ints:
+    """What was expected in each session and is not accounted for, summed by group."""
+    count = len(sessions.group)
+    reached = np.zeros(count, np.int64)
+    np.maximum.at(reached, covered[0] >> SPAN_BITS, covered[1] & (SPAN - 1))
+    limit = np.where(sessions.lasted, SPAN, reached)
+    expected = replicated(known.runs, streams, sessions.group % max(streams, 1), limit)
+    wanted = union(expected)
+    accounted = within(covered, wanted[0], wanted[1])
+    missing = totals(wanted, count) - sums(wanted[0] >> SPAN_BITS, accounted, count)
+    return sums(sessions.group, missing, groups)
+
+
+def _per_fault(facts: Facts, got: Got, events: Ints, groups: int) -> pa.Array:
+    """Events per group and applied fault: those between it and the next one."""
     starts = np.array([fault.t_ns for fault in facts.applied_faults], np.int64)
-    fault = np.searchsorted(starts, times, side="right") - 1
-    found = np.bincount(fault[fault >= 0], events[fault >= 0], minlength=len(starts))
-    return [int(count) for count in found]
+    fault = np.searchsorted(starts, got.t_ns, side="right") - 1
+    counted = np.flatnonzero((fault >= 0) & (events > 0))
+    cell = got.group[counted] * len(starts) + fault[counted]
+    cells = sums(cell, events[counted], groups * len(starts))
+    offsets = np.arange(groups + 1, dtype=np.int32) * len(starts)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(cells))
 
 
-def _batches(table: pa.Table) -> Batches:
-    return Batches(ints(table, "first_seq"), ints(table, "count"), ints(table, "t_ns"))
+def _digests(runs: tuple[Ints, Ints], groups: int) -> Ints:
+    """`pieces.digest` of each group's runs."""
+    low = np.searchsorted(runs[0], np.arange(groups + 1, dtype=np.int64) << SPAN_BITS)
+    first = runs[0] & (SPAN - 1)
+    end = first + runs[1] - runs[0]
+    return np.array(
+        [digest((first[a:b], end[a:b])) for a, b in zip(low[:-1], low[1:], strict=True)], np.int64
+    )
+
+
+def _places(values: Ints, among: list[int]) -> Ints:
+    """Where each value stands in a list, or -1."""
+    found: Ints = pc.fill_null(pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1).to_numpy()
+    return found.astype(np.int64)

@@ -5,9 +5,6 @@ From messages: an EVENTS that a host took whole has *arrived*, one that left it 
 that arrived whole at a proxy is *published* at that time under the sequence numbers that the proxy's answer,
 PUBLISHED, gives it. A repeated PUBLISH counts when it first came. A driver that starts again numbers its
 requests from 1 again, so a PUBLISH belongs to the first answer after it.
-
-From records: where there are no captures, what clients and drivers wrote down stands in. Then "published" is
-when the driver had the answer, "arrived" when the client had the events, and nothing is known of proxies.
 """
 
 import numpy as np
@@ -38,23 +35,6 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     if host.role == "proxy":
         found.append(_published(messages, host, facts))
     return concatenated(found, schemas.EVENTS).sort_by("t_ns")
-
-
-def from_records(records: pa.Table, host: Host, facts: Facts) -> pa.Table:
-    """Rows of `schemas.EVENTS` from one host's rows of `schemas.RECORDS`."""
-    said = records.filter(pc.not_equal(records.column("kind"), int(RecordKind.SESSION)))
-    published = pc.equal(said.column("kind"), int(RecordKind.PUBLISHED))
-    count = ints(said, "count")
-    return _table(
-        host,
-        kind=pc.if_else(published, "published", "arrived"),
-        peer=pa.nulls(said.num_rows, pa.string()),
-        stream=said.column("stream"),
-        first_seq=said.column("first_seq"),
-        count=count,
-        t_ns=said.column("t_ns"),
-        size=count * facts.event_bytes if facts.event_bytes else pa.nulls(len(count), pa.int64()),
-    )
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 
 from analysis.errors import AnalysisError
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
+from analysis.timelines.presence import read_presence
 
 Hop = tuple[str, str]
 """From one region to another over the link that joins them."""
 
-MENDING = frozenset({"restore", "continue", "restart"})
-"""Kinds of faults that take a disturbance back."""
-ENDING = frozenset({"kill", "stop"})
-"""What a fault can do to a process so that it no longer takes part."""
+MENDING = frozenset({"restore", "continue", "restart", "join"})
+"""Kinds of faults that take a disturbance back, or bring somebody along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,11 @@ class Facts:
     periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
-    disturbed: frozenset[str] = frozenset()  # hosts whose process was killed, stopped or ended unexpectedly
+    disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
+    gone: frozenset[str] = frozenset()  # of these, the ones whose process was not there at the end
+    starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
+    collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
+    keyed: bool = False  # events carry keys, so that two of them may be alike
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """Names of the hosts with a role, in the plan's order."""
@@ -126,7 +129,9 @@ def read_facts(run: Json) -> Facts:
     if not plan:
         raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
     times = run.get("times") or {}
-    hosts = _hosts(plan)
+    workload = plan.get("workload") or {}
+    collect = workload.get("collect")
+    presence = read_presence(run)
     return Facts(
         run=str(run.get("run") or ""),
         experiment=str(plan["experiment"]),
@@ -137,14 +142,18 @@ def read_facts(run: Json) -> Facts:
         drained_ns=times.get("drained_ns"),
         ended_ns=times.get("ended_ns"),
         outcome=run.get("outcome"),
-        event_bytes=(plan.get("workload") or {}).get("event_size_bytes"),
-        hosts=hosts,
+        event_bytes=workload.get("event_size_bytes"),
+        hosts=_hosts(plan),
         owner={int(region["stream"]): region["name"] for region in plan["regions"]},
         link_of=_links_by_hop(plan),
         periods=read_periods(run),
         faults=tuple(_fault(fault, run, plan) for fault in plan.get("faults", ())),
         host_of={process["name"]: process["host"] for process in plan["processes"]},
-        disturbed=_disturbed(run, plan),
+        disturbed=presence.disturbed,
+        gone=presence.gone,
+        starts=presence.starts,
+        collect=(collect["predicate"], int(collect["argument"])) if collect else None,
+        keyed=bool(workload.get("keys")),
     )
 
 
@@ -186,17 +195,3 @@ def _fault(fault: Json, run: Json, plan: Json) -> Fault:
         hops={hop_of[way]: t_ns for way, t_ns in reversed(crossed) if way in hop_of},
         processes=tuple(sorted({hosts[name] for name in acted_on if name in hosts})),
     )
-
-
-def _disturbed(run: Json, plan: Json) -> frozenset[str]:
-    """Hosts whose process did not run from beginning to end by itself."""
-    hosts = {process["name"]: process["host"] for process in plan["processes"]}
-    names = {change["process"] for change in run.get("changes") or () if change.get("action") in ENDING}
-    names |= {process["name"] for process in unexpected_exits(run)}
-    return frozenset(hosts[name] for name in names if name in hosts)
-
-
-def unexpected_exits(run: Json) -> list[Json]:
-    """Processes of run.json that ended without being told to."""
-    ended = [process for process in run.get("processes") or () if process.get("exit")]
-    return [process for process in ended if not process["exit"].get("expected")]

@@ -4,6 +4,10 @@ Each stream gives samples: per piece one latency and the number of events that h
 samples as batches were published, whatever the number of clients and events, so the percentiles, per origin
 region and bin and over the whole run, are computed from all samples together.
 
+Where there are no captures, the records tell. A proxy's record of when it took a batch is best, since that
+is where the paper's latency begins; a driver only writes down when it had the acknowledgement, which is
+later by the way back and, of a chain, by the way down and up it.
+
 "Every client" means the clients that ran from beginning to end. Events that some client never got have no
 latency; they are counted as lost elsewhere.
 """
@@ -24,7 +28,7 @@ NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
-    steady = [number for number, client in enumerate(cut.hosts) if client in facts.steady_clients]
+    steady = [number for number, client in enumerate(cut.hosts) if client not in facts.disturbed]
     steady = steady or list(range(len(cut.hosts)))
     came_ns = cut.arrived_ns[steady].max(axis=0, initial=-1)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)

@@ -5,9 +5,11 @@ A file is read whole, vectorised, through the field list of node.core.deliveries
 crash) is left out.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.errors import AnalysisError
@@ -22,6 +24,40 @@ def read_file(host: str, path: Path) -> pa.Table:
 
     Raises AnalysisError if it is no record of deliveries.
     """
+    return read_files([(host, path)])
+
+
+def read_files(files: Sequence[tuple[str, Path]], stream: int | None = None) -> pa.Table:
+    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of one stream only, if given.
+
+    Raises AnalysisError as `read_file`.
+    """
+    parts, extra = [np.zeros(0, RECORD)], [np.zeros((3, 0), np.int64)]
+    for number, (_, path) in enumerate(files):
+        rows = _records(path)
+        session = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
+        beside = np.stack((np.full(len(rows), number), session, np.arange(len(rows))))
+        if stream is not None:
+            wanted = rows["stream"] == stream
+            rows, beside = rows[wanted], beside[:, wanted]
+        parts.append(rows)
+        extra.append(beside)
+    rows, (place, session, position) = np.concatenate(parts), np.concatenate(extra, axis=1)
+    columns = [
+        pa.array([host for host, _ in files], pa.string()).take(pa.array(place)),
+        session.astype(np.int32),
+        position,
+        *(rows[name].astype(np.int32) for name in ("kind", "stream")),
+        *(
+            rows[name].astype(np.int64)
+            for name in ("first_seq", "count", "time_ns", "batch_crc", "running_crc", "covered")
+        ),
+    ]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.RECORDS)
+
+
+def _records(path: Path) -> npt.NDArray[np.void]:
+    """A file's whole records as they stand there."""
     data = path.read_bytes() if path.is_file() else b""
     end = whole_bytes(len(data))
     if end:
@@ -29,16 +65,4 @@ def read_file(host: str, path: Path) -> pa.Table:
             check_file_header(data)
         except ValueError as error:
             raise AnalysisError(f"{path}: {error}") from None
-    rows = np.frombuffer(data[HEADER.size : end], RECORD)
-    starts = np.cumsum(rows["kind"] == RecordKind.SESSION)
-    columns = [
-        pa.array([host] * len(rows), pa.string()),
-        np.maximum(starts - 1, 0).astype(np.int32),
-        np.arange(len(rows), dtype=np.int64),
-        *(rows[name].astype(np.int32) for name in ("kind", "stream")),
-        *(
-            rows[name].astype(np.int64)
-            for name in ("first_seq", "count", "time_ns", "batch_crc", "running_crc")
-        ),
-    ]
-    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.RECORDS)
+    return np.frombuffer(data[HEADER.size : end], RECORD)

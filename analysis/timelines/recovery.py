@@ -46,6 +46,8 @@ class History:
 
 def pairs(history: History) -> pa.Table:
     """`schemas.PAIRS` of one stream: every applied fault and client."""
+    if not history.facts.applied_faults:
+        return schemas.PAIRS.empty_table()
     lost = {client: lost_after(history, client) for client in history.cut.hosts}
     found: list[dict[str, object]] = []
     for number, fault in enumerate(history.facts.applied_faults):

@@ -45,6 +45,7 @@ RECORDS = _schema(
     ("t_ns", _BIGINT, False),
     ("batch_crc", _BIGINT, False),
     ("running_crc", _BIGINT, False),
+    ("covered", _BIGINT, False),  # sequence numbers; more than count where events were collected
 )
 
 # One row per client and stream: what the client got, held against what the drivers know to be published.
@@ -53,11 +54,14 @@ DELIVERIES = _schema(
     ("stream", _INT, False),
     ("published", _BIGINT, False),
     ("delivered", _BIGINT, False),  # distinct events
-    ("delivered_while_running", _BIGINT, False),  # of these, until the drivers stopped
-    ("lost", _BIGINT, False),
-    ("duplicated", _BIGINT, False),  # delivered again within a session
+    ("tombstoned", _BIGINT, False),  # came as tombstones alone
+    ("covered", _BIGINT, False),  # both together: what is accounted for
+    ("delivered_while_running", _BIGINT, False),  # events until the drivers stopped
+    ("lost", _BIGINT, False),  # expected in some session, and not accounted for in it
+    ("duplicated", _BIGINT, False),  # delivered again within a session, or published twice
     ("out_of_order", _BIGINT, False),  # delivered after a later event of the same session
-    ("corrupted", _BIGINT, False),  # other bytes than were published, or never published at all
+    ("resurrected", _BIGINT, False),  # delivered after their tombstone, or collected against the rule
+    ("corrupted", _BIGINT, False),  # other bytes than were published
     (
         "unverified",
         _BIGINT,
@@ -65,8 +69,16 @@ DELIVERIES = _schema(
     ),  # delivered in other batches than published, so that no CRC could be compared
     ("duplicated_after", pa.list_(_BIGINT), False),  # per applied fault in order of time: until the next one
     ("out_of_order_after", pa.list_(_BIGINT), False),
-    ("digest", _BIGINT, False),  # of the sequence numbers that the client has
+    ("digest", _BIGINT, False),  # of the sequence numbers that are accounted for
     ("published_digest", _BIGINT, False),
+)
+
+# One row per driver: whether its stream has its events in the order in which it published them.
+PUBLISHERS = _schema(
+    ("driver", _STRING, False),
+    ("stream", _INT, False),
+    ("published", _BIGINT, False),  # acknowledged events
+    ("unordered", _BIGINT, False),  # of these, numbered before an earlier one of the same driver
 )
 
 # What a place has of a stream according to the packets, in a form that can be compared with `DELIVERIES`.

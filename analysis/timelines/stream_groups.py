@@ -1,22 +1,29 @@
 """Takes the events of one stream apart: its pieces, and each region's sources of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines.arrays import codes, ints, rows
 from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import Batches, Pieces, cut
+from analysis.timelines.pieces import NEVER, Batches, Pieces, cut
 from analysis.timelines.ways import Sources, changes
+from node.core.deliveries import RecordKind
 
 COLUMNS = ("stream", "host", "role", "kind", "peer", "first_seq", "count", "t_ns")
 """What of `schemas.EVENTS` is needed here."""
+TAKEN = ""
+"""Stands for the heads, among clients' names."""
 
 
 def batches(table: pa.Table) -> Batches:
-    """The rows of a table of events or records as batches of one place."""
-    return Batches(*(ints(table, name) for name in ("first_seq", "count", "t_ns")))
+    """The rows of a table of events or records as batches of one place, with all that they cover."""
+    first_seq, count, t_ns = (ints(table, name) for name in ("first_seq", "count", "t_ns"))
+    covered = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
+    return Batches(first_seq, covered, t_ns)
 
 
 def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
@@ -30,6 +37,19 @@ def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
         mine = order[start:end]
         found[host] = Batches(all_of_them.first_seq[mine], all_of_them.count[mine], all_of_them.t_ns[mine])
     return found
+
+
+def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]) -> Pieces:
+    """One stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
+
+    What was published is what drivers know to be acknowledged; when, is best known by the proxy that took it.
+    """
+    acknowledged, heads = (batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken))
+    got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
+    whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
+    took = whole.arrived_ns[-1]
+    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, took))
+    return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
 
 
 def pieces(events: pa.Table, clients: Sequence[str]) -> Pieces:

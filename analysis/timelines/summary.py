@@ -16,13 +16,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.timelines.agreement import Agreement
-from analysis.timelines.facts import Facts, unexpected_exits
+from analysis.timelines.facts import Facts
 from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
+from analysis.timelines.presence import unexpected_exits
 from experiments.expectations import Expectation
 
 SCHEMA = 1
-EVENTS = ("published", "delivered", "lost", "duplicated", "out_of_order", "corrupted")
+PER_CLIENT = (
+    "delivered", "tombstoned", "lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified",
+)  # fmt: skip
+EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
+THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")
 LATENCY = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -33,6 +38,7 @@ class Findings:
     """
 
     deliveries: list[dict[str, Any]] | None = None
+    publishers: list[dict[str, Any]] = field(default_factory=list)
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fidelity: list[dict[str, Any]] | None = None
@@ -61,7 +67,7 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
             "capture_drops": capture_drops(run),
             "cpu_max": cpu_max(run, facts),
         },
-        "events": _events(findings.deliveries),
+        "events": _events(findings),
         "throughput": throughput,
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
         "faults": [_fault(fault, facts) for fault in facts.faults],
@@ -134,28 +140,40 @@ def _excess(row: Json) -> float:
     return float("-inf") if row["excess_p99_ms"] is None else float(row["excess_p99_ms"])
 
 
-def _events(deliveries: list[dict[str, Any]] | None) -> dict[str, int | None]:
+def _events(findings: Findings) -> dict[str, int | None]:
+    """Sums over clients and streams. `unordered_publishers` counts events that break their driver's order."""
+    deliveries = findings.deliveries
     if deliveries is None:
         return dict.fromkeys(EVENTS)
     streams = {row["stream"]: row["published"] for row in deliveries}
-    return {"published": sum(streams.values())} | {
-        name: sum(row[name] for row in deliveries) for name in EVENTS if name != "published"
+    return {
+        "published": sum(streams.values()),
+        **{name: sum(row[name] for row in deliveries) for name in PER_CLIENT},
+        "unordered_publishers": sum(row["unordered"] for row in findings.publishers),
     }
 
 
 def _throughput(
     facts: Facts, deliveries: list[dict[str, Any]] | None
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Events that came while the drivers ran, a second, at one client; and their bytes."""
-    nothing: dict[str, float | None] = {"events_per_s": None, "bytes_per_s": None}
-    clients = len(facts.clients)
-    if deliveries is None or not clients or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
-        return nothing, ["throughput: the drivers did not run to their end" if deliveries is not None else ""]
+    """Events that came while the drivers ran, a second, at one client, in the mean and at the slowest one, and
+    their bytes. Clients that were not there all the time do not count, unless there are no others.
+    """
+    nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
+    if deliveries is None or not facts.clients or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
+        return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
     seconds = facts.seconds(facts.stopped_ns)
-    events_per_s = sum(row["delivered_while_running"] for row in deliveries) / clients / seconds
+    came = dict.fromkeys(facts.steady_clients or facts.clients, 0)
+    for row in deliveries:
+        if row["client"] in came:
+            came[row["client"]] += row["delivered_while_running"]
+    events_per_s = sum(came.values()) / len(came) / seconds
     size = facts.event_bytes
-    notes = [] if size else ["throughput.bytes_per_s: events have no fixed size"]
-    return {"events_per_s": events_per_s, "bytes_per_s": events_per_s * size if size else None}, notes
+    return {
+        "events_per_s": events_per_s,
+        "slowest_client_events_per_s": min(came.values()) / seconds,
+        "bytes_per_s": events_per_s * size if size else None,
+    }, ([] if size else ["throughput.bytes_per_s: events have no fixed size"])
 
 
 def _fault(fault: Any, facts: Facts) -> dict[str, Any]:

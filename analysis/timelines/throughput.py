@@ -8,17 +8,19 @@ link is summed by itself; `table` puts the sums (bins times names) together,
 from time 0 on: what goes before is connecting and probing.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Way
 from analysis.timelines.schemas import BIN_NS
+from node.core.deliveries import RecordKind
 
 Bin = tuple[str, str, str | None, int]
 """Scope, name, direction, and number of the bin since time 0."""
@@ -33,6 +35,19 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
         [sums.column(name) for name in ("host", "peer", "stream", "bin", "count_sum", "bytes_sum")],
         schema=schemas.ARRIVALS,
     )
+
+
+def arrivals_of_records(records: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
+    kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
+    got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
+    binned = got.append_column("bin", pa.array(_bins(got, facts)))
+    sums = binned.group_by(["host", "stream", "bin"]).aggregate([("count", "sum")])
+    events = ints(sums, "count_sum")
+    size = pa.array(events * facts.event_bytes) if facts.event_bytes else pa.nulls(len(events), pa.int64())
+    peer = pa.nulls(len(events), pa.string())
+    host, stream, number = (sums.column(name) for name in ("host", "stream", "bin"))
+    return pa.table([host, peer, stream, number, pa.array(events), size], schema=schemas.ARRIVALS)
 
 
 def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
@@ -61,14 +76,15 @@ def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table
 
 def _per_name(arrived: pa.Table, facts: Facts) -> dict[Bin, tuple[float, float]]:
     """Events and bytes of every name that an arrival counts for."""
-    clients = [facts.hosts[name].region for name in facts.clients]
+    clients = Counter(facts.hosts[name].region for name in facts.clients)
+    everybody = clients.total()
     found: dict[Bin, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for row in arrived.to_pylist():
         host, peer = facts.hosts[row["host"]], facts.hosts.get(row["peer"] or "")
         shares: list[tuple[Bin, int]] = []
         if host.role == "client":
-            shares.append((("region", host.region, None, row["bin"]), clients.count(host.region)))
-            shares.append((("stream", f"s{row['stream']}", None, row["bin"]), len(clients)))
+            shares.append((("region", host.region, None, row["bin"]), clients[host.region]))
+            shares.append((("stream", f"s{row['stream']}", None, row["bin"]), everybody))
         elif peer is not None and peer.role == "proxy":
             way = facts.link_of.get((peer.region, host.region))
             shares += [(("link", *way, row["bin"]), 1)] if way else []

@@ -63,9 +63,9 @@ def coverage(*rows):
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=schemas.COVERAGE)
 
 
-def delivery(client, stream, delivered, digest, published=10, published_digest=7):
+def delivery(client, stream, covered, digest, published=10, published_digest=7):
     row = dict.fromkeys(schemas.DELIVERIES.names, 0) | {"client": client, "stream": stream}
-    row |= {"duplicated_after": [], "out_of_order_after": [], "delivered": delivered, "digest": digest}
+    row |= {"duplicated_after": [], "out_of_order_after": [], "covered": covered, "digest": digest}
     return row | {"published": published, "published_digest": published_digest}
 
 

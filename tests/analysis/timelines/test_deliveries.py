@@ -7,7 +7,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.deliveries import check_stream
+from analysis.timelines.deliveries import check as check_clients
 from analysis.timelines.records import read_file
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from tests.analysis.timelines.world import ZERO, S, facts_of
@@ -15,40 +15,53 @@ from tests.analysis.timelines.world import ZERO, S, facts_of
 BATCHES = [(1, 10), (11, 5), (16, 10), (26, 1)]  # first sequence number, count
 
 
-def content(first_seq, count):
-    return b"".join(b"%08d" % seq for seq in range(first_seq, first_seq + count))
+def content(first_seq, count, of=0):
+    return b"".join(b"%02d%08d" % (of, seq) for seq in range(first_seq, first_seq + count))
 
 
-def records(host, kind, batches, *, session=0, content=content, running=None, t_s=1.0):
-    """Rows in order; `running` starts from that CRC instead of a session's 0."""
+def records(host, kind, batches, *, session=0, content=content, running=None, t_s=1.0, stream=0):
+    """Rows in order; `running` starts from that CRC instead of a session's 0. A batch may say what it covers."""
     rows, crc = [], running or 0
-    for number, (first_seq, count) in enumerate(batches):
+    for number, (first_seq, count, *covered) in enumerate(batches):
         data = content(first_seq, count)
         crc = crc32(data, crc)
         rows.append(
             {
-                "host": host, "session": session, "position": len(rows), "kind": int(kind), "stream": 0,
+                "host": host, "session": session, "position": len(rows), "kind": int(kind), "stream": stream,
                 "first_seq": first_seq, "count": count, "t_ns": ZERO + round((t_s + number) * S),
                 "batch_crc": 0 if kind is RecordKind.TOMBSTONE else crc32(data), "running_crc": crc,
+                "covered": covered[0] if covered else count,
             }
         )  # fmt: skip
     return rows
 
 
-def check(got, published=None, **facts):
-    """The row for one client that got these batches."""
+def session_record(host, session):
+    return {
+        "host": host, "session": session, "position": 0, "kind": int(RecordKind.SESSION), "stream": 0,
+        "first_seq": 0, "count": 0, "t_ns": ZERO, "batch_crc": 0, "running_crc": 0, "covered": 0,
+    }  # fmt: skip
+
+
+def check(got, published=None, overrides=(), clients=("r1-client-0",), **facts):
+    """The row of stream 0 for one client that got these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
-    return check_stream(facts_of(**facts), 0, "r1-client-0", *tables)
+    rows = check_clients(clients, *tables, facts_of(*overrides, **facts)).to_pylist()
+    return next(row for row in rows if row["client"] == clients[0] and row["stream"] == 0)
 
 
 def client(batches, **more):
     return records("r1-client-0", more.pop("kind", RecordKind.DELIVERED), batches, **more)
 
 
+def tombstones(batches, **more):
+    return client(batches, kind=RecordKind.TOMBSTONE, **more)
+
+
 def faults_of(row):
     """What is wrong, without the zeros."""
-    names = ("lost", "duplicated", "out_of_order", "corrupted", "unverified")
+    names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified")
     return {name: row[name] for name in names if row[name]}
 
 
@@ -95,9 +108,9 @@ def test_bytes_that_were_delivered_but_not_recorded_show_in_the_running_crc():
     assert faults_of(check(rows)) == {"corrupted": 10}
 
 
-def test_what_nobody_published_is_corrupted():
+def test_what_no_driver_knows_of_was_published_twice():
     row = check(client([*BATCHES, (27, 4)]))
-    assert faults_of(row) == {"corrupted": 4}
+    assert faults_of(row) == {"duplicated": 4}
     assert row["delivered"] == 30
 
 
@@ -105,13 +118,35 @@ def test_after_a_crash_unrecorded_publications_are_only_unverified():
     assert faults_of(check(client([*BATCHES, (27, 4)]), outcome="crashed")) == {"unverified": 4}
 
 
-def test_a_driver_that_was_killed_may_have_published_more_than_it_recorded():
-    kill = ("faults=[{name: dead, at: 7s, kill: r0/driver-0}]", "expect=[]")
-    published = pa.Table.from_pylist(
-        records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), schema=schemas.RECORDS
-    )
-    got = pa.Table.from_pylist(client([*BATCHES, (27, 4)]), schema=schemas.RECORDS)
-    assert faults_of(check_stream(facts_of(*kill), 0, "r1-client-0", published, got)) == {"unverified": 4}
+KILLED_DRIVER = ("faults=[{name: dead, at: 7s, kill: r0/driver-0}]", "expect=[]")
+
+
+def test_the_last_batches_of_a_killed_driver_may_be_there_without_an_answer():
+    assert faults_of(check(client([*BATCHES, (27, 4)]), overrides=KILLED_DRIVER)) == {"unverified": 4}
+
+
+def test_the_last_batches_of_a_killed_driver_may_be_there_only_once():
+    def retried(first_seq, count):
+        return content(27 if first_seq == 31 else first_seq, count)
+
+    got = client([*BATCHES, (27, 4), (31, 4)], content=retried)
+    assert faults_of(check(got, overrides=KILLED_DRIVER)) == {"unverified": 4, "duplicated": 4}
+
+
+def test_an_acknowledged_batch_of_a_killed_driver_that_is_there_again_was_published_twice():
+    def retried(first_seq, count):
+        return content(16 if first_seq == 27 else first_seq, count)
+
+    row = check(client([*BATCHES, (27, 10)], content=retried), overrides=KILLED_DRIVER)
+    assert faults_of(row) == {"duplicated": 10}
+
+
+def test_events_with_keys_may_be_alike():
+    def retried(first_seq, count):
+        return content(16 if first_seq == 27 else first_seq, count)
+
+    got, keyed = client([*BATCHES, (27, 10)], content=retried), 'workload.keys={"distribution": "uniform"}'
+    assert faults_of(check(got, overrides=(*KILLED_DRIVER, keyed))) == {"unverified": 10}
 
 
 def test_other_batches_than_published_cannot_be_verified():
@@ -122,14 +157,123 @@ def test_a_new_session_may_get_everything_again():
     assert faults_of(check([*client(BATCHES), *client(BATCHES, session=1)])) == {}
 
 
-def test_what_only_one_session_got_is_not_lost():
+def test_a_new_session_has_to_get_everything_again():
     row = check([*client(BATCHES[:2]), *client(BATCHES[2:], session=1)])
-    assert row["lost"] == 0
+    assert row["lost"] == 15
+    assert row["delivered"] == 26
+
+
+RESTARTED = (
+    "faults=[{name: dead, at: 7s, kill: r1/client-0}, {name: back, at: 8s, restart: r1/client-0}]",
+    "expect=[]",
+)
+
+
+def test_a_client_that_was_started_again_and_got_nothing_lost_everything():
+    assert faults_of(check(client(BATCHES), overrides=RESTARTED)) == {"lost": 26}
+
+
+def test_a_session_that_ended_is_only_asked_for_holes():
+    early = client([BATCHES[0], BATCHES[2]])
+    assert faults_of(check([*early, *client(BATCHES, session=1)], overrides=RESTARTED)) == {"lost": 5}
+
+
+@pytest.mark.parametrize("ended", ["kill", "leave"])
+def test_a_client_that_went_is_asked_for_everything_until_then(ended):
+    gone = (f"faults=[{{name: gone, at: 7s, {ended}: r1/client-0}}]", "expect=[]")
+    assert faults_of(check(client(BATCHES[:2]), overrides=gone)) == {}
+    assert faults_of(check(client([BATCHES[0], BATCHES[2]]), overrides=gone)) == {"lost": 5}
+    assert faults_of(check([], overrides=gone)) == {}
+
+
+def test_a_late_joiner_gets_everything_or_its_tombstone():
+    late = ("faults=[{name: late, at: 7s, join: r1/client-0}]", "expect=[]", "workload.collect={last: 11}")
+    assert faults_of(check(client(BATCHES), overrides=late)) == {}
+    assert faults_of(check([*tombstones([(1, 14)]), *client([(15, 1), *BATCHES[2:]])], overrides=late)) == {
+        "unverified": 1
+    }
+    assert faults_of(check(client(BATCHES[2:]), overrides=late)) == {"lost": 15}
+
+
+def test_clients_and_streams_are_looked_at_apart():
+    mine, others = client(BATCHES), records("r2-client-1", RecordKind.DELIVERED, BATCHES[1:])
+    elsewhere = client([(1, 5)], stream=3)
+    published = [
+        *records("r0-driver-0", RecordKind.PUBLISHED, BATCHES),
+        *records("r3-driver-0", RecordKind.PUBLISHED, [(1, 5), (6, 7)], stream=3),
+    ]
+    tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, [*mine, *elsewhere, *others])]
+    rows = check_clients(("r1-client-0", "r2-client-1"), *tables, facts_of()).to_pylist()
+    assert [(row["client"], row["stream"], row["delivered"], row["lost"]) for row in rows] == [
+        ("r1-client-0", 0, 26, 0), ("r1-client-0", 1, 0, 0), ("r1-client-0", 2, 0, 0),
+        ("r1-client-0", 3, 5, 7), ("r2-client-1", 0, 16, 10), ("r2-client-1", 1, 0, 0),
+        ("r2-client-1", 2, 0, 0), ("r2-client-1", 3, 0, 12),
+    ]  # fmt: skip
+
+
+# --- Collection
+
+LAST_11 = ("workload.collect={last: 11}",)
 
 
 def test_a_tombstone_stands_for_its_events():
-    rows = [*client(BATCHES[:1]), *client([(11, 5)], kind=RecordKind.TOMBSTONE), *client(BATCHES[2:])]
-    assert faults_of(check(rows)) == {}
+    row = check([*tombstones([(1, 10)]), *client(BATCHES[1:])], overrides=LAST_11)
+    assert faults_of(row) == {}
+    assert (row["delivered"], row["tombstoned"], row["covered"]) == (16, 10, 26)
+    assert row["digest"] == row["published_digest"]
+
+
+def test_a_batch_with_tombstones_in_it_counts_both_and_cannot_be_verified():
+    keys = ("workload.collect={same_key: 8}",)
+    rows = [*client([(1, 4, 10)], kind=RecordKind.SPARSE), *client(BATCHES[1:])]
+    row = check(rows, overrides=keys)
+    assert faults_of(row) == {"unverified": 4}
+    assert (row["delivered"], row["tombstoned"]) == (20, 6)
+
+
+def test_the_last_events_may_not_be_collected():
+    row = check([*client(BATCHES[:1]), *tombstones([(11, 5)]), *client(BATCHES[2:])], overrides=LAST_11)
+    assert faults_of(row) == {"resurrected": 1}  # 15 = 26 - 11 is among the last
+
+
+def test_without_a_rule_nothing_may_be_collected():
+    assert faults_of(check([*tombstones([(1, 10)]), *client(BATCHES[1:])])) == {"resurrected": 10}
+
+
+def test_an_event_after_its_tombstone_is_resurrected():
+    row = check([*tombstones([(1, 10)]), *client(BATCHES)], overrides=LAST_11)
+    assert faults_of(row) == {"resurrected": 10}
+
+
+def test_a_new_session_may_see_what_an_earlier_one_saw_collected_only_as_collected():
+    first = [*tombstones([(1, 10)]), *client(BATCHES[1:])]
+    second = client(BATCHES, session=1)  # its own session never saw a tombstone
+    assert faults_of(check([*first, *second], overrides=LAST_11)) == {}
+
+
+def test_a_tombstone_over_what_came_before_is_nothing_wrong():
+    row = check([*client(BATCHES[:2]), *tombstones([(1, 14)]), *client(BATCHES[2:])], overrides=LAST_11)
+    assert faults_of(row) == {}
+    assert row["tombstoned"] == 0
+
+
+def test_by_age_only_what_is_old_enough_may_be_collected():
+    by_age = ("workload.collect={older_than: 3s}",)  # acknowledged at 1, 2, 3, 4 s
+    late = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
+    assert faults_of(check(late, overrides=by_age)) == {}  # 4.5 s less 3 s, and a second of slack
+    early = [*tombstones([(1, 15)], t_s=3.5), *client(BATCHES[2:], t_s=3.6)]
+    assert faults_of(check(early, overrides=by_age)) == {"resurrected": 5}
+
+
+def test_by_key_the_last_event_of_all_may_not_be_collected():
+    keys = ("workload.collect={same_key: 8}",)
+    row = check([*client(BATCHES[:3]), *tombstones([(26, 1)])], overrides=keys)
+    assert faults_of(row) == {"resurrected": 1}
+
+
+def test_a_run_that_was_not_drained_cannot_tell_what_was_published_twice():
+    times = {"zero_ns": ZERO, "stopped_ns": ZERO + 14 * S, "drained_ns": None}
+    assert faults_of(check(client([*BATCHES, (27, 4)]), times=times)) == {"unverified": 4}
 
 
 def test_disorder_counts_for_the_fault_before_it():
@@ -156,7 +300,7 @@ def test_files_are_read_up_to_a_torn_record(tmp_path):
     assert [(row["session"], row["kind"]) for row in rows] == [(0, 2), (0, 0), (1, 2), (1, 0)]
     assert rows[1] == {
         "host": "r1-client-0", "session": 0, "position": 1, "kind": 0, "stream": 3, "first_seq": 1,
-        "count": 10, "t_ns": ZERO + 5, "batch_crc": 0xFFFFFFFF, "running_crc": 7,
+        "count": 10, "t_ns": ZERO + 5, "batch_crc": 0xFFFFFFFF, "running_crc": 7, "covered": 10,
     }  # fmt: skip
 
 

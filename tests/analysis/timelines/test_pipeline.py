@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.pipeline import NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
+from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
@@ -59,6 +59,7 @@ def test_the_summary_has_every_number(whole):
     assert summary.pop("latency") == {"p50_ms": 49.0, "p95_ms": 81.0, "p99_ms": 720.0, "max_ms": 1000.0}
     assert summary.pop("throughput") == {
         "events_per_s": pytest.approx(2000, rel=0.01),
+        "slowest_client_events_per_s": pytest.approx(2000, rel=0.01),
         "bytes_per_s": pytest.approx(20_000, rel=0.01),
     }
     links = {link.pop("link"): link for link in summary["fidelity"].pop("links")}
@@ -91,8 +92,8 @@ def test_the_summary_has_every_number(whole):
         "verdict": "passed",
         "fidelity": {"valid": True, "reasons": [], "capture_drops": 0, "cpu_max": 0.3},
         "events": {
-            "published": 4 * 7000, "delivered": 8 * 4 * 7000, "lost": 0, "duplicated": 0, "out_of_order": 0,
-            "corrupted": 0,
+            "published": 4 * 7000, "delivered": 8 * 4 * 7000, "tombstoned": 0, "lost": 0, "duplicated": 0,
+            "out_of_order": 0, "resurrected": 0, "corrupted": 0, "unverified": 0, "unordered_publishers": 0,
         },
         "faults": [
             {"name": "cut", "kind": "cut", "target": "r2-r3", "requested_s": 5.0, "applied_s": 5.0},
@@ -163,7 +164,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark,
     directory.log("r3-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
     (directory.log("r1-proxy-0")).write_text(json.dumps(started))
     summary = analyze(directory, progress=nothing_said)
-    assert {NO_HOST_CAPTURES, NO_LINK_CAPTURES} <= set(summary["fidelity"]["reasons"])
+    assert {NO_HOST_CAPTURES, NO_LINK_CAPTURES, FROM_ACKNOWLEDGEMENT} <= set(summary["fidelity"]["reasons"])
     assert summary["fidelity"]["valid"] is True
     assert summary["fidelity"]["links"] == []
     assert summary["agreement"]["held"] is None

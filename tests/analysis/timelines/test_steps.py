@@ -10,7 +10,7 @@ from analysis.timelines import agreement, deliveries, events, fidelity, latency,
 from analysis.timelines.arrays import ints
 from analysis.timelines.crossings import crossings, sides
 from analysis.timelines.facts import read_facts
-from analysis.timelines.stream_groups import pieces, sources
+from analysis.timelines.stream_groups import pieces, records_pieces, sources
 from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_json, simulate
 
 
@@ -43,12 +43,8 @@ def checked(rows, facts):
     """All clients' rows of DELIVERIES from rows of records."""
     drivers = set(facts.with_role("driver"))
     published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
-    return pa.concat_tables(
-        deliveries.check(
-            client, published, table([row for row in rows if row["host"] == client], schemas.RECORDS), facts
-        )
-        for client in facts.clients
-    )
+    got = table([row for row in rows if row["host"] in facts.clients], schemas.RECORDS)
+    return deliveries.check(facts.clients, published, got, facts)
 
 
 def message(host, direction, other, name, t_ms, **fields):
@@ -329,18 +325,27 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(facts):
     assert len(found["r2-r3", "forward"]) == 3
 
 
+def from_records(world, facts, taken=()):
+    """Stream 0's samples from records alone."""
+    published, got = (
+        table([row for row in world.records if row["host"] in hosts and row["stream"] == 0], schemas.RECORDS)
+        for hosts in (facts.with_role("driver"), facts.clients)
+    )
+    cut = records_pieces(published, table(taken, schemas.RECORDS), got, facts.clients)
+    return latency.samples(0, cut, facts)
+
+
 def test_without_captures_the_records_stand_in_for_events(world, facts):
-    writers = [*facts.clients, *facts.with_role("driver")]
-    rows = [
-        row
-        for host in writers
-        for row in events.from_records(
-            table([row for row in world.records if row["host"] == host], schemas.RECORDS),
-            facts.hosts[host],
-            facts,
-        ).to_pylist()
-    ]
-    samples = samples_of(rows, facts)
-    assert ints(samples, "count").sum() == 4 * 700 * BATCH
-    of_r0 = ints(samples, "latency_ns")[ints(samples, "stream") == 0]
-    assert set(of_r0.tolist()) == {WAN["r0", "r3"] * MS + 2 * LAN}  # from the acknowledgement on
+    samples = from_records(world, facts)
+    assert ints(samples, "count").sum() == 700 * BATCH
+    farthest = WAN["r0", "r3"] * MS + 2 * LAN
+    assert set(ints(samples, "latency_ns").tolist()) == {farthest}  # from the acknowledgement on
+
+
+def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowledgements(world, facts):
+    acknowledged = [row for row in world.records if row["host"] == "r0-driver-0"]
+    taken = [row | {"host": "r0-proxy-0", "t_ns": row["t_ns"] - 2 * LAN} for row in acknowledged]
+    never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head: nobody was told that it is there
+    samples = from_records(world, facts, [*taken, never])
+    assert ints(samples, "count").sum() == 700 * BATCH
+    assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}

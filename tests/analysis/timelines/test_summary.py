@@ -4,17 +4,13 @@ import pytest
 
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.facts import read_facts
-from analysis.timelines.summary import Findings, summarize
-from tests.analysis.timelines.world import END, ZERO, S, run_json
+from analysis.timelines.summary import PER_CLIENT, Findings, summarize
+from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_json
 
 
 def delivery(**wrong):
-    row = {"published": 100, "delivered": 100, "delivered_while_running": 100, "lost": 0, "duplicated": 0}
-    return (
-        row
-        | {"client": "r0-client-0", "stream": 0, "out_of_order": 0, "corrupted": 0, "unverified": 0}
-        | wrong
-    )
+    row = dict.fromkeys(PER_CLIENT, 0) | {"client": "r0-client-0", "stream": 0}
+    return row | {"published": 100, "delivered": 100, "delivered_while_running": 100} | wrong
 
 
 def link(**wrong):
@@ -88,8 +84,31 @@ def test_a_link_of_which_nothing_could_be_measured_says_why():
 
 
 def test_throughput_is_per_client_and_second_while_the_drivers_ran():
-    rows = [delivery(delivered_while_running=14 * 80, delivered=14 * 100)]
-    assert summary_of(deliveries=rows)["throughput"] == {"events_per_s": 10.0, "bytes_per_s": 100.0}
+    rows = [
+        delivery(client=client, stream=stream, delivered_while_running=14 * (100 if client == "r3-client-1" else 120))
+        for client in facts_of().clients
+        for stream in (0, 1)
+    ]
+    assert summary_of(deliveries=rows)["throughput"] == {
+        "events_per_s": 235.0,
+        "slowest_client_events_per_s": 200.0,
+        "bytes_per_s": 2350.0,
+    }
+
+
+def test_clients_that_were_not_there_all_the_time_do_not_make_throughput_lower():
+    run = run_json("expect=[]", "faults=[{name: gone, at: 1s, leave: r0/client-0}]")
+    rows = [
+        delivery(client=client, delivered_while_running=0 if client == "r0-client-0" else 14)
+        for client in facts_of().clients
+    ]
+    found = summary_of(run, deliveries=rows)["throughput"]
+    assert (found["events_per_s"], found["slowest_client_events_per_s"]) == (1.0, 1.0)
+
+
+def test_events_that_break_their_drivers_order_are_counted():
+    rows = [{"driver": "r0-driver-0", "stream": 0, "published": 9, "unordered": 4}]
+    assert summary_of(publishers=rows)["events"]["unordered_publishers"] == 4
 
 
 def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():

@@ -211,6 +211,7 @@ def _record(world: World, host: str, kind: RecordKind, stream: int, first_seq: i
             "host": host, "session": 0, "position": len(world.records) + 1, "kind": int(kind),
             "stream": stream, "first_seq": first_seq, "count": BATCH, "t_ns": ZERO + t,
             "batch_crc": crc32(payload(stream, first_seq)), "running_crc": running_crc(stream, first_seq),
+            "covered": BATCH,
         }
     )  # fmt: skip
 

@@ -1,0 +1,66 @@
+"""Intervals of sequence numbers of many groups at once, without a loop over groups.
+
+A group is whatever is to be looked at by itself: a stream at one client, or in one session of it. Each gets a
+span of numbers of its own, so far from the others that no interval reaches into the next, and then what
+`pieces` does for one stream it does for thousands at once.
+"""
+
+import numpy as np
+
+from analysis.timelines.arrays import Ints
+from analysis.timelines.pieces import Batches
+
+SPAN_BITS = 40
+"""A stream of 10^12 events is longer than a run; and 2^23 groups fit into 64 bits."""
+SPAN = np.int64(1) << SPAN_BITS
+
+
+def shifted(group: Ints, first_seq: Ints, count: Ints) -> Batches:
+    """Batches in their groups' spans. What lies beyond a span (a damaged record) is put at its end."""
+    size = np.clip(count, 0, SPAN // 4)
+    first = np.clip(first_seq, 0, SPAN - 1 - size)
+    return Batches((group << SPAN_BITS) + first, size, np.zeros(len(group), np.int64))
+
+
+def sums(group: Ints, values: Ints, groups: int) -> Ints:
+    """The sum of the values of each group."""
+    found = np.zeros(groups, np.int64)
+    np.add.at(found, group, values)
+    return found
+
+
+def totals(runs: tuple[Ints, Ints], groups: int) -> Ints:
+    """How many sequence numbers each group's maximal runs hold."""
+    return sums(runs[0] >> SPAN_BITS, runs[1] - runs[0], groups)
+
+
+def within(known: tuple[Ints, Ints], first: Ints, end: Ints) -> Ints:
+    """How many numbers of each interval the maximal runs hold; everything in spans."""
+    return _held_before(known, end) - _held_before(known, first)
+
+
+def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
+    starts, ends = known
+    if not len(starts):
+        return np.zeros(len(at), np.int64)
+    before = np.concatenate(([0], np.cumsum(ends - starts)))
+    run = np.searchsorted(starts, at, side="right") - 1
+    inside = np.where(run >= 0, np.minimum(at, ends[run]) - starts[run], 0)
+    held: Ints = before[np.maximum(run, 0)] + inside
+    return held
+
+
+def replicated(known: tuple[Ints, Ints], kinds: int, kind: Ints, limit: Ints) -> Batches:
+    """For each group the runs of its kind, cut off at its limit, in the group's span.
+
+    known: maximal runs in the spans of `kinds`. kind, limit: one per group.
+    """
+    of_kind = known[0] >> SPAN_BITS
+    low = np.searchsorted(of_kind, np.arange(kinds + 1))
+    sizes = np.diff(low)[kind]
+    within_kind = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    run = np.repeat(low[:-1][kind], sizes) + within_kind
+    group = np.repeat(np.arange(len(kind)), sizes)
+    first = known[0][run] & (SPAN - 1)
+    end = np.minimum(first + known[1][run] - known[0][run], limit[group])
+    return shifted(group, first, np.maximum(end - first, 0))
