@@ -49,12 +49,14 @@ Results = dict[str, pa.Table]
 
 NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
 NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and drivers wrote down"
-FROM_ACKNOWLEDGEMENT = "latency counts from the driver's acknowledgement: no proxy wrote down when it took events"
+FROM_ACKNOWLEDGEMENT = (
+    "latency counts from the driver's acknowledgement: no proxy wrote down when it took events"
+)
 NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
-RECORDS_BYTES_HERE = 64 << 20
+RECORDS_BYTES_HERE = 256 << 20
 """Records alone, and no more than these, are analysed without Spark: that takes less time than its start."""
 TASK_BYTES = 32 << 20
 """Of records, which a worker takes apart to some ten times as much."""

@@ -81,7 +81,9 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
     early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
     stream = np.tile(np.arange(len(streams)), len(clients))
     columns = {
-        "client": pa.array(clients, pa.string()).take(pa.array(np.repeat(np.arange(len(clients)), len(streams)))),
+        "client": pa.array(clients, pa.string()).take(
+            pa.array(np.repeat(np.arange(len(clients)), len(streams)))
+        ),
         "stream": np.array(streams, np.int64)[stream],
         "published": totals(known.runs, len(streams))[stream],
         "delivered": sums(got.group, new_events, groups),
@@ -187,7 +189,9 @@ def _behind(batches: Batches) -> Ints:
     return np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
 
 
-def _lost(covered: tuple[Ints, Ints], sessions: Sessions, known: Published, groups: int, streams: int) -> Ints:
+def _lost(
+    covered: tuple[Ints, Ints], sessions: Sessions, known: Published, groups: int, streams: int
+) -> Ints:
     """What was expected in each session and is not accounted for, summed by group."""
     count = len(sessions.group)
     reached = np.zeros(count, np.int64)
@@ -223,5 +227,7 @@ def _digests(runs: tuple[Ints, Ints], groups: int) -> Ints:
 
 def _places(values: Ints, among: list[int]) -> Ints:
     """Where each value stands in a list, or -1."""
-    found: Ints = pc.fill_null(pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1).to_numpy()
+    found: Ints = pc.fill_null(
+        pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1
+    ).to_numpy()
     return found.astype(np.int64)

@@ -44,7 +44,9 @@ def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients:
 
     What was published is what drivers know to be acknowledged; when, is best known by the proxy that took it.
     """
-    acknowledged, heads = (batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken))
+    acknowledged, heads = (
+        batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
+    )
     got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
     whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
     took = whole.arrived_ns[-1]

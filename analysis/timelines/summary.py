@@ -160,7 +160,12 @@ def _throughput(
     their bytes. Clients that were not there all the time do not count, unless there are no others.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
-    if deliveries is None or not facts.clients or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
+    if (
+        deliveries is None
+        or not facts.clients
+        or facts.stopped_ns is None
+        or facts.stopped_ns <= facts.zero_ns
+    ):
         return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
     seconds = facts.seconds(facts.stopped_ns)
     came = dict.fromkeys(facts.steady_clients or facts.clients, 0)
