@@ -26,7 +26,7 @@ from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.answers import Answers, Store
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.messages import Counter, Neighbour, Notify, Refusal, Request, Role
+from node.protocols.sprinkler.messages import CODEC, Counter, Neighbour, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.view import View
@@ -162,15 +162,20 @@ class Dissemination:
         self._grown.clear()
         self._step += 1
         self._quiet = False
-        step, told, send = self._step, self._told, self._node.send
+        step, told, emit = self._step, self._told, self._node.emit
+        size_bytes, messages = CODEC.size_bytes(news), (news,)
         for channel in self._targets:
             if channel.awaiting:
                 continue  # it takes nothing now, and is told when it does
-            if told.get(channel) == step - 1:
-                told[channel] = step
-                send(channel, news)
-            else:
+            if told.get(channel) != step - 1:
                 self._tell_all(channel)
+                continue
+            told[channel] = step
+            if channel.room_bytes > size_bytes:  # as `send` does it, but the size is computed once for all
+                channel.room_bytes -= size_bytes
+                emit(m.Send(channel.connection, messages))
+            else:
+                self._node.send(channel, news)
 
     def receive_request(self, channel: Channel, request: Request) -> None:
         """receiveRequest of Fig. 3."""
