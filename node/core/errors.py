@@ -2,7 +2,8 @@
 
 `RemoteProtocolError` is what a peer's bytes or messages raise; whoever reads from the network catches it,
 answers with REFUSED and closes that one connection. `LocalProtocolError` is raised towards our own caller,
-before anything is sent. Bugs of a machine are assertions, not these.
+before anything is sent. `StorageError` is a log on disk that cannot be used. Bugs of a machine are
+assertions, not these.
 """
 
 
@@ -16,3 +17,7 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """The peer sent something that the protocol does not allow."""
+
+
+class StorageError(Exception):
+    """A log cannot be read or written: says which file, what is wrong with it, and what to do."""

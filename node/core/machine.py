@@ -12,9 +12,16 @@ microseconds of a clock that never goes back.
 Flow control: a machine may hand a bounded burst to a connection at any time. With `AwaitWritable` it asks
 to be told (`Writable`, once) when that connection has taken nearly everything; until then it must not hand
 it bulk data.
+
+Storage: what must survive the process goes to its log with `Append`, messages like those on the wire. A log
+is a row of segments that the machine numbers: it writes to the last one, begins the next one by naming a
+greater number, and may replace earlier ones with what is still of use in them (`Rewrite`). `Synced` says how
+many of its `Append` are on disk for good, `StorageFailed` that they are not for now; at the next start
+`Started.stored` gives everything back in order. A process without storage keeps nothing, and every `Append`
+counts as synced at once: whoever relies on it demands storage when it is made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -40,8 +47,23 @@ class Randomness(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """A segment of the log as an earlier process left it. What is not wholly on disk is not in it."""
+
+    number: int
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
-    """The process runs. The first input, once."""
+    """The process runs. The first input, once.
+
+    stored: the segments of its log, in order; read from disk while they are taken, so take them once and now.
+    Taking them raises StorageError (`node.core.errors`) where the log is damaged. New segments get greater
+    numbers than these.
+    """
+
+    stored: Iterable[StoredSegment] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +121,24 @@ class TimerFired:
 
 
 @dataclass(frozen=True, slots=True)
+class Synced:
+    """The first `appended` of all Append of this process are durable: they survive its host's crash."""
+
+    appended: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageFailed:
+    """The disk takes nothing for now: it is full. What was to be appended is kept and tried again.
+
+    The next Synced says that it works again. Until then hand it as little as possible, and promise nothing. A
+    disk that is broken rather than full ends the process instead.
+    """
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nudge:
     """Look again: an application has changed something through the machine's own methods."""
 
@@ -129,6 +169,8 @@ Input = (
     | Disconnected
     | Writable
     | TimerFired
+    | Synced
+    | StorageFailed
     | Nudge
     | Go
     | StopDrivers
@@ -224,6 +266,29 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Append:
+    """Write these messages to the log, in order. Answered by Synced; several may be synced at once.
+
+    segment: where to; the same as that of the last Append, or a greater number.
+    """
+
+    segment: int
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Put these messages in the place of whole segments, all at once or not at all.
+
+    segments: adjacent ones, in order, all before that of the last Append. They become one with the first
+    one's number; without messages they are gone. Done after every Append before it, before every later one.
+    """
+
+    segments: Sequence[int]
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """One line in the node's log."""
 
@@ -253,6 +318,8 @@ Effect = (
     | SetTimer
     | CancelTimer
     | Record
+    | Append
+    | Rewrite
     | Log
     | Ready
     | Finished

@@ -40,6 +40,7 @@ class NodeSpec:
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
     deliveries: str | None = None
+    storage: str | None = None  # directory of what survives the process; None: nothing does
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:

@@ -46,4 +46,5 @@ def _own(process: ProcessPlan, run: RunDirectory) -> dict[str, Any]:
         "start": 0,
         "log": str(run.log(process.host)),
         "deliveries": str(run.host_deliveries(process.host)),
+        "storage": str(run.storage(process.host)),
     }

@@ -53,10 +53,15 @@ class Parameters:
     )
     history_limit_bytes: int = 2_147_483_648  # event bytes that a proxy keeps
 
+    # Durability (the paper's future work, 7)
+    durable: bool = False  # replicas keep Hist on disk, and count as stored only what is synced there
+    segment_limit_bytes: int = 4_194_304  # of the log on disk; a longer one is closed and the next begun
+    unsynced_limit_bytes: int = 67_108_864  # waiting for the disk; then nothing more is taken in
+
     def __post_init__(self) -> None:
         """Raises ValueError, naming the field, for values that cannot work."""
         for field in fields(self):
-            if not getattr(self, field.name) > 0:
+            if field.type is not bool and not getattr(self, field.name) > 0:
                 raise ValueError(f"{field.name} must be greater than 0")
         if self.port > 65_535:
             raise ValueError("port must be at most 65535")
