@@ -306,7 +306,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """I come after you in this configuration and have this much: send me what follows."""
+    """I come after you in this configuration and have this much: send me what follows.
+
+    Answered in kind by the predecessor, with its own counters: what it sends along the chain from then on
+    belongs to this configuration, and what it sent before does not count.
+    """
 
     configuration: Annotated[int, Field("Q", "", "number of the configuration")]
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
@@ -340,6 +344,9 @@ class Configuration:
     """The chain of the sender's region from head to tail, and who is joining behind it (3.3)."""
 
     number: Annotated[int, Field("Q", "", "grows with each configuration")]
+    began: Annotated[
+        int, Field("Q", "", "configuration since when a member has all: state from before it is void")
+    ]
     replicas: Annotated[
         tuple[Replica, ...], Tail("rows", "members from head to tail, then who joins", Replica)
     ]

@@ -110,6 +110,7 @@ messages = st.one_of(
     st.builds(
         Configuration,
         u64,
+        u64,
         st.lists(st.builds(Replica, u32, st.sampled_from(Standing), u64), max_size=9).map(tuple),
     ),
     st.builds(Joined, u64),
