@@ -69,10 +69,23 @@ MESSAGES = _schema(
     ("first_seq", _BIGINT, True),
     ("count", _INT, True),
     ("request", _BIGINT, True),  # first_request
-    ("cnt", _BIGINT, True),  # of a subscription
+    ("cnt", _BIGINT, True),  # of a subscription, a request or an answer
+    ("next", _BIGINT, True),  # of a request or an answer
+    ("last", _BIGINT, True),  # of an answer
+    ("configuration", _BIGINT, True),  # a configuration's number, its own or that it belongs to
+    (
+        "covered",
+        _BIGINT,
+        True,
+    ),  # sequence numbers of a batch of events; null where its reaches were not captured
     ("payload_length", _INT, True),  # bytes after the fixed head
     ("retransmitted", _BOOLEAN, False),  # some byte of it was seen more than once
-    ("advertised", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])), True),
+    (
+        "advertised",
+        pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])),
+        True,
+    ),  # any counters
+    ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
 )
 
 # One row per run of stream bytes whose content the capture does not have.

@@ -22,8 +22,14 @@ from node.core.framing import HEADER_BYTES
 from node.core.layout import Codec, Layout
 
 _KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
-_COLUMN_OF = {"first_request": "request"}  # where a field's column has another name
-_FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt")
+_COLUMN_OF = {
+    "first_request": "request",
+    "number": "configuration",
+}  # where a field's column has another name
+_FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
+_COUNTERS, _MEMBERS = ("stream", "cnt"), ("member", "index")
+"""What rows are told by: counters of streams, or the numbers of processes, which come first in their rows."""
+_SPARSE = "SPARSE_EVENTS"
 
 Mask = npt.NDArray[np.bool_]
 
@@ -89,7 +95,7 @@ def _decode_frames(
     columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
     columns |= _times(frames, stream, chosen)
     columns |= _heads(frames, types, chosen)
-    arrays = [columns[field.name].cast(field.type) for field in MESSAGES]
+    arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
 
 
@@ -143,7 +149,6 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
     labels = pa.array([layout.name for layout in types], pa.string())
     label = np.zeros(chosen.size, np.int64)
     tail_bytes = frames.length[chosen] - HEADER_BYTES
-    advertised = pa.nulls(chosen.size, MESSAGES.field("advertised").type)
     for number, layout in enumerate(types):
         where = np.flatnonzero(frames.type[chosen] == layout.type)
         label[where] = number
@@ -154,35 +159,76 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
             if name in values:
                 values[name][where] = column(heads, field.offset, _KINDS[field.format])
                 absent[name][where] = False
-        if layout.row_fields:
-            advertised = _rows(frames, layout, chosen, where)
     columns = {name: pa.array(values[name], mask=absent[name]) for name in _FIELD_COLUMNS}
     return columns | {
         "type": labels.take(pa.array(label)),
         "payload_length": pa.array(tail_bytes),
-        "advertised": advertised,
+        "covered": _covered(frames, types, chosen, values["count"]),
+        "advertised": _rows(frames, types, chosen, _COUNTERS, MESSAGES.field("advertised").type),
+        "members": _rows(frames, types, chosen, _MEMBERS, MESSAGES.field("members").type),
     }
 
 
-def _rows(frames: Frames, layout: Layout, chosen: Integers, where: Integers) -> pa.Array:
-    """The rows of the messages at `where`, a list each; null for the others and where bytes are missing."""
-    first = HEADER_BYTES + layout.head.size
-    row_bytes = _row_bytes(layout)
-    whole = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
-    counts = np.zeros(chosen.size, np.int64)
-    counts[whole] = (frames.length[chosen[whole]] - first) // row_bytes
+def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
+    """How many sequence numbers each batch of events covers: its count, or the sum of its reaches."""
+    found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
+    for layout in types:
+        if not {"first_seq", "event_bytes"} <= {field.name for field in layout.fields}:
+            continue
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        found[where], absent[where] = count[where], False
+        if layout.name == _SPARSE:
+            first = HEADER_BYTES + layout.head.size
+            there = frames.known[chosen[where]] >= first + 4 * count[where]
+            absent[where[~there]] = True
+            some = where[there]
+            rows, places = _row_places(frames.at[chosen[some]] + first, count[some], 4)
+            reaches = column(gather(frames.content, places, 4), 0, _KINDS["I"]).astype(np.int64)
+            found[some] = np.bincount(rows, reaches, minlength=some.size).astype(np.int64)
+    return pa.array(found, mask=absent)
+
+
+def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Integers, Integers]:
+    """For rows that stand one after the other: whose each is, and where it begins."""
     ends = np.cumsum(counts)
-    within = np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)
-    rows = gather(
-        frames.content, np.repeat(frames.at[chosen] + first, counts) + within * row_bytes, row_bytes
+    owner = np.repeat(np.arange(counts.size), counts)
+    within = np.arange(owner.size) - np.repeat(ends - counts, counts)
+    return owner, first[owner] + within * row_bytes
+
+
+def _rows(
+    frames: Frames, types: list[Layout], chosen: Integers, names: tuple[str, ...], kind: pa.DataType
+) -> pa.Array:
+    """A list for each message that has rows of one sort; null for the others and where bytes are missing.
+
+    names: the rows' fields that are wanted, or what a row's only wanted field may be called.
+    """
+    null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
+    places, values = [], []  # of rows: whose, and their fields
+    for layout in types:
+        wanted = [field for field in layout.row_fields if field.name in names]
+        if not wanted:
+            continue
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        where = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
+        first, row_bytes = HEADER_BYTES + layout.head.size, _row_bytes(layout)
+        counts[where] = (frames.length[chosen[where]] - first) // row_bytes
+        null[where] = False
+        owner, at = _row_places(frames.at[chosen[where]] + first, counts[where], row_bytes)
+        rows = gather(frames.content, at, row_bytes)
+        places.append(where[owner])
+        values.append([column(rows, field.offset, _KINDS[field.format]).astype(np.int64) for field in wanted])
+    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *places]), kind="stable")
+    offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+    inner = kind.value_type
+    types_of = [field.type for field in inner] if pa.types.is_struct(inner) else [inner]
+    columns = [
+        pa.array(np.concatenate([np.zeros(0, np.int64), *(each[number] for each in values)])[order]).cast(
+            form, safe=False
+        )
+        for number, form in enumerate(types_of)
+    ]
+    content = (
+        pa.StructArray.from_arrays(columns, fields=list(inner)) if pa.types.is_struct(inner) else columns[0]
     )
-    fields = [pa.array(column(rows, field.offset, _KINDS[field.format])) for field in layout.row_fields]
-    kind = MESSAGES.field("advertised").type
-    struct = pa.StructArray.from_arrays(
-        [array.cast(field.type) for array, field in zip(fields, kind.value_type, strict=True)],
-        fields=list(kind.value_type),
-    )
-    null = np.ones(chosen.size, np.bool_)
-    null[whole] = False
-    offsets = pa.array(np.concatenate(([0], ends)), pa.int32())
-    return pa.ListArray.from_arrays(offsets, struct, type=kind, mask=pa.array(null))
+    return pa.ListArray.from_arrays(offsets, content, type=kind, mask=pa.array(null))

@@ -13,6 +13,7 @@ CRCs (`verification`). A tombstone over events that came before is none of these
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from dataclasses import dataclass
 
 import numpy as np
@@ -220,9 +221,7 @@ def _digests(runs: tuple[Ints, Ints], groups: int) -> Ints:
     low = np.searchsorted(runs[0], np.arange(groups + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)
     end = first + runs[1] - runs[0]
-    return np.array(
-        [digest((first[a:b], end[a:b])) for a, b in zip(low[:-1], low[1:], strict=True)], np.int64
-    )
+    return np.array([digest((first[a:b], end[a:b])) for a, b in pairwise(low.tolist())], np.int64)
 
 
 def _places(values: Ints, among: list[int]) -> Ints:

@@ -1,7 +1,10 @@
 """The events table: which batch was published, arrived or was sent where and when. Table to table, host by
 host.
 
-From messages: an EVENTS that a host took whole has *arrived*, one that left it whole was *sent*; a PUBLISH
+Batches go from driver to head, down the chain, from its tail to the other regions' heads and to clients, and
+from client to client: each step is an arrival of its own, told apart by host and peer.
+
+An EVENTS or SPARSE_EVENTS that a host took whole has *arrived*, one that left it whole was *sent*; a PUBLISH
 that arrived whole at a proxy is *published* at that time under the sequence numbers that the proxy's answer,
 PUBLISHED, gives it. A repeated PUBLISH counts when it first came. A driver that starts again numbers its
 requests from 1 again, so a PUBLISH belongs to the first answer after it.
@@ -14,11 +17,14 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
 from analysis.timelines.facts import Facts, Host
-from node.core.deliveries import RecordKind
 
+
+BATCHES = ("EVENTS", "SPARSE_EVENTS")
+TOMBSTONE = 2
+"""An event's kind (`node.protocols.sprinkler.messages.Kind`)."""
 MESSAGE_COLUMNS = (
-    "host", "direction", "src", "dst", "type", "stream", "first_seq", "count", "request", "payload_length",
-    "t_first_ns", "t_complete_ns",
+    "host", "direction", "src", "dst", "type", "stream", "kind", "first_seq", "count", "covered", "request",
+    "payload_length", "t_first_ns", "t_complete_ns",
 )  # fmt: skip
 
 
@@ -28,8 +34,9 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     A message that never was complete in order (bytes before it are missing for good) reached nobody.
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
+    batches = messages.filter(pc.is_in(messages.column("type"), value_set=pa.array(BATCHES)))
     found = [
-        _moved(rows(messages, type="EVENTS", direction=direction), kind, direction, host, facts)
+        _moved(rows(batches, direction=direction), kind, direction, host, facts)
         for direction, kind in (("in", "arrived"), ("out", "sent"))
     ]
     if host.role == "proxy":
@@ -38,14 +45,16 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:
-    """EVENTS in one direction."""
+    """EVENTS and SPARSE_EVENTS in one direction."""
+    tombstone = pc.equal(events.column("kind"), TOMBSTONE)
     return _table(
         host,
         kind=pa.repeat(pa.scalar(kind), events.num_rows),
         peer=_peers(events, direction, facts),
         stream=events.column("stream"),
         first_seq=events.column("first_seq"),
-        count=events.column("count"),
+        count=pc.coalesce(events.column("covered"), events.column("count").cast(pa.int64())),
+        events=pc.if_else(tombstone, 0, events.column("count").cast(pa.int64())),
         t_ns=events.column("t_complete_ns"),
         size=events.column("payload_length").cast(pa.int64()),
     )
@@ -77,6 +86,7 @@ def _published(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
         stream=stream[chosen],
         first_seq=first_seq[once],
         count=ints(asked, "count")[chosen],
+        events=ints(asked, "count")[chosen],
         t_ns=t_ns[chosen],
         size=ints(asked, "payload_length")[chosen],
     )

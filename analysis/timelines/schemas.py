@@ -18,8 +18,7 @@ def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
 
 
 # One row per batch, place and direction. 'published': arrived whole at its local proxy, and later
-# acknowledged; 'arrived' and 'sent': whole at the host's capture. Without captures, what the nodes recorded
-# stands in.
+# acknowledged; 'arrived' and 'sent': whole at the host's capture. Nothing where there are no captures of hosts.
 EVENTS = _schema(
     ("host", _STRING, False),
     ("region", _STRING, False),
@@ -28,7 +27,8 @@ EVENTS = _schema(
     ("peer", _STRING, True),
     ("stream", _INT, False),
     ("first_seq", _BIGINT, False),
-    ("count", _INT, False),
+    ("count", _BIGINT, False),  # sequence numbers, collected ones among them
+    ("events", _BIGINT, False),  # of these, the ones that came as events
     ("t_ns", _BIGINT, False),
     ("bytes", _BIGINT, True),
 )

@@ -1,8 +1,8 @@
 """Throughput in bins: per region and per stream as clients see it, per WAN link and direction as packets show
 it.
 
-Events of a region are those that arrived at its clients, divided by their number; of a stream, those that
-arrived at any client, divided by the number of all; of a link, those that proxies at its two ends sent each
+Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
+those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends sent each
 other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and each
 link is summed by itself; `table` puts the sums (bins times names) together,
 from time 0 on: what goes before is connecting and probing.
@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints, rows
+from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.facts import Facts
+from analysis.timelines.groups import shifted
 from analysis.timelines.periods import Way
+from analysis.timelines.pieces import repeats
 from analysis.timelines.schemas import BIN_NS
 from node.core.deliveries import RecordKind
 
@@ -27,12 +29,21 @@ Bin = tuple[str, str, str | None, int]
 
 
 def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
-    """`schemas.ARRIVALS`: arrived events and bytes of one host, per peer, stream and bin."""
+    """`schemas.ARRIVALS`: arrived events and bytes per host, peer, stream and bin.
+
+    events: rows of `schemas.EVENTS`, each host's in order of time. Neighbours may send a client what it has
+    from another one: that counts once.
+    """
     arrived = rows(events, kind="arrived")
-    binned = arrived.append_column("bin", pa.array(_bins(arrived, facts)))
-    sums = binned.group_by(["host", "peer", "stream", "bin"]).aggregate([("count", "sum"), ("bytes", "sum")])
+    hosts = pc.unique(arrived.column("host")).to_pylist()
+    place = codes(arrived.column("host"), hosts) + len(hosts) * ints(arrived, "stream")
+    batches = shifted(place, ints(arrived, "first_seq"), ints(arrived, "count"))
+    at_client = pc.equal(arrived.column("role"), "client").to_numpy()
+    new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
+    binned = arrived.append_column("bin", pa.array(_bins(arrived, facts))).append_column("new", pa.array(new))
+    sums = binned.group_by(["host", "peer", "stream", "bin"]).aggregate([("new", "sum"), ("bytes", "sum")])
     return pa.table(
-        [sums.column(name) for name in ("host", "peer", "stream", "bin", "count_sum", "bytes_sum")],
+        [sums.column(name) for name in ("host", "peer", "stream", "bin", "new_sum", "bytes_sum")],
         schema=schemas.ARRIVALS,
     )
 

@@ -66,7 +66,8 @@ class Verdict:
 def verify(stream: Ints, got: Records, known: Published, new: Ints, facts: Facts) -> Verdict:
     """Compare each delivered batch with what was published.
 
-    stream: each batch's place in the run's list of streams. new: how many of its events are new to its client.
+    stream: each batch's place in the run's list of streams. new: how many of its events are new to its
+    client.
     """
     batches = shifted(stream, got.first, got.reach)
     at = np.clip(np.searchsorted(known.batches.first_seq, batches.first_seq), 0, max(len(known.crc) - 1, 0))
@@ -117,7 +118,7 @@ def _starts(known: Published, streams: int) -> tuple[Ints, Bools]:
 
 
 def _like_another(stream: Ints, got: Records, same: Bools, known: Published, facts: Facts) -> Bools:
-    """Whole batches without an acknowledgement that are like an acknowledged one, or an earlier one, elsewhere."""
+    """Whole batches without an acknowledgement that are like one elsewhere: acknowledged, or before it."""
     found = np.zeros(len(stream), bool)
     if facts.keyed or (facts.event_bytes or 0) < UNIQUE_BYTES:
         return found

@@ -2,8 +2,9 @@
 
 import itertools
 import random
+import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,29 @@ from node.core.framing import HEADER, FrameReader
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
+    Answered,
+    Configuration,
     Counter,
     Events,
+    Follow,
     Hello,
+    Joined,
     Kind,
+    Neighbour,
+    Notify,
+    Publication,
     Publish,
     Published,
     Refused,
+    Replica,
+    Request,
+    SparseEvents,
+    Stored,
     Subscribe,
+    Token,
     Unsubscribe,
+    View,
+    event_sizes,
 )
 from tests.analysis.pcap.captures import (
     ACK,
@@ -45,9 +60,10 @@ u32, u64 = st.integers(0, 2**31 - 1), st.integers(1, 2**62)
 batch = st.builds(
     lambda count, size: (count, size, bytes(count * size)), st.integers(1, 20), st.integers(1, 9)
 )
+counters = st.lists(st.builds(Counter, u32, u64), max_size=4).map(tuple)
 message = st.one_of(
     st.builds(Hello, st.integers(0, 2), u64, st.text("abc/-0", min_size=1)),
-    st.builds(Advertisement, st.lists(st.builds(Counter, u32, u64), max_size=4).map(tuple)),
+    st.builds(Advertisement, counters),
     st.builds(Subscribe, u32, u64),
     st.builds(Unsubscribe, u32),
     st.builds(lambda s, seq, b: Events(Kind.DATA, 0, s, seq, b[0], b[1], 0, 0, b[2]), u32, u64, batch),
@@ -55,9 +71,41 @@ message = st.one_of(
     st.builds(lambda s, seq, b: Publish(Kind.DATA, 0, s, seq, b[0], b[1], 0, b[2]), u32, u64, batch),
     st.builds(Published, u32, u64, u64, st.integers(1, 1000)),
     st.builds(Refused, st.integers(1, 5), u32, u64, st.text("xyz ")),
+    st.builds(
+        lambda stream, seq, reaches: SparseEvents(
+            Kind.DATA, 0, stream, seq, len(reaches), 3, 0, 0, struct.pack(f">{len(reaches)}I", *reaches) + bytes(3 * len(reaches))
+        ),
+        u32, u64, st.lists(st.integers(1, 2**31), min_size=1, max_size=20),
+    ),
+    st.builds(View, st.lists(st.builds(Neighbour, u32), max_size=4).map(tuple)),
+    st.builds(Notify, counters),
+    st.builds(lambda stream, start, more: Request(stream, start, start + more), u32, u64, u32),
+    st.builds(Answered, u32, u64, u64, u64),
+    st.builds(Publication, u32, u64, u32, u64, u64, st.text("abc/-0", min_size=1)),
+    st.builds(Follow, u64, counters),
+    st.builds(Stored, counters),
+    st.builds(Token, u64),
+    st.builds(
+        Configuration,
+        **{field.name: u64 for field in fields(Configuration) if field.name != "replicas"},
+        replicas=st.lists(st.builds(Replica, u32, st.integers(0, 1), u64), max_size=4).map(tuple),
+    ),
+    st.builds(Joined, u64),
 )  # fmt: skip
 messages = st.lists(message, min_size=1, max_size=12)
-COLUMNS = {"first_request": "request"}
+COLUMNS = {"first_request": "request", "number": "configuration"}
+
+
+def members(one: Any) -> list[int] | None:
+    if isinstance(one, View):
+        return [neighbour.member for neighbour in one.neighbours]
+    return [replica.index for replica in one.replicas] if isinstance(one, Configuration) else None
+
+
+def covered(one: Any) -> int | None:
+    if isinstance(one, SparseEvents):
+        return sum(event_sizes(one.count, one.payload))
+    return one.count if isinstance(one, Events) else None
 
 
 def encode(sent: Iterable[Any]) -> bytes:
@@ -120,11 +168,16 @@ def test_messages_are_found_however_segments_cut_them(
         layout = CODEC.by_type[frame.type]
         assert (row["stream_offset"], row["length"]) == (offset, len(frame.whole))
         assert row["payload_length"] == len(frame.body) - layout.head.size
-        for field in ("stream", "kind", "first_seq", "count", "first_request", "request", "cnt"):
+        for field in (
+            "stream", "kind", "first_seq", "count", "first_request", "request", "cnt", "next", "last", "configuration",
+            "number",
+        ):  # fmt: skip
             if hasattr(one, field):
                 assert row[COLUMNS.get(field, field)] == getattr(one, field)
-        counters = [asdict(counter) for counter in one.counters] if isinstance(one, Advertisement) else None
-        assert row["advertised"] == counters
+        told = getattr(one, "counters", None)
+        assert row["advertised"] == (None if told is None else [asdict(counter) for counter in told])
+        assert row["members"] == members(one)
+        assert row["covered"] == covered(one)
         first, last = (
             next(n for n, (at, part) in enumerate(parts, 1) if at <= position < at + len(part))
             for position in (offset, offset + row["length"] - 1)

@@ -202,7 +202,10 @@ def test_clients_and_streams_are_looked_at_apart():
         *records("r0-driver-0", RecordKind.PUBLISHED, BATCHES),
         *records("r3-driver-0", RecordKind.PUBLISHED, [(1, 5), (6, 7)], stream=3),
     ]
-    tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, [*mine, *elsewhere, *others])]
+    tables = [
+        pa.Table.from_pylist(rows, schema=schemas.RECORDS)
+        for rows in (published, [*mine, *elsewhere, *others])
+    ]
     rows = check_clients(("r1-client-0", "r2-client-1"), *tables, facts_of()).to_pylist()
     assert [(row["client"], row["stream"], row["delivered"], row["lost"]) for row in rows] == [
         ("r1-client-0", 0, 26, 0), ("r1-client-0", 1, 0, 0), ("r1-client-0", 2, 0, 0),

@@ -85,7 +85,11 @@ def test_a_link_of_which_nothing_could_be_measured_says_why():
 
 def test_throughput_is_per_client_and_second_while_the_drivers_ran():
     rows = [
-        delivery(client=client, stream=stream, delivered_while_running=14 * (100 if client == "r3-client-1" else 120))
+        delivery(
+            client=client,
+            stream=stream,
+            delivered_while_running=14 * (100 if client == "r3-client-1" else 120),
+        )
         for client in facts_of().clients
         for stream in (0, 1)
     ]

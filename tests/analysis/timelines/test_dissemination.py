@@ -1,0 +1,80 @@
+"""Events that go from client to client, and batches from which events were collected, count for what they are."""
+
+import pyarrow as pa
+
+from analysis.schemas import MESSAGES
+from analysis.timelines import events, schemas, throughput
+from analysis.timelines.stream_groups import pieces, sources
+from tests.analysis.timelines.world import MS, ZERO, facts_of
+
+FACTS = facts_of()
+
+
+def arrived(host, peer, first_seq, count, t_ms, *, kind=0, type_="EVENTS", covered=None):
+    row = dict.fromkeys(MESSAGES.names) | {
+        "capture": f"{host}-eth0", "host": host, "direction": "in", "src": FACTS.hosts[peer].address,
+        "dst": FACTS.hosts[host].address, "sport": 7000, "dport": 7000, "connection": 0, "stream_offset": 0,
+        "length": 100, "retransmitted": False, "type": type_, "stream": 0, "kind": kind, "first_seq": first_seq,
+        "count": count, "covered": count if covered is None else covered, "payload_length": 10 * count,
+        "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS,
+    }  # fmt: skip
+    return events.from_messages(pa.Table.from_pylist([row], schema=MESSAGES), FACTS.hosts[host], FACTS)
+
+
+def table(*rows):
+    return pa.concat_tables(rows)
+
+
+def sums(found):
+    return [(row["peer"], row["events"]) for row in throughput.arrivals(found, FACTS).to_pylist()]
+
+
+def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
+    found = table(
+        arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 11, 10, 1)
+    )
+    assert sums(found) == [("r1-proxy-0", 10), ("r1-client-1", 10)]
+    cut = pieces(found, ("r1-client-0",))
+    assert cut.at("r1-client-0").tolist() == [ZERO, ZERO + MS]
+
+
+def test_what_a_second_neighbour_sends_again_counts_once():
+    found = table(
+        arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 6, 10, 1)
+    )
+    assert sums(found) == [("r1-proxy-0", 10), ("r1-client-1", 5)]
+
+
+def test_tombstones_cover_their_events_but_bring_none():
+    found = table(
+        arrived("r1-client-0", "r1-proxy-0", 1, 1000, 0, kind=2),
+        arrived("r1-client-0", "r1-proxy-0", 1001, 4, 1, type_="SPARSE_EVENTS", covered=10),
+    )
+    assert sums(found) == [("r1-proxy-0", 4)]
+    cut = pieces(found, ("r1-client-0",))
+    assert cut.count.tolist() == [1000, 10]
+
+
+def test_a_batch_whose_reaches_were_not_captured_counts_for_its_events():
+    row = arrived("r1-client-0", "r1-proxy-0", 1, 4, 0, type_="SPARSE_EVENTS").to_pylist()[0]
+    assert (row["count"], row["events"]) == (4, 4)
+
+
+def test_only_batches_from_other_regions_say_what_a_regions_source_is():
+    plan = ("roles={proxy: 3, driver: 1, client: 2}",)
+    facts = facts_of(*plan)
+
+    def row(host, peer, t_ms):
+        return {
+            "host": host, "region": host[:2], "role": "proxy", "kind": "arrived", "peer": peer, "stream": 0,
+            "first_seq": 1, "count": 1, "events": 1, "t_ns": ZERO + t_ms * MS, "bytes": 10,
+        }  # fmt: skip
+
+    rows = [
+        row("r1-proxy-0", "r0-proxy-2", 0),
+        row("r1-proxy-1", "r1-proxy-0", 1),  # down the chain
+        row("r1-proxy-2", "r1-proxy-1", 2),
+        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has it from somebody else
+    ]
+    found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), facts)
+    assert found["r1"].names == ("r0", "r2")
