@@ -1,67 +1,34 @@
-"""A simulated network: machines, connections between them, cuts, crashes; all in virtual time.
+"""A simulated network: processes on hosts, connections between them, cuts, crashes; all in virtual time.
 
 It carries out the effects of the very machines that `node.tcp` runs. Everything that happens follows from
 the machines, their seeds and what is done to the network, so the same seed gives the same trace. Messages
-travel as objects, with the sizes that their frames would have. `Wires` says how regions are joined; a cut
-is between two regions, in one direction or both, and works on connections as `node.sim.pipe` says. Opening
-a connection takes one round trip and needs both directions.
+travel as objects, with the sizes that their frames would have. How they travel is in `node.sim.pipe`, how
+connections come and go in `node.sim.connections`.
+
+Not modelled: time that processes need to compute; what is sent takes the network's time alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.layout import Codec
 from node.core.specification import NodeSpec
 from node.protocols.building import CODECS, build_machine
 from node.sim.clock import Clock
-from node.sim.pipe import Pipe
-from node.sim.wires import Region, Wires
-
-TRACE_LIMIT = 5_000_000  # entries
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """One line of the trace: a message handed to a connection."""
-
-    time_us: int
-    source: str
-    target: str
-    message: Any
-
-
-@dataclass(slots=True)
-class Node:
-    """A simulated process. A stopped one takes nothing until it continues; its inputs wait in order."""
-
-    spec: NodeSpec
-    machine: m.Machine
-    ready: bool = False
-    finished: bool = False
-    listening: int | None = None
-    stopped: bool = False
-    waiting: list[m.Input] = field(default_factory=list)
-    timers: dict[m.Timer, int] = field(default_factory=dict)  # name -> serial of its latest setting
-    logs: list[tuple[int, m.Log]] = field(default_factory=list)
-    records: list[tuple[int, m.Record]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class End:
-    """One end of a connection. `open` until it was closed from this side, or the other's close arrived."""
-
-    node: Node
-    number: int
-    outward: Pipe
-    open: bool = True
-    other: "End | None" = None
+from node.sim.connections import Connections
+from node.sim.process import KEEPING, Node, Observer
+from node.sim.process import Sent as Sent  # a line of `trace`
+from node.sim.wires import Line, Region, Wires
 
 
 class Network:
-    """All nodes and their connections."""
+    """All nodes and their connections.
+
+    trace_limit: so many messages are kept in `trace`. observer: instead of keeping records and logs with the
+    nodes. seed: of what the links lose.
+    """
 
     def __init__(
         self,
@@ -70,18 +37,35 @@ class Network:
         *,
         build: Callable[[NodeSpec, m.Randomness], m.Machine] = build_machine,
         start: bool = True,
+        trace_limit: int = 0,
+        observer: Observer = KEEPING,
+        seed: int = 0,
     ) -> None:
         self.clock = Clock()
-        self.trace: list[Sent] = []
         self.nodes: dict[str, Node] = {}
         self._specs = {spec.name: spec for spec in specs}
-        self._wires = wires
+        first = next(iter(self._specs.values()))
+        self._members = {member.address: member for member in first.members}
         self._build = build
-        self._ends: dict[int, End] = {}
-        self._numbers = 0
-        self._cut: dict[tuple[Region, Region], int] = {}  # directed; how many cuts hold it
-        self._addresses = {
-            member.address: member.name for spec in self._specs.values() for member in spec.members
+        self._observer = observer
+        self._starts: dict[str, int] = {}
+        self._timer_serial = 0
+        self._connections = Connections(self.clock, wires, CODECS[first.system], seed, self._give)
+        self._connections.trace_limit = trace_limit
+        self._carry: dict[type, Callable[[Node, Any], None]] = {
+            m.Send: self._connections.send,
+            m.SetTimer: self._set_timer,
+            m.Record: lambda node, effect: self._observer.record(node, self.clock.now_us, effect),
+            m.Log: lambda node, effect: self._observer.log(node, self.clock.now_us, effect),
+            m.AwaitWritable: lambda _, effect: self._connections.await_writable(effect.connection),
+            m.CancelTimer: lambda node, effect: node.timers.pop(effect.timer, None),
+            m.Connect: self._connect,
+            m.Close: self._close,
+            m.Listen: _listen,
+            m.Ready: self._ready,
+            m.Finished: self._finished,
+            m.PauseReading: lambda _, effect: self._connections.pause_reading(effect.connection),
+            m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
         for name in self._specs if start else ():
             self.start(name)
@@ -89,18 +73,22 @@ class Network:
     # --- What is done to the nodes
 
     def start(self, name: str) -> None:
-        """Start a process, or start it again."""
-        spec = self._specs[name]
+        """Start a process, or start it again. A process that runs is left alone."""
+        if name in self.nodes and not self.nodes[name].finished:
+            return
+        before = self._starts.get(name, 0)
+        self._starts[name] = before + 1
+        spec = replace(self._specs[name], start=before)
         machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
         node = self.nodes[name] = Node(spec, machine)
-        self.clock.at(self.clock.now_us, lambda: self._give(node, m.Started()))
+        self.clock.at(self.clock.now_us, self._begin, node)
 
     def kill(self, name: str) -> None:
         """The process dies; its host resets its connections."""
         node = self.nodes.pop(name)
         node.finished = True
-        for end in [end for end in self._ends.values() if end.node is node]:
-            self._close(end, abort=True)
+        for end in list(node.ends.values()):
+            self._connections.close(end, abort=True)
 
     def stop(self, name: str) -> None:
         """SIGSTOP: the process does nothing, its host keeps its connections."""
@@ -111,8 +99,12 @@ class Network:
         node = self.nodes[name]
         node.stopped = False
         waiting, node.waiting = node.waiting, []
-        for given in waiting:
-            self._give(node, given)
+        for end, given, size_bytes in waiting:
+            if end is None:
+                self._give(node, given)
+            else:
+                end.other.outward.read(size_bytes)
+                self._connections.arrived(end, given, size_bytes)
 
     def give(self, name: str, given: m.Input) -> None:
         """Give one node an input."""
@@ -132,155 +124,69 @@ class Network:
 
     def cut(self, a: Region, b: Region, *, both: bool = True) -> None:
         """Cut the way from `a` to `b`, and back. Cuts may overlap."""
-        for way in [(a, b), (b, a)] if both else [(a, b)]:
-            self._cut[way] = self._cut.get(way, 0) + 1
-            if self._cut[way] == 1:
-                for end in self._ends_between(*way):
-                    end.outward.cut(itself=True)
-                for end in self._ends_between(way[1], way[0]):
-                    end.outward.cut(itself=False)
+        for hop in [(a, b), (b, a)] if both else [(a, b)]:
+            self._connections.cut(hop)
 
     def heal(self, a: Region, b: Region, *, both: bool = True) -> None:
         """End one cut."""
-        for way in [(a, b), (b, a)] if both else [(a, b)]:
-            self._cut[way] -= 1
-        if not self._is_cut(a, b):
-            for end in self._ends_between(a, b) + self._ends_between(b, a):
-                end.outward.heal()
+        for hop in [(a, b), (b, a)] if both else [(a, b)]:
+            self._connections.heal(hop)
 
-    def _is_cut(self, a: Region, b: Region) -> bool:
-        return bool(self._cut.get((a, b)) or self._cut.get((b, a)))
+    def shape(self, a: Region, b: Region, line: Line) -> None:
+        """From now on, the way from `a` to `b` behaves so."""
+        self._connections.shape((a, b), line)
 
-    def _ends_between(self, a: Region, b: Region) -> list[End]:
-        """Ends in `a` whose other end is in `b`."""
-        return [
-            end
-            for end in self._ends.values()
-            if end.node.spec.region == a and end.other is not None and end.other.node.spec.region == b
-        ]
+    @property
+    def trace(self) -> list[Sent]:
+        """Every message that was handed to a connection, as far as asked."""
+        return self._connections.trace
 
     # --- Inputs and effects
+
+    def _begin(self, node: Node) -> None:
+        self._give(node, m.Started())
 
     def _give(self, node: Node, given: m.Input) -> None:
         if node.finished:
             return
         if node.stopped:
-            node.waiting.append(given)
+            node.waiting.append((None, given, 0))
             return
+        carry = self._carry
         for effect in node.machine.handle(given, self.clock.now_us):
-            self._carry_out(node, effect)
+            carry[type(effect)](node, effect)
 
-    def _carry_out(self, node: Node, effect: m.Effect) -> None:
-        match effect:
-            case m.Send(number, messages):
-                self._send(self._ends[number], messages)
-            case m.SetTimer(timer, at_us):
-                self._set_timer(node, timer, at_us)
-            case m.CancelTimer(timer):
-                node.timers.pop(timer, None)
-            case m.AwaitWritable(number):
-                self._ends[number].outward.when_room(lambda: self._to_end(number, m.Writable(number)))
-            case m.Connect(peer, address, port, timeout_us):
-                self._connect(node, self._addresses[address], peer, port, timeout_us)
-            case m.Close(number, abort):
-                self._close(self._ends[number], abort=abort)
-            case m.Record():
-                node.records.append((self.clock.now_us, effect))
-            case m.Log():
-                node.logs.append((self.clock.now_us, effect))
-            case m.Listen(port):
-                node.listening = port
-            case m.Ready():
-                node.ready = True
-            case m.Finished():
-                node.finished = True
-            case m.PauseReading() | m.ResumeReading():
-                raise NotImplementedError("the simulator has no applications that fall behind")
+    def _connect(self, node: Node, effect: m.Connect) -> None:
+        member = self._members[effect.address]
+        place = (member.host, member.region)
+        self._connections.dial(node, lambda: self.nodes.get(member.name), place, effect)
 
-    def _set_timer(self, node: Node, timer: m.Timer, at_us: int) -> None:
-        self._numbers += 1
-        serial = node.timers[timer] = self._numbers
+    def _close(self, node: Node, effect: m.Close) -> None:
+        end = node.ends.get(effect.connection)
+        if end is not None:
+            self._connections.close(end, abort=effect.abort)
 
-        def fire() -> None:
-            if node.timers.get(timer) == serial:
-                del node.timers[timer]
-                self._give(node, m.TimerFired(timer))
+    def _set_timer(self, node: Node, effect: m.SetTimer) -> None:
+        self._timer_serial += 1
+        node.timers[effect.timer] = self._timer_serial
+        self.clock.at(effect.at_us, self._fire, (node, effect.timer, self._timer_serial))
 
-        self.clock.at(at_us, fire)
+    def _fire(self, planned: tuple[Node, m.Timer, int]) -> None:
+        node, timer, serial = planned
+        if node.timers.get(timer) == serial:
+            del node.timers[timer]
+            self._give(node, m.TimerFired(timer))
 
-    # --- Connections
+    def _ready(self, node: Node, _: m.Ready) -> None:
+        node.ready = True
+        self._observer.ready(node)
 
-    def _connect(self, node: Node, target: str, peer: str, port: int, timeout_us: int) -> None:
-        delay_us = self._wires.delay_us(node.spec.region, self._specs[target].region)
-        ends_us = self.clock.now_us + timeout_us
+    def _finished(self, node: Node, _: m.Finished) -> None:
+        node.finished = True
+        for end in list(node.ends.values()):
+            self._connections.close(end, abort=False)
+        self._observer.finished(node)
 
-        def arrive() -> None:
-            other = self.nodes.get(target)
-            if self._is_cut(node.spec.region, self._specs[target].region):
-                self.clock.at(ends_us, lambda: self._give(node, m.ConnectFailed(peer, "timed out")))
-            elif other is None or other.listening != port:
-                answered_us = self.clock.now_us + delay_us
-                self.clock.at(answered_us, lambda: self._give(node, m.ConnectFailed(peer, "refused")))
-            else:
-                self._open(node, other, peer, ends_us)
 
-        self.clock.at(self.clock.now_us + delay_us, arrive)
-
-    def _open(self, node: Node, other: Node, peer: str, ends_us: int) -> None:
-        """The SYN has arrived: the accepting end is open, the dialling one when the answer is there."""
-        near, far = self._new_end(node, other), self._new_end(other, node)
-        near.other, far.other = far, near
-        answered = False
-
-        def answer() -> None:
-            nonlocal answered
-            answered = True
-            self._to_end(near.number, m.Connected(near.number, peer))
-
-        def give_up() -> None:
-            if not answered and near.open:
-                self._close(near, abort=True)
-                self._give(node, m.ConnectFailed(peer, "timed out"))
-
-        far.outward.send(0, answer)
-        self.clock.at(ends_us, give_up)
-        self._give(other, m.Connected(far.number))
-
-    def _new_end(self, node: Node, other: Node) -> End:
-        self._numbers += 1
-        here, there = node.spec.region, other.spec.region
-        pipe = Pipe(self.clock, lambda: self._wires.delay_us(here, there), self._wires.rate_bits_per_s)
-        end = self._ends[self._numbers] = End(node, self._numbers, pipe)
-        return end
-
-    def _send(self, end: End, messages: Sequence[Any]) -> None:
-        codec: Codec = CODECS[end.node.spec.system]
-        other = end.other
-        if not end.open or other is None:
-            return
-        for message in messages:
-            if len(self.trace) < TRACE_LIMIT:
-                self.trace.append(Sent(self.clock.now_us, end.node.spec.name, other.node.spec.name, message))
-        size_bytes = sum(map(codec.size_bytes, messages))
-        end.outward.send(size_bytes, lambda: self._to_end(other.number, m.Received(other.number, messages)))
-
-    def _to_end(self, number: int, given: m.Input) -> None:
-        end = self._ends[number]
-        if end.open:
-            self._give(end.node, given)
-
-    def _close(self, end: End, *, abort: bool) -> None:
-        """Close from this side; the other side hears of it in order, or of an abort as soon as possible."""
-        if not end.open:
-            return
-        end.open = False
-        if abort:
-            end.outward.discard()
-        other = end.other
-        if other is not None:
-            end.outward.send(0, lambda: self._closed_by_peer(other))
-
-    def _closed_by_peer(self, end: End) -> None:
-        if end.open:
-            end.open = False
-            self._give(end.node, m.Disconnected(end.number, "closed by peer"))
+def _listen(node: Node, effect: m.Listen) -> None:
+    node.listening = effect.port

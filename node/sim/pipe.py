@@ -1,92 +1,304 @@
-"""One direction of a simulated connection: FIFO, delayed, as fast as its rate, and silent while its way is
-cut.
+"""One direction of a simulated connection: FIFO, delayed, as fast as what it goes through, and silent while
+its way is cut.
 
-It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. What is
-in flight when the way is cut, and what is handed over during the cut, arrives after it ends,
+It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. A message
+occupies its sender's port, the ways between the regions and its receiver's port, which it shares with all
+that go through them; its last bit is followed. Messages of a single segment do not wait for long messages of
+other connections at a port, as packets of several connections take turns there.
+
+What is in flight when a way is cut, and what is handed over during the cut, arrives after it ends,
 `RETRANSMIT_US` later. Where only the other direction is cut, what is in flight still arrives, but nothing
-new is sent: acknowledgements do not come. Segments, windows and congestion are not modelled.
+new is sent: acknowledgements do not come. A lost segment comes a round trip later, the last one of a message
+`RETRANSMIT_US` later. Not modelled: congestion windows and slow start, acknowledgements' own bytes, queues
+that overflow.
 """
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
-from node.sim.clock import Action, Clock
+from node.core import machine as m
+from node.sim.clock import Clock
+from node.sim.lines import SEGMENT_BYTES, Port, Way, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
-LOW_WATER_BYTES = 65_536  # a pipe with less than this under way can take more
-US_PER_S = 1_000_000
+LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
+WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its kernel
+
+Deliver = Callable[[Any, m.Input, int], None]
+"""Is given the end, the input and its size in bytes."""
 
 
 class Pipe:
-    """Carries things from one end of a connection to the other."""
+    """Carries inputs from one end of a connection to the other, within a region. `target` is that end.
 
-    def __init__(self, clock: Clock, delay_us: Callable[[], int], rate_bits_per_s: float | None) -> None:
+    deliver: what happens at the other end. room: what happens when this end has room again.
+    """
+
+    __slots__ = (
+        "_arrived_us",
+        "_awaited",
+        "_clock",
+        "_deliver",
+        "_discarded",
+        "_in",
+        "_left_us",
+        "_out",
+        "_pending",
+        "_room",
+        "_unread",
+        "delay_us",
+        "target",
+    )
+
+    def __init__(self, clock: Clock, ports: tuple[Port, Port], target: Any, deliver: Deliver) -> None:
+        self.target = target
         self._clock = clock
-        self._delay_us = delay_us
-        self._rate_bits_per_s = rate_bits_per_s
-        self._flying: deque[tuple[int, Action]] = deque()  # size and arrival of what is on its way, in order
-        self._held: deque[tuple[int, Action]] = deque()  # handed over after that, waiting for the way
-        self._bytes = 0  # of both
-        self._flight = 0  # arrivals planned in an earlier flight do not take place
-        self._blocked = False
-        self._free_us = 0  # when the last bit handed over so far has left
-        self._arrived_us = 0  # nothing overtakes
-        self._wants_room: Action | None = None
+        self._out, self._in = ports
+        self.delay_us = self._out.delay_us + self._in.delay_us
+        self._deliver = deliver
+        self._room: Callable[[Any], None]
+        self._left_us = 0.0  # when the last bit handed over so far has left the port
+        self._arrived_us = 0.0  # nothing overtakes
+        self._pending = 0  # deliveries that wait for the receiver's port
+        self._unread = 0  # bytes that arrived and were not read
+        self._awaited: Callable[[Any], None] | None = None
+        self._discarded = False
 
-    def send(self, size_bytes: int, arrival: Action) -> None:
-        """Hand something over; `arrival` is what happens at the other end."""
-        self._bytes += size_bytes
-        if self._blocked:
-            self._held.append((size_bytes, arrival))
-        else:
-            self._fly(size_bytes, arrival)
+    def send(self, size_bytes: int, given: m.Input) -> None:
+        """Hand something over; `given` arrives at the other end."""
+        clock = self._clock
+        left_us = self._leave_port(size_bytes)
+        clock.at(int(left_us) + self.delay_us, self._reach, (size_bytes, given))
 
-    def when_room(self, action: Action) -> None:
-        """Call `action` once, as soon as little is under way."""
-        self._wants_room = action
-        self._offer_room()
+    def when_room(self, action: Callable[[Any], None]) -> None:
+        """Call `action(None)` once, as soon as little waits to be sent and the receiver's window is open."""
+        self._awaited = action
+        self._look_for_room(None)
 
-    def cut(self, *, itself: bool) -> None:
-        """The way is cut: this direction (what flies has to be sent again), or only the other one."""
-        self._blocked = True
-        if itself:
-            self._flight += 1
-            self._held.extendleft(reversed(self._flying))
-            self._flying.clear()
+    def read(self, size_bytes: int) -> None:
+        """The receiver has read what it had left unread."""
+        self._unread -= size_bytes
+        self._look_for_room(None)
 
-    def heal(self) -> None:
-        """Both directions are whole again."""
-        self._blocked = False
-        self._free_us = max(self._free_us, self._clock.now_us + RETRANSMIT_US)
-        held, self._held = self._held, deque()
-        for size_bytes, arrival in held:
-            self._fly(size_bytes, arrival)
+    def leave_unread(self, size_bytes: int) -> None:
+        """The receiver does not read this for now."""
+        self._unread += size_bytes
 
     def discard(self) -> None:
         """Forget everything that is under way."""
-        self._flight += 1
-        self._flying.clear()
-        self._held.clear()
-        self._bytes = 0
-        self._wants_room = None
+        self._discarded = True
+        self._awaited = None
 
-    def _fly(self, size_bytes: int, arrival: Action) -> None:
-        takes_us = int(size_bytes * 8 * US_PER_S / self._rate_bits_per_s) if self._rate_bits_per_s else 0
-        self._free_us = max(self._free_us, self._clock.now_us) + takes_us
-        self._arrived_us = max(self._arrived_us, self._free_us + self._delay_us())
-        self._flying.append((size_bytes, arrival))
-        flight = self._flight
-        self._clock.at(self._arrived_us, lambda: self._arrive(flight))
+    def close(self) -> None:
+        """Nothing will be sent any more."""
+        self._awaited = None
 
-    def _arrive(self, flight: int) -> None:
-        if flight != self._flight:
+    def hurry(self, given: m.Input) -> None:
+        """After `discard`: let the other end know, past everything that was under way."""
+        self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
+
+    def _leave_port(self, size_bytes: int) -> float:
+        """When the last bit of this has left the sender's port."""
+        port = self._out
+        now_us: float = self._clock.now_us
+        takes_us = wire_bytes(size_bytes) * port.us_per_byte
+        waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
+        left_us = (waits_us if waits_us > now_us else now_us) + takes_us
+        port.free_us = (port.free_us if port.free_us > now_us else now_us) + takes_us
+        self._left_us = left_us = max(left_us, self._left_us)
+        return left_us
+
+    def _reach(self, parcel: tuple[int, m.Input]) -> None:
+        """The last bit is at the receiver's port, which may still be busy with others'."""
+        size_bytes, given = parcel
+        port = self._in
+        now_us: float = self._clock.now_us
+        takes_us = wire_bytes(size_bytes) * port.us_per_byte
+        done_us = port.free_us + takes_us
+        port.free_us = done_us if done_us > now_us else now_us
+        if size_bytes <= SEGMENT_BYTES or done_us < now_us:
+            done_us = now_us
+        if self._pending:
+            done_us = max(done_us, self._arrived_us)
+        elif done_us < now_us + 1:
+            self._arrive(parcel)
             return
-        size_bytes, arrival = self._flying.popleft()
-        self._bytes -= size_bytes
-        arrival()
+        self._arrived_us = done_us
+        self._pending += 1
+        self._clock.at(int(done_us), self._arrive_late, parcel)
+
+    def _arrive_late(self, parcel: tuple[int, m.Input]) -> None:
+        self._pending -= 1
+        self._arrive(parcel)
+
+    def _arrive(self, parcel: tuple[int, m.Input]) -> None:
+        if not self._discarded:
+            self._deliver(self.target, parcel[1], parcel[0])
+
+    def _hurried(self, given: m.Input) -> None:
+        self._deliver(self.target, given, 0)
+
+    def _look_for_room(self, _: Any) -> None:
+        if self._awaited is None or self._unread >= WINDOW_BYTES:
+            return
+        room_us = int(self._left_us - LOW_WATER_BYTES * self._out.us_per_byte)
+        if room_us > self._clock.now_us:
+            self._clock.at(room_us, self._look_for_room, None)
+            return
         self._offer_room()
 
     def _offer_room(self) -> None:
-        if self._wants_room is not None and self._bytes < LOW_WATER_BYTES:
-            action, self._wants_room = self._wants_room, None
-            self._clock.at(self._clock.now_us, action)
+        if self._awaited is not None:
+            action, self._awaited = self._awaited, None
+            self._clock.at(self._clock.now_us, action, None)
+
+
+class WidePipe(Pipe):
+    """Between regions: over ways that can be cut, slow and lossy. `back` are those of the other direction."""
+
+    __slots__ = (
+        "_back",
+        "_flight",
+        "_flying",
+        "_held",
+        "_passed_us",
+        "_queued_bytes",
+        "_random",
+        "_reached_us",
+        "_ways",
+    )
+
+    def __init__(
+        self,
+        clock: Clock,
+        ports: tuple[Port, Port],
+        target: Any,
+        deliver: Deliver,
+        ways: tuple[tuple[Way, ...], tuple[Way, ...]],
+        random: m.Randomness,
+    ) -> None:
+        super().__init__(clock, ports, target, deliver)
+        self._ways, self._back = ways
+        self._random = random
+        self._flying: deque[tuple[int, m.Input]] = deque()  # what is on its way, in order
+        self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the ways
+        self._flight = 0  # stages planned in an earlier flight do not take place
+        self._queued_bytes = 0  # not yet through the first way
+        self._passed_us = [0.0] * len(self._ways)  # nothing overtakes into a way,
+        self._reached_us = [0] * len(self._ways)  # nor out of it
+        for way in (*self._ways, *self._back):
+            way.pipes[self] = None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a way is cut, there or back."""
+        return any(way.cuts for way in self._ways) or any(way.cuts for way in self._back)
+
+    def delay_us_now(self) -> int:
+        """One way, as the ways are now."""
+        return self.delay_us + sum(way.delay_us for way in self._ways)
+
+    def send(self, size_bytes: int, given: m.Input) -> None:
+        """See Pipe."""
+        self._queued_bytes += size_bytes
+        if self.blocked:
+            self._held.append((size_bytes, given))
+        else:
+            self._fly((size_bytes, given))
+
+    def was_cut(self, way: Way) -> None:
+        """A way of this pipe was cut: what flies over it has to be sent again."""
+        if way in self._ways:
+            self._flight += 1
+            self._held.extendleft(reversed(self._flying))
+            self._flying.clear()
+            self._queued_bytes = sum(size_bytes for size_bytes, _ in self._held)
+
+    def was_healed(self) -> None:
+        """A cut has ended: if it was the last one, everything that waits is sent."""
+        if self.blocked:
+            return
+        self._left_us = max(self._left_us, float(self._clock.now_us + RETRANSMIT_US))
+        held, self._held = self._held, deque()
+        for parcel in held:
+            self._fly(parcel)
+
+    def discard(self) -> None:
+        """See Pipe."""
+        super().discard()
+        self._flight += 1
+        self._flying.clear()
+        self._held.clear()
+        self._queued_bytes = 0
+
+    def hurry(self, given: m.Input) -> None:
+        """See Pipe; a reset does not cross a cut way, and is not repeated: the answer to what the other end
+        sends next is another one.
+        """
+        if self.blocked:
+            self._discarded = False
+            self.send(0, given)
+        else:
+            self._clock.at(self._clock.now_us + self.delay_us_now(), self._hurried, given)
+
+    def leave_ways(self) -> None:
+        """The connection is gone."""
+        for way in (*self._ways, *self._back):
+            way.pipes.pop(self, None)
+
+    def _fly(self, parcel: tuple[int, m.Input]) -> None:
+        self._flying.append(parcel)
+        at_us = int(self._leave_port(parcel[0])) + self._out.delay_us
+        self._clock.at(at_us, self._enter, (self._flight, 0, parcel))
+
+    def _enter(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
+        """The last bit is at the beginning of a way."""
+        flight, stage, parcel = step
+        if flight != self._flight:
+            return
+        way = self._ways[stage]
+        takes_us = wire_bytes(parcel[0]) * way.us_per_byte
+        done_us = max(float(self._clock.now_us), way.free_us + takes_us)
+        way.free_us = done_us
+        if way.loss:
+            done_us += self._lost_us(way, parcel[0])
+        done_us = self._passed_us[stage] = max(done_us, self._passed_us[stage])
+        self._clock.at(int(done_us), self._through, step)
+
+    def _through(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
+        """The last bit has entered the way: it travels."""
+        flight, stage, parcel = step
+        if flight != self._flight:
+            return
+        if stage == 0:
+            self._queued_bytes -= parcel[0]
+            self._look_for_room(None)
+        at_us = self._clock.now_us + self._ways[stage].delay_us
+        at_us = self._reached_us[stage] = max(at_us, self._reached_us[stage])
+        if stage + 1 < len(self._ways):
+            self._clock.at(at_us, self._enter, (flight, stage + 1, parcel))
+        else:
+            self._clock.at(at_us + self._in.delay_us, self._land, (flight, parcel))
+
+    def _land(self, landing: tuple[int, tuple[int, m.Input]]) -> None:
+        flight, parcel = landing
+        if flight == self._flight:
+            self._flying.popleft()
+            self._reach(parcel)
+
+    def _lost_us(self, way: Way, size_bytes: int) -> int:
+        """How much later a message comes because of lost segments."""
+        segments = 1 + size_bytes // SEGMENT_BYTES
+        late_us = 0
+        while self._random.random() >= (1 - way.loss) ** segments:
+            is_last = self._random.random() < 1 / segments
+            late_us += RETRANSMIT_US if is_last else 2 * self.delay_us_now()
+            segments = 1
+            if late_us > 60 * RETRANSMIT_US:
+                break  # a link that loses everything: the silence of the peer is noticed before
+        return late_us
+
+    def _look_for_room(self, _: Any) -> None:
+        if self._awaited is not None and self._unread < WINDOW_BYTES and self._queued_bytes < LOW_WATER_BYTES:
+            self._offer_room()

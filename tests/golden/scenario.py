@@ -25,13 +25,14 @@ from node.sim.wires import Wires
 LINE = "----\n"
 S = 1_000_000
 DELAY_US = 10_000
+TRACE_LIMIT = 100_000  # messages
 
 
 def run(commands: str) -> str:
     """The transcript that follows from these commands."""
     lines = [line.split() for line in commands.splitlines() if line.strip() and not line.startswith("#")]
     names = sorted({line[2] for line in lines if line[1] == "start"})
-    network = Network(_specs(names), _wires(names), start=False)
+    network = Network(_specs(names), _wires(names), start=False, trace_limit=TRACE_LIMIT)
     cuts: dict[frozenset[str], int] = {}
     do: dict[str, Callable[..., None]] = {
         "start": network.start,

@@ -12,6 +12,7 @@ from node.sim.network import Network
 from node.sim.wires import Wires
 
 S = 1_000_000  # microseconds
+TRACE_LIMIT = 5_000_000  # messages
 Line = tuple[int, str, Mapping[str, Any]]  # of a log: time, node, fields
 MESH = Wires(  # Fig. 8 of the Sprinkler paper, with the checklist's delays
     1_000,
@@ -82,7 +83,7 @@ class Cluster:
     def __init__(
         self, *, go_us: int = S, build: Any = build_machine, wires: Wires = MESH, **given: Any
     ) -> None:
-        self.network = Network(specs(**given), wires, build=build)
+        self.network = Network(specs(**given), wires, build=build, trace_limit=TRACE_LIMIT)
         self.network.run(go_us // 2)
         unready = [name for name, node in self.network.nodes.items() if not node.ready]
         assert not unready, f"not ready: {unready}"

@@ -1,0 +1,249 @@
+"""Connections between simulated processes, and the ports and ways that they go through.
+
+Opening a connection takes one round trip and needs both directions. Closing is heard of at the other end in
+order, an abort as soon as possible. A cut is of one direction between two regions.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from node.core import machine as m
+from node.core.layout import Codec
+from node.sim.clock import Clock
+from node.sim.lines import Port, Way
+from node.sim.pipe import Pipe, WidePipe
+from node.sim.process import End, Node, Sent
+from node.sim.wires import Hop, Line, Region, Wires
+
+CLOSED = "closed by peer"
+Give = Callable[[Node, m.Input], None]
+
+
+class Connections:
+    """All of a network. `give` hands an input to a node."""
+
+    def __init__(self, clock: Clock, wires: Wires, codec: Codec, seed: int, give: Give) -> None:
+        self.trace: list[Sent] = []
+        self.trace_limit = 0
+        self.ends: dict[int, End] = {}
+        self._clock = clock
+        self._wires = wires
+        self._size_bytes = codec.size_bytes
+        self._give = give
+        self._random = Random(seed)  # noqa: S311 - simulation, not secrets
+        self._numbers = 0
+        self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
+        self._ways: dict[Hop, Way] = {}
+        self._last: tuple[Any, int] = (None, 0)  # the latest message, and its size
+
+    # --- What is done to the ways
+
+    def cut(self, hop: Hop) -> None:
+        """Cut a way; several cuts may hold it."""
+        way = self.way(hop)
+        way.cuts += 1
+        if way.cuts == 1:
+            for pipe in list(way.pipes):
+                pipe.was_cut(way)
+
+    def heal(self, hop: Hop) -> None:
+        """End one cut."""
+        way = self.way(hop)
+        way.cuts -= 1
+        if way.cuts == 0:
+            for pipe in list(way.pipes):
+                pipe.was_healed()
+
+    def shape(self, hop: Hop, line: Line) -> None:
+        """Change what a way does to what enters it from now on."""
+        self.way(hop).shape(line)
+
+    def way(self, hop: Hop) -> Way:
+        """The way of a hop. Raises ValueError if there is none."""
+        way = self._ways.get(hop)
+        if way is None:
+            way = self._ways[hop] = Way(hop, self._wires.line(hop))
+        return way
+
+    # --- Opening
+
+    def dial(
+        self, node: Node, target: Callable[[], Node | None], place: tuple[str, Region], given: Any
+    ) -> None:
+        """Open a connection to whoever then runs on the host and in the region of `place`.
+
+        given: the Connect.
+        """
+        ends_us = self._clock.now_us + given.timeout_us
+        ways = self._route(node.spec.region, place[1])
+        delay_us = self._outward(node.spec.host, node.spec.region).delay_us
+        delay_us += self._inward(*place).delay_us + sum(way.delay_us for way in ways)
+
+        def arrive(_: Any) -> None:
+            other = target()
+            if any(way.cuts for way in (*ways, *self._route(place[1], node.spec.region))):
+                self._clock.at(ends_us, fail, "timed out")
+            elif other is None or other.finished or other.listening != given.port:
+                self._clock.at(self._clock.now_us + delay_us, fail, "refused")
+            else:
+                self._open(node, other, given.peer, ends_us)
+
+        def fail(reason: str) -> None:
+            self._give(node, m.ConnectFailed(given.peer, reason))
+
+        self._clock.at(self._clock.now_us + delay_us, arrive)
+
+    def _open(self, node: Node, other: Node, peer: str, ends_us: int) -> None:
+        """The SYN has arrived: the accepting end is open, the dialling one when the answer is there."""
+        near, far = self._joined(node, other)
+        far.outward.send(0, m.Connected(near.number, peer))
+
+        def give_up(_: Any) -> None:
+            if near.open and not near.connected:
+                self.close(near, abort=True)
+                self._give(node, m.ConnectFailed(peer, "timed out"))
+
+        self._clock.at(ends_us, give_up)
+        self._give(other, m.Connected(far.number))
+
+    def _joined(self, node: Node, other: Node) -> tuple[End, End]:
+        near = End(node, self._numbers + 1, None, None)  # type: ignore[arg-type] # both are set below
+        far = End(other, self._numbers + 2, None, near)  # type: ignore[arg-type]
+        near.other = far
+        self._numbers += 2
+        near.outward, far.outward = self._pipe(near, far), self._pipe(far, near)
+        near.connected = False
+        for end in (near, far):
+            self.ends[end.number] = end.node.ends[end.number] = end
+        return near, far
+
+    def _pipe(self, source: End, target: End) -> Pipe:
+        here, there = source.node.spec, target.node.spec
+        ports = (self._outward(here.host, here.region), self._inward(there.host, there.region))
+        ways, back = self._route(here.region, there.region), self._route(there.region, here.region)
+        if not ways:
+            return Pipe(self._clock, ports, target, self.arrived)
+        return WidePipe(self._clock, ports, target, self.arrived, (ways, back), self._random)
+
+    # --- While it is open
+
+    def send(self, node: Node, effect: m.Send) -> None:
+        """Hand messages over."""
+        end = self.ends.get(effect.connection)
+        if end is None or not end.open:
+            return
+        messages = effect.messages
+        other = end.other
+        if len(self.trace) < self.trace_limit:
+            names = node.spec.name, other.node.spec.name
+            self.trace += [Sent(self._clock.now_us, *names, message) for message in messages]
+        end.outward.send(self._size(messages), m.Received(other.number, messages))
+
+    def _size(self, messages: Sequence[Any]) -> int:
+        """Of all frames. The same message often goes to several neighbours, one after the other."""
+        if len(messages) != 1:
+            return sum(map(self._size_bytes, messages))
+        if messages[0] is not self._last[0]:
+            self._last = messages[0], self._size_bytes(messages[0])
+        return self._last[1]
+
+    def await_writable(self, number: int) -> None:
+        """Give Writable when there is room."""
+        end = self.ends.get(number)
+        if end is not None and end.open:
+
+            def tell(_: Any) -> None:
+                if end.open:
+                    self._give(end.node, m.Writable(number))
+
+            end.outward.when_room(tell)
+
+    def arrived(self, end: End, given: m.Input, size_bytes: int) -> None:
+        """Something has come to this end."""
+        node = end.node
+        if not end.open or node.finished:
+            return
+        if node.stopped:
+            end.other.outward.leave_unread(size_bytes)
+            node.waiting.append((end, given, size_bytes))
+        elif end.held is not None:
+            end.other.outward.leave_unread(size_bytes)
+            end.held.append((given, size_bytes))
+        else:
+            self.hand_over(end, given)
+
+    def hand_over(self, end: End, given: m.Input) -> None:
+        """Give the node what has come to this end."""
+        if not end.open:
+            return
+        kind = type(given)
+        if kind is m.Disconnected:
+            self._forget(end)
+        elif kind is m.Connected:
+            end.connected = True
+        self._give(end.node, given)
+
+    def pause_reading(self, number: int) -> None:
+        """Let what comes wait."""
+        end = self.ends.get(number)
+        if end is not None and end.held is None:
+            end.held = []
+
+    def resume_reading(self, number: int) -> None:
+        """Read on: first what waits."""
+        end = self.ends.get(number)
+        if end is not None and end.held is not None:
+            self._clock.at(self._clock.now_us, self._read_on, end)
+
+    def _read_on(self, end: End) -> None:
+        held, end.held = end.held or [], None
+        for at, (given, size_bytes) in enumerate(held):
+            if end.held is not None:  # paused again
+                end.held += held[at:]
+                return
+            end.other.outward.read(size_bytes)
+            self.hand_over(end, given)
+
+    # --- Closing
+
+    def close(self, end: End, *, abort: bool) -> None:
+        """Close from this side; the other side hears of it in order, or of an abort as soon as possible."""
+        if not end.open:
+            return
+        self._forget(end)
+        gone = m.Disconnected(end.other.number, CLOSED)
+        if abort:
+            end.outward.discard()
+            end.outward.hurry(gone)
+        else:
+            end.outward.close()
+            end.outward.send(0, gone)
+
+    def _forget(self, end: End) -> None:
+        end.open = False
+        end.held = None
+        self.ends.pop(end.number, None)
+        end.node.ends.pop(end.number, None)
+        if not end.other.open:
+            for each in (end, end.other):
+                if isinstance(each.outward, WidePipe):
+                    each.outward.leave_ways()
+
+    # --- Places
+
+    def _outward(self, host: str, region: Region) -> Port:
+        return self._ports_of(host, region)[0]
+
+    def _inward(self, host: str, region: Region) -> Port:
+        return self._ports_of(host, region)[1]
+
+    def _ports_of(self, host: str, region: Region) -> tuple[Port, Port]:
+        ports = self._ports.get(host)
+        if ports is None:
+            lan = self._wires.lan(region)
+            ports = self._ports[host] = (Port(lan.outward), Port(lan.inward))
+        return ports
+
+    def _route(self, a: Region, b: Region) -> tuple[Way, ...]:
+        return tuple(self.way(hop) for hop in self._wires.route(a, b))

@@ -1,0 +1,56 @@
+"""What messages wait for on their way: hosts' ports and the ways between regions, each with its rate.
+
+Everything that goes through one of them shares its rate, first come, first served. A way can be cut, and
+its delay, rate and loss can change while connections cross it.
+"""
+
+from typing import TYPE_CHECKING
+
+from node.sim.wires import Hop, Line
+
+if TYPE_CHECKING:
+    from node.sim.pipe import WidePipe
+
+US_PER_S = 1_000_000
+SEGMENT_BYTES = 1448  # of a connection's bytes in a packet of 1500
+HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, in front of each segment
+
+
+def wire_bytes(size_bytes: int) -> int:
+    """What so many bytes of a connection take on a wire."""
+    return size_bytes + HEADERS_BYTES * (1 + size_bytes // SEGMENT_BYTES)
+
+
+def us_per_byte(rate_bits_per_s: float | None) -> float:
+    """How long a byte takes."""
+    return 8 * US_PER_S / rate_bits_per_s if rate_bits_per_s else 0.0
+
+
+class Port:
+    """One direction of a host's port. `free_us`: when all that it was given so far is through."""
+
+    __slots__ = ("delay_us", "free_us", "us_per_byte")
+
+    def __init__(self, line: Line) -> None:
+        self.delay_us = line.delay_us
+        self.us_per_byte = us_per_byte(line.rate_bits_per_s)
+        self.free_us = 0.0
+
+
+class Way:
+    """One direction of a link between two regions. `cuts`: how many hold it; `pipes`: who crosses it."""
+
+    __slots__ = ("cuts", "delay_us", "free_us", "hop", "loss", "pipes", "us_per_byte")
+
+    def __init__(self, hop: Hop, line: Line) -> None:
+        self.hop = hop
+        self.cuts = 0
+        self.free_us = 0.0
+        self.pipes: dict[WidePipe, None] = {}
+        self.shape(line)
+
+    def shape(self, line: Line) -> None:
+        """From now on it behaves so."""
+        self.delay_us = line.delay_us
+        self.us_per_byte = us_per_byte(line.rate_bits_per_s)
+        self.loss = line.loss

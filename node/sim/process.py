@@ -1,0 +1,79 @@
+"""A simulated process: its machine, what is known of it, and what it recorded and logged."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from node.core import machine as m
+from node.core.specification import NodeSpec
+from node.sim.pipe import Pipe
+
+
+@dataclass(slots=True)
+class Node:
+    """A stopped one takes nothing until it continues; its inputs wait in order."""
+
+    spec: NodeSpec
+    machine: m.Machine
+    ready: bool = False
+    finished: bool = False
+    listening: int | None = None
+    stopped: bool = False
+    waiting: list[tuple["End | None", m.Input, int]] = field(default_factory=list)
+    timers: dict[m.Timer, int] = field(default_factory=dict)  # name -> serial of its latest setting
+    ends: dict[int, "End"] = field(default_factory=dict)
+    logs: list[tuple[int, m.Log]] = field(default_factory=list)
+    records: list[tuple[int, m.Record]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class End:
+    """One end of a connection. `open` until it was closed from this side, or the other's close arrived.
+
+    held: what came while this end is not read, with its sizes; None while it is read.
+    """
+
+    node: Node
+    number: int
+    outward: Pipe
+    other: "End"
+    open: bool = True
+    connected: bool = True  # false at the end that dialled, until the answer is there
+    held: list[tuple[m.Input, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One line of the trace: a message handed to a connection."""
+
+    time_us: int
+    source: str
+    target: str
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Is told what a node records, logs and becomes, instead of having it kept."""
+
+    record: Callable[[Node, int, m.Record], None]
+    log: Callable[[Node, int, m.Log], None]
+    ready: Callable[[Node], None]
+    finished: Callable[[Node], None]
+
+
+def keep_record(node: Node, time_us: int, record: m.Record) -> None:
+    """Keep it with the node."""
+    node.records.append((time_us, record))
+
+
+def keep_log(node: Node, time_us: int, line: m.Log) -> None:
+    """Keep it with the node."""
+    node.logs.append((time_us, line))
+
+
+def look_away(_: Node) -> None:
+    """Nothing to do."""
+
+
+KEEPING = Observer(keep_record, keep_log, look_away, look_away)
