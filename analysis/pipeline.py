@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from analysis import tables
+from analysis.errors import AnalysisError
 from analysis.extraction import listed_captures, load_indices
 from analysis.session import spark_session
 from analysis.timelines import acts, latency, recovery_table, throughput
@@ -84,10 +85,27 @@ def analyze(
     master: a Spark master URL; None uses this machine. progress: told each step as it begins. Raises
     AnalysisError or InputError when there is nothing that could be analysed.
     """
+    return _analyze(_open(run), progress, lambda case: _spark(case, master, progress))
+
+
+def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The same in this process, one task after the other: for runs without captures, and within Spark's tasks.
+
+    Raises AnalysisError or InputError as `analyze`, and for a run with captures.
+    """
     case = _open(run)
+    if case.hosts or case.links:
+        raise AnalysisError(f"{run.path}: to read captures takes Spark")
+    return _analyze(case, progress, lambda _: None)
+
+
+def _analyze(
+    case: _Case, progress: Callable[[str], None], session: Callable[[_Case], SparkSession | None]
+) -> dict[str, Any]:
+    run = case.run
     run.analysis.mkdir(exist_ok=True)
     anything = case.hosts or case.links or case.recorded
-    results = _results(case, master, progress) if anything else nothing()
+    results = _results(case, session(case), progress) if anything else nothing()
     progress("summing up")
     summary = summarize(case.content, case.facts, _findings(case, results))
     write_json(run.summary_json, summary)
@@ -116,10 +134,9 @@ def _records(run: RunDirectory, host: str) -> bool:
     return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
 
 
-def _results(case: _Case, master: str | None, progress: Callable[[str], None]) -> Results:
+def _results(case: _Case, spark: SparkSession | None, progress: Callable[[str], None]) -> Results:
     """What all tasks returned, together; the tables of captures and of events are written."""
     run, facts = case.run, case.facts
-    spark = _spark(case, master, progress)
     if spark is not None and (case.hosts or case.links):
         progress("reading packets and messages")
         tables.extract(spark, run)

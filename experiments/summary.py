@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
         "unordered_publishers",
     ),
     "throughput": ("events_per_s", "slowest_client_events_per_s", "bytes_per_s"),
-    "latency": ("p50_ms", "p95_ms", "p99_ms", "max_ms"),
+    "latency": ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
     "recovery": None,
     "agreement": None,
 }

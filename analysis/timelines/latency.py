@@ -45,10 +45,15 @@ def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
 def table(collected: pa.Table, facts: Facts) -> pa.Table:
     """`schemas.LATENCY` from all samples: per origin region and bin of the arrival at the local proxy."""
     streams, bins = ints(collected, "stream"), (ints(collected, "published_ns") - facts.zero_ns) // BIN_NS
+    latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     low = bins.min(initial=0)
     width = bins.max(initial=0) - low + 1
-    names, percentiles, totals = grouped(
-        streams * width + bins - low, ints(collected, "latency_ns"), ints(collected, "count"), PERCENTS
+    cells = streams * width + bins - low
+    names, percentiles, totals = grouped(cells, latency_ns, count, PERCENTS)
+    sums = np.bincount(
+        np.searchsorted(names, cells)[count > 0],
+        (latency_ns.astype(float) * count)[count > 0],
+        minlength=len(names),
     )
     origins = [facts.owner.get(int(stream), f"s{stream}") for stream in names // width]
     milliseconds = {name: values / 1e6 for name, values in zip(NAMES, percentiles, strict=True)}
@@ -58,6 +63,7 @@ def table(collected: pa.Table, facts: Facts) -> pa.Table:
             "start_s": (names % width + low) * (BIN_NS / 1e9),
             "bin_s": np.full(len(names), BIN_NS / 1e9),
             "count": totals,
+            "mean_ms": sums / np.maximum(totals, 1) / 1e6,
             **milliseconds,
         },
         schema=schemas.LATENCY,
@@ -65,9 +71,12 @@ def table(collected: pa.Table, facts: Facts) -> pa.Table:
 
 
 def headline(collected: pa.Table) -> dict[str, float | None]:
-    """p50, p95, p99 and the maximum over all events of the run, milliseconds; None of nothing."""
+    """Mean, p50, p95, p99 and the maximum over all events of the run, milliseconds; None of nothing."""
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     _, percentiles, totals = grouped(np.zeros(len(count), np.int64), latency_ns, count, PERCENTS)
     if not len(totals):
-        return dict.fromkeys(NAMES)
-    return {name: float(values[0]) / 1e6 for name, values in zip(NAMES, percentiles, strict=True)}
+        return dict.fromkeys(("mean_ms", *NAMES))
+    mean_ms = float((latency_ns.astype(float) * count).sum() / count.sum()) / 1e6
+    return {"mean_ms": mean_ms} | {
+        name: float(values[0]) / 1e6 for name, values in zip(NAMES, percentiles, strict=True)
+    }

@@ -134,6 +134,7 @@ LATENCY = _schema(
     ("start_s", _DOUBLE, False),  # bin of the arrival at the local proxy
     ("bin_s", _DOUBLE, False),
     ("count", _BIGINT, False),  # events
+    ("mean_ms", _DOUBLE, False),
     ("p50_ms", _DOUBLE, False),
     ("p95_ms", _DOUBLE, False),
     ("p99_ms", _DOUBLE, False),

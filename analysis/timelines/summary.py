@@ -28,7 +28,7 @@ PER_CLIENT = (
 )  # fmt: skip
 EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
 THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")
-LATENCY = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
+LATENCY = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,11 @@ def test_latency_percentiles_are_those_of_every_event(world, facts):
         per_event += [max(came[seq]) - t for seq, t in published.items()]
     per_event.sort()
     wanted = {f"p{p}_ms": per_event[-(-p * len(per_event) // 100) - 1] / 1e6 for p in (50, 95, 99)}
-    assert latency.headline(samples) == wanted | {"max_ms": per_event[-1] / 1e6}
+    mean_ms = sum(per_event) / len(per_event) / 1e6
+    wanted |= {"max_ms": per_event[-1] / 1e6, "mean_ms": pytest.approx(mean_ms)}
+    assert latency.headline(samples) == wanted
+    binned = latency.table(samples, facts).to_pylist()
+    assert sum(row["mean_ms"] * row["count"] for row in binned) == pytest.approx(sum(per_event) / 1e6)
 
 
 def test_an_event_that_one_client_never_got_has_no_latency(world, facts):
