@@ -12,12 +12,15 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.deliveries import DeliveryRecord, encode_record
 from node.core.layout import Codec
 from node.tcp.connection import Connection
+from node.tcp.log_files import LogFiles
+from node.tcp.storage import Storage
 
 BACKLOG = 128
 CLOSE_LIMIT_S = 1.0  # for what is written to go out at the end
@@ -50,6 +53,7 @@ class Adapter:
         codec: Codec,
         address: str,
         surroundings: Surroundings,
+        storage: Path | None = None,
     ) -> None:
         self.finished = asyncio.Event()
         self.after_input: Callable[[], None] = lambda: None  # for an application that waits for something
@@ -68,6 +72,8 @@ class Adapter:
         self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: list[bytes] = []
+        self._storage = self._open_storage(storage)
+        self._unstored = 0  # Append that a process without storage asked for
         self._running_crc: dict[int, int] = {}  # by stream, over all that was put on record
         self._carry: dict[type, Callable[[Any], None]] = {
             m.Listen: self._listen,
@@ -80,10 +86,16 @@ class Adapter:
             m.SetTimer: self._set_timer,
             m.CancelTimer: self._cancel_timer,
             m.Record: self._record,
+            m.Append: self._append,
+            m.Rewrite: self._rewrite,
             m.Log: self._surroundings.log,
             m.Ready: lambda _: self._surroundings.ready(),
             m.Finished: lambda _: self.finished.set(),
         }
+
+    def start(self) -> None:
+        """Give the machine its first input, with what is stored. Raises StorageError if that is damaged."""
+        self.give(m.Started(self._storage.start()) if self._storage is not None else m.Started())
 
     def give(self, given: m.Input) -> None:
         """Give the machine an input, and carry out what it asks for."""
@@ -108,6 +120,8 @@ class Adapter:
         with contextlib.suppress(TimeoutError):  # a peer that takes nothing is left behind
             async with asyncio.timeout(CLOSE_LIMIT_S):
                 await self._all_gone.wait()
+        if self._storage is not None:
+            await self._storage.close()
 
     # --- What connections tell (node.tcp.connection.Owner)
 
@@ -210,6 +224,26 @@ class Adapter:
     def _fire(self, timer: m.Timer) -> None:
         self._timers.pop(timer, None)
         self.give(m.TimerFired(timer))
+
+    def _open_storage(self, folder: Path | None) -> Storage | None:
+        if folder is None:
+            return None
+        files = LogFiles(folder, self._codec, self._limit_bytes)
+        return Storage(files, self.give, self._surroundings.log, self._broken)
+
+    def _broken(self, error: BaseException) -> None:
+        self._loop.call_exception_handler({"message": "storage", "exception": error})
+
+    def _append(self, effect: m.Append) -> None:
+        if self._storage is not None:
+            self._storage.take(effect)
+        else:
+            self._unstored += 1
+            self._loop.call_soon(self.give, m.Synced(self._unstored))
+
+    def _rewrite(self, effect: m.Rewrite) -> None:
+        if self._storage is not None:
+            self._storage.take(effect)
 
     def _record(self, effect: m.Record) -> None:
         running_crc = zlib.crc32(effect.payload, self._running_crc.get(effect.stream, 0))

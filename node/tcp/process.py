@@ -20,6 +20,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
+from node.core.errors import StorageError
 from node.core.specification import NodeSpec
 from node.protocols.building import CODECS, build_machine
 from node.tcp.adapter import Adapter, now_us
@@ -68,12 +69,17 @@ class _Node:
     async def run(self) -> int:
         """Until finished."""
         own = next(member for member in self._spec.members if member.name == self._spec.name)
-        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, self)
+        storage = Path(self._spec.storage) if self._spec.storage is not None else None
+        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, self, storage)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._control.setblocking(False)
         loop.add_reader(self._control.fileno(), self._heard)
-        self._adapter.give(m.Started())
+        try:
+            self._adapter.start()
+        except StorageError as error:
+            self.log(m.Log("storage_damaged", {"problem": str(error)}, "error"))
+            raise
         progress = loop.create_task(self._tell_progress())
         await self._adapter.finished.wait()
         progress.cancel()

@@ -1,0 +1,127 @@
+"""Disks in virtual time: what `node.tcp.storage` does with files, with a sync that takes its time.
+
+A process's disk belongs to its name, so it is there again when the process is. What is synced survives a
+kill. Of what is not, a crash keeps some first part, as a generator says: none, all, or up to the middle of an
+Append. Syncs are grouped as on real disks: what is appended during one goes with the next.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from node.core import machine as m
+from node.sim.clock import Clock
+from node.sim.process import Node
+
+Operation = m.Append | m.Rewrite
+SYNC_US = 1_000  # how long a sync takes, whatever its size
+
+
+@dataclass(slots=True)
+class Disk:
+    """One process's. `segments` is what is durable, by number, in order."""
+
+    segments: dict[int, list[Any]] = field(default_factory=dict)
+    waiting: list[Operation] = field(default_factory=list)  # not yet durable
+    appended: int = 0  # Append that became durable since the process started
+    syncing: int = 0  # of the first of `waiting`, a sync is under way
+    life: int = 0  # counts the process's ends: syncs of an earlier life are void
+    syncs: int = 0
+    is_full: bool = False
+
+    def end(self) -> None:
+        """The process is no more, and nothing of it is under way."""
+        self.waiting.clear()
+        self.appended = self.syncing = 0
+        self.life += 1
+
+    def carry_out(self, operation: Operation) -> None:
+        """Make it durable."""
+        if isinstance(operation, m.Append):
+            self.segments.setdefault(operation.segment, []).extend(operation.messages)
+            return
+        first, *others = operation.segments
+        for number in others:
+            del self.segments[number]
+        if operation.messages:
+            self.segments[first] = list(operation.messages)
+        else:
+            del self.segments[first]
+
+
+class Disks:
+    """All processes' disks. `give` hands a process an input; `seed` is of what crashes leave."""
+
+    def __init__(
+        self, clock: Clock, give: Callable[[Node, m.Input], None], seed: int = 0, sync_us: int = SYNC_US
+    ) -> None:
+        self.sync_us = sync_us
+        self._clock = clock
+        self._give = give
+        self._rng = Random(f"disks {seed}")  # noqa: S311 - simulation, not secrets
+        self._disks: dict[str, Disk] = {}
+
+    def of(self, name: str) -> Disk:
+        """The disk of a process."""
+        return self._disks.setdefault(name, Disk())
+
+    def stored(self, name: str) -> Iterable[m.StoredSegment]:
+        """What the process finds when it starts. One that ended in order had everything synced."""
+        disk = self.of(name)
+        for operation in disk.waiting:
+            disk.carry_out(operation)
+        disk.end()
+        return (m.StoredSegment(number, tuple(stored)) for number, stored in list(disk.segments.items()))
+
+    def take(self, node: Node, operation: Operation) -> None:
+        """Carry out an Append or a Rewrite, after those before it."""
+        disk = self.of(node.spec.name)
+        disk.waiting.append(operation)
+        self._sync(node, disk)
+
+    def crash(self, name: str) -> None:
+        """The process has died, and with it a part of what was not synced."""
+        disk = self.of(name)
+        kept = self._rng.randrange(len(disk.waiting) + 1)
+        for operation in disk.waiting[:kept]:
+            disk.carry_out(operation)
+        if kept < len(disk.waiting) and isinstance(torn := disk.waiting[kept], m.Append):
+            whole = self._rng.randrange(len(torn.messages) + 1)
+            if whole:
+                disk.carry_out(m.Append(torn.segment, torn.messages[:whole]))
+        disk.end()
+
+    def fill(self, node: Node) -> None:
+        """From now on its disk takes nothing; what is under way still gets there."""
+        self.of(node.spec.name).is_full = True
+
+    def free(self, node: Node) -> None:
+        """Its disk has room again."""
+        disk = self.of(node.spec.name)
+        disk.is_full = False
+        self._sync(node, disk)
+
+    def _sync(self, node: Node, disk: Disk) -> None:
+        if disk.syncing or not disk.waiting:
+            return
+        if disk.is_full:
+            self._give(node, m.StorageFailed("no space left on device"))
+            return
+        disk.syncing = len(disk.waiting)
+        self._clock.at(self._clock.now_us + self.sync_us, self._synced, (node, disk, disk.life))
+
+    def _synced(self, planned: tuple[Node, Disk, int]) -> None:
+        node, disk, life = planned
+        if disk.life != life:
+            return
+        done, disk.waiting = disk.waiting[: disk.syncing], disk.waiting[disk.syncing :]
+        disk.syncing = 0
+        disk.syncs += 1
+        for operation in done:
+            disk.carry_out(operation)
+        appended = sum(isinstance(operation, m.Append) for operation in done)
+        disk.appended += appended
+        if appended:
+            self._give(node, m.Synced(disk.appended))
+        self._sync(node, disk)

@@ -1,0 +1,258 @@
+"""A log's files: reading them back, and carrying out `Append` and `Rewrite` so that they survive a crash.
+
+Blocking; `node.tcp.storage` calls it from a thread. The order of the operations is the point: a segment gets
+its end mark, on disk, before the next one is begun, so only the last segment may lack it. A rewrite writes a
+new file aside, has it on disk and renames it over the first of the segments that it replaces. Its header says
+which ones those are: if a crash leaves some of them, they are removed at the next start.
+
+At the start the last segment is cut at the first byte that is not as it was written, which is what a crash
+leaves, and closed. Anywhere else such a byte is damage: StorageError, and nothing is served.
+
+What failed can be tried again: a segment's file is first cut back to what was on disk for good, and all that
+is not is written once more.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+from node.core import log
+from node.core import machine as m
+from node.core.errors import StorageError
+from node.core.framing import FRAME_LIMIT_BYTES
+from node.core.layout import Codec
+from node.tcp.file_system import FileSystem
+
+SUFFIX = ".log"
+ASIDE = ".new"  # of a rewrite that is not yet in place
+REMEDY = (
+    "There are segments behind it, so this is no crash but damage. Put the file back from a copy; or move "
+    "the folder away, and this process starts empty and takes what it can from its peers"
+)
+Operation = m.Append | m.Rewrite
+T = TypeVar("T")
+
+
+class LogFiles:
+    """One log in one folder. `open` first; `lock` keeps every other process out of it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        codec: Codec,
+        limit_bytes: int = FRAME_LIMIT_BYTES,
+        files: FileSystem | None = None,
+    ) -> None:
+        self.folder = folder
+        self.syncs = 0  # of segments' files, for whoever asks how well commits are grouped
+        self._codec = codec
+        self._limit_bytes = limit_bytes  # of a frame
+        self._files = files or FileSystem()
+        self._lock: int | None = None
+        self._segments: list[log.SegmentHeader] = []  # closed ones, in order
+        self._current: _OpenSegment | None = None
+
+    def open(self) -> list[str]:
+        """Lock the folder and make the last segment whole. Returns what was cut off, in words.
+
+        Raises StorageError if another process has it, or if something other than the tail is damaged.
+        """
+        if not self.folder.is_dir():
+            return []  # made by the first Append: a process that keeps nothing leaves nothing
+        self._take_lock()
+        for path in sorted(self.folder.glob(f"*{ASIDE}")):
+            self._files.unlink(path)
+        paths = sorted(self.folder.glob(f"*{SUFFIX}"))
+        self._segments = []
+        for path in paths[:-1]:
+            self._keep(path, self._header(path))
+        return self._mend(paths[-1]) if paths else []
+
+    def read(self) -> Iterator[m.StoredSegment]:
+        """The stored segments, in order, one in memory at a time. Raises StorageError on damage."""
+        for header in list(self._segments):
+            path = self._path(header.first)
+            found = _checked(path, lambda: log.scan(path.read_bytes(), self._limit_bytes))  # noqa: B023 - called at once
+            if found.problem or not found.closed:
+                raise StorageError(f"{path}: {found.problem or 'has no end mark'}. {REMEDY}")
+            messages = _checked(path, lambda: log.decode_frames(self._codec, found.frames))  # noqa: B023
+            yield m.StoredSegment(header.first, messages)
+
+    def perform(self, operations: Sequence[Operation]) -> Iterator[int]:
+        """Carry out operations in order; after each step gives how many of them are durable now.
+
+        Appends to one segment that stand together are one step: one write, one sync. Raises OSError; what was
+        not yet given may be tried again.
+        """
+        done = 0
+        for segment, group in groupby(operations, _segment_of):
+            step = list(group)
+            if segment is None:
+                for rewrite in step:
+                    assert isinstance(rewrite, m.Rewrite)  # noqa: S101 - by its segment
+                    self._rewrite(rewrite)
+            else:
+                self._append(segment, [message for each in step for message in each.messages])
+            done += len(step)
+            yield done
+
+    def close(self) -> None:
+        """Release everything. The last segment gets its end mark at the next start."""
+        if self._current is not None:
+            os.close(self._current.descriptor)
+            self._current = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # --- The start
+
+    def _take_lock(self) -> None:
+        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self._lock = None
+            raise StorageError(f"{self.folder} is used by another process; end that one first") from None
+
+    def _header(self, path: Path) -> log.SegmentHeader:
+        """A segment's header, which has to be good."""
+        with path.open("rb") as file:
+            header = _checked(path, lambda: log.scan_header(file.read(log.HEADER_BYTES)))
+        if header is None or self._path(header.first) != path:
+            raise StorageError(f"{path}: no whole header. {REMEDY}")
+        return header
+
+    def _keep(self, path: Path, header: log.SegmentHeader) -> None:
+        """Remember a segment; one whose content is in the one before it is what a crash left of a rewrite."""
+        if self._segments and header.first <= self._segments[-1].last:
+            self._files.unlink(path)
+        else:
+            self._segments.append(header)
+
+    def _mend(self, path: Path) -> list[str]:
+        """Cut and close the last segment, or remove it if it never began."""
+        data = path.read_bytes()
+        found = _checked(path, lambda: log.scan(data, self._limit_bytes))
+        cut = [f"{path}: {found.problem}; cut off {len(data) - found.end} bytes"] if found.problem else []
+        if found.header is not None and self._path(found.header.first) != path:
+            raise StorageError(f"{path} is another segment's file: that of number {found.header.first}")
+        if found.header is None:
+            self._files.unlink(path)
+            self._files.sync_folder(self.folder)
+            return cut if data else []
+        if not found.closed or found.problem:
+            descriptor = self._files.open_write(path, truncate=False)
+            try:
+                self._files.cut(descriptor, found.end)
+                if not found.closed:
+                    end = log.RecordWriter(found.header, len(found.frames) + 1).encode_end()
+                    self._files.write(descriptor, end, found.end)
+                self._files.sync(descriptor)
+            finally:
+                os.close(descriptor)
+        self._keep(path, found.header)
+        return cut
+
+    # --- Operations
+
+    def _append(self, segment: int, messages: Sequence[object]) -> None:
+        current = self._current
+        if current is not None and current.header.first != segment:
+            self._finish(current)
+            current = None
+        if current is None:
+            current = self._begin(segment)
+        current.cut(self._files)
+        writer = log.RecordWriter(current.header, current.records + 1)
+        records = [
+            buffer
+            for message in messages
+            for buffer in writer.encode(self._codec, message, self._limit_bytes)
+        ]
+        head: list[bytes | memoryview] = [] if current.synced_bytes else [current.header.encode()]
+        self._write(current, b"".join(head + records))
+        current.records += len(messages)
+
+    def _begin(self, segment: int) -> "_OpenSegment":
+        if self._lock is None:
+            self._files.make_folder(self.folder)
+            self._take_lock()
+        assert not self._segments or segment > self._segments[-1].last, segment  # noqa: S101 - our own bug
+        descriptor = self._files.open_write(self._path(segment), truncate=True)
+        self._current = _OpenSegment(log.SegmentHeader(segment, segment), descriptor)
+        return self._current
+
+    def _finish(self, current: "_OpenSegment") -> None:
+        current.cut(self._files)
+        self._write(current, log.RecordWriter(current.header, current.records + 1).encode_end())
+        os.close(current.descriptor)
+        self._segments.append(current.header)
+        self._current = None
+
+    def _write(self, current: "_OpenSegment", data: bytes) -> None:
+        current.dirty = True
+        self._files.write(current.descriptor, data, current.synced_bytes)
+        self._files.sync(current.descriptor)
+        if not current.synced_bytes:
+            self._files.sync_folder(self.folder)  # the file's name
+        self.syncs += 1
+        current.synced_bytes += len(data)
+        current.dirty = False
+
+    def _rewrite(self, rewrite: m.Rewrite) -> None:
+        replaced = [header for header in self._segments if header.first in rewrite.segments]
+        assert len(replaced) == len(rewrite.segments), rewrite.segments  # noqa: S101 - our own bug
+        at = self._segments.index(replaced[0])
+        if rewrite.messages:
+            header = log.SegmentHeader(replaced[0].first, replaced[-1].last)
+            path = self._path(header.first)
+            aside = path.with_suffix(ASIDE)
+            descriptor = self._files.open_write(aside, truncate=True)
+            try:
+                data = log.encode_segment(self._codec, header, rewrite.messages, self._limit_bytes)
+                self._files.write(descriptor, data, 0)
+                self._files.sync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._files.rename(aside, path)
+            self._files.sync_folder(self.folder)
+        for old in replaced[bool(rewrite.messages) :]:
+            self._files.unlink(self._path(old.first))
+        self._files.sync_folder(self.folder)
+        self._segments[at : at + len(replaced)] = [header] if rewrite.messages else []
+
+    def _path(self, segment: int) -> Path:
+        return self.folder / f"{segment:016d}{SUFFIX}"
+
+
+def _segment_of(operation: Operation) -> int | None:
+    return operation.segment if isinstance(operation, m.Append) else None
+
+
+def _checked(path: Path, look: Callable[[], T]) -> T:
+    """What `look` finds; its StorageError gets the file's name."""
+    try:
+        return look()
+    except StorageError as error:
+        raise StorageError(f"{path}: {error}") from error
+
+
+class _OpenSegment:
+    """The segment that is being written."""
+
+    def __init__(self, header: log.SegmentHeader, descriptor: int) -> None:
+        self.header = header
+        self.descriptor = descriptor
+        self.records = 0  # that are on disk for good
+        self.synced_bytes = 0
+        self.dirty = False  # a write or sync failed: what is behind synced_bytes is unknown
+
+    def cut(self, files: FileSystem) -> None:
+        """After a failure, throw away what is not known to be on disk."""
+        if self.dirty:
+            files.cut(self.descriptor, self.synced_bytes)

@@ -1,0 +1,136 @@
+"""A node's log over real files: a worker thread writes and syncs, the event loop goes on meanwhile.
+
+Group commit: while the thread is busy, what the machine appends gathers; the thread then takes all of it at
+once, and one sync serves it all. The slower the disk, the larger the groups.
+
+A full disk (no space, quota, file too large) is waited for: one line in the log, StorageFailed to the
+machine, and everything that is not on disk for good is tried again once in `RETRY_S`; Synced and another line
+when there is room. After any other error nobody can say what is on the disk (a failed fsync may leave pages
+that are clean and lost), so the node ends with that error. Started again it has what was synced, which is all
+that it ever vouched for; its chain has gone on without it.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+from node.core import machine as m
+from node.core.errors import StorageError
+from node.tcp.log_files import LogFiles, Operation
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+RETRY_S = 1.0
+GROUP_LIMIT = 1024  # operations in one go of the thread
+CLOSE_LIMIT_S = 5.0  # for what is not yet on disk at the end
+
+
+class Storage:
+    """The log of one node on the running event loop.
+
+    give: takes the inputs for the machine. log: takes lines. broken: told of what the node must end with.
+    """
+
+    def __init__(
+        self,
+        files: LogFiles,
+        give: Callable[[m.Input], None],
+        log: Callable[[m.Log], None],
+        broken: Callable[[BaseException], None],
+    ) -> None:
+        self._files = files
+        self._give = give
+        self._log = log
+        self._broken = broken
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "storage")
+        self._pending: deque[Operation] = deque()
+        self._appended = 0  # Append that are durable
+        self._busy: asyncio.Task[None] | None = None
+        self._full = False
+        self._ended = False
+
+    def start(self) -> Iterable[m.StoredSegment]:
+        """What is stored, for Started. Raises StorageError if it cannot be used."""
+        try:
+            for cut in self._files.open():
+                self._log(m.Log("log_cut", {"problem": cut}, "warning"))
+        except OSError as error:
+            raise StorageError(f"{self._files.folder}: cannot be opened: {error}") from error
+        return self._files.read()
+
+    def take(self, operation: Operation) -> None:
+        """Carry out an Append or a Rewrite, after those before it."""
+        if self._ended:
+            return
+        self._pending.append(operation)
+        if self._busy is None:
+            self._busy = self._loop.create_task(self._work())
+            self._busy.add_done_callback(self._worked)
+
+    async def close(self) -> None:
+        """Let what was taken get on disk, as far as the disk takes it in time; release everything."""
+        with contextlib.suppress(TimeoutError):
+            if self._busy is not None:
+                await asyncio.wait_for(asyncio.shield(self._busy), CLOSE_LIMIT_S)
+        self._ended = True
+        if self._busy is not None:
+            self._busy.cancel()
+        await asyncio.to_thread(self._thread.shutdown)
+        self._files.close()
+
+    async def _work(self) -> None:
+        try:
+            while self._pending and not self._ended:
+                await self._round()
+        finally:
+            self._busy = None
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._ended = True
+            self._broken(error)
+
+    async def _round(self) -> None:
+        """One go of the thread, and what follows from it."""
+        group = list(islice(self._pending, GROUP_LIMIT))
+        done, error = await self._loop.run_in_executor(self._thread, self._perform, group)
+        synced = [self._pending.popleft() for _ in range(done)]
+        appended = sum(isinstance(each, m.Append) for each in synced)
+        if error is None and self._full:
+            self._full = False
+            self._log(m.Log("storage_recovered", {"folder": str(self._files.folder)}))
+        if appended:
+            self._appended += appended
+            self._give(m.Synced(self._appended))
+        if error is not None:
+            await self._failed(error)
+
+    def _perform(self, group: list[Operation]) -> tuple[int, OSError | None]:
+        """In the thread: how many operations are durable, and what kept the others from it."""
+        done = 0
+        try:
+            for done in self._files.perform(group):  # noqa: B007 - the last value counts
+                pass
+        except OSError as error:
+            return done, error
+        return done, None
+
+    async def _failed(self, error: OSError) -> None:
+        problem = os.strerror(error.errno) if error.errno else str(error)
+        folder = str(self._files.folder)
+        if error.errno not in FULL:
+            self._ended = True
+            self._broken(StorageError(f"{folder}: {problem}; what is synced is safe, the node ends"))
+            return
+        if not self._full:
+            self._full = True
+            fields: dict[str, Any] = {"folder": folder, "problem": problem, "retry_s": RETRY_S}
+            self._log(m.Log("storage_full", fields, "error"))
+            self._give(m.StorageFailed(problem))
+        await asyncio.sleep(RETRY_S)
