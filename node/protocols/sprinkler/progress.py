@@ -78,6 +78,7 @@ class Progress:
         """There is nothing after `cnt` to be had: as if it had not been notified."""
         self.heard = min(self.heard, cnt)
         self.next = min(self.next, cnt + 1)
+        self.discarded = min(self.discarded, cnt + 1)
         self.asked = deque(asked for asked in self.asked if asked.next <= cnt)
         if self.asked:
             self.asked[-1].last = min(self.asked[-1].last, cnt)
