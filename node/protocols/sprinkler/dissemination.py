@@ -123,8 +123,7 @@ class Dissemination:
 
     def opened(self, channel: Channel) -> None:
         """A neighbour is connected: it may be one of the F, if there are fewer."""
-        if len(self._targets) < self._node.parameters.fanout:
-            self._shuffle()
+        self._fill_targets()
 
     def lost(self, channel: Channel) -> None:
         """A channel is gone."""
@@ -132,6 +131,7 @@ class Dissemination:
         self._told.pop(channel, None)
         if channel in self._targets:
             self._targets.remove(channel)
+            self._fill_targets()
 
     def writable(self, channel: Channel) -> None:
         """A channel takes more: go on with its answers, and tell it what it was not told meanwhile."""
@@ -220,8 +220,7 @@ class Dissemination:
         if self._is_proxy:
             self.tell_view(channel)
         self._node.view_changed()
-        if len(self._targets) < self._node.parameters.fanout:
-            self._shuffle()
+        self._fill_targets()
 
     def tell_view(self, channel: Channel) -> None:
         """Gossip with this neighbour. Only members that are connected are passed on."""
@@ -272,17 +271,21 @@ class Dissemination:
         return self._node.channels.get(self._members[member].name)
 
     def _shuffle(self) -> None:
-        """Draw F of the neighbours (3.2, Shuffling), in no order that anyone could foresee."""
-        if not self._runs:
+        """Draw F of the neighbours (3.2, Shuffling)."""
+        self._targets = []
+        self._fill_targets()
+
+    def _fill_targets(self) -> None:
+        """Draw as many as are missing: neighbours come and go within a shuffle time, too."""
+        missing = self._node.parameters.fanout - len(self._targets)
+        if missing <= 0 or not self._runs:
             return
-        drawn = self._neighbours()
-        fanout, random = self._node.parameters.fanout, self._node.rng.random
-        if len(drawn) > fanout:
-            for at in range(fanout):
-                other = at + int(random() * (len(drawn) - at))
-                drawn[at], drawn[other] = drawn[other], drawn[at]
-            del drawn[fanout:]
-        self._targets = drawn
+        drawn = [channel for channel in self._neighbours() if channel not in self._targets]
+        random = self._node.rng.random
+        for at in range(min(missing, len(drawn))):
+            other = at + int(random() * (len(drawn) - at))
+            drawn[at], drawn[other] = drawn[other], drawn[at]
+            self._targets.append(drawn[at])
 
     def _neighbours(self) -> list[Channel]:
         """A client's are those that it is connected with, the proxy's those of its view; connected ones."""

@@ -1,4 +1,4 @@
-"""Answers to REQUESTs (paper 3.2, Fig. 3: receiveRequest): what is given, in which order, how much at once."""
+"""Answers to REQUESTs (paper 3.2, Fig. 3: receiveRequest): what is given, in which order, how much."""
 
 import pytest
 
