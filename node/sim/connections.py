@@ -31,7 +31,7 @@ class Connections:
         self._wires = wires
         self._size_bytes = codec.size_bytes
         self._give = give
-        self._random = Random(seed)  # noqa: S311 - simulation, not secrets
+        self._random = Random(seed).random  # noqa: S311 - simulation, not secrets
         self._numbers = 0
         self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
         self._ways: dict[Hop, Way] = {}
@@ -63,7 +63,7 @@ class Connections:
         """The way of a hop. Raises ValueError if there is none."""
         way = self._ways.get(hop)
         if way is None:
-            way = self._ways[hop] = Way(hop, self._wires.line(hop))
+            way = self._ways[hop] = Way(hop, self._wires.line(hop), self._random)
         return way
 
     # --- Opening
@@ -124,7 +124,7 @@ class Connections:
         ways, back = self._route(here.region, there.region), self._route(there.region, here.region)
         if not ways:
             return Pipe(self._clock, ports, target, self.arrived)
-        return WidePipe(self._clock, ports, target, self.arrived, (ways, back), self._random)
+        return WidePipe(self._clock, ports, target, self.arrived, (ways, back))
 
     # --- While it is open
 

@@ -4,6 +4,7 @@ Everything that goes through one of them shares its rate, first come, first serv
 its delay, rate and loss can change while connections cross it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from node.sim.wires import Hop, Line
@@ -38,12 +39,16 @@ class Port:
 
 
 class Way:
-    """One direction of a link between two regions. `cuts`: how many hold it; `pipes`: who crosses it."""
+    """One direction of a link between two regions. `cuts`: how many hold it; `pipes`: who crosses it.
 
-    __slots__ = ("cuts", "delay_us", "free_us", "hop", "loss", "pipes", "us_per_byte")
+    random: uniform in [0, 1), for what is lost.
+    """
 
-    def __init__(self, hop: Hop, line: Line) -> None:
+    __slots__ = ("cuts", "delay_us", "free_us", "hop", "loss", "pipes", "random", "us_per_byte")
+
+    def __init__(self, hop: Hop, line: Line, random: Callable[[], float]) -> None:
         self.hop = hop
+        self.random = random
         self.cuts = 0
         self.free_us = 0.0
         self.pipes: dict[WidePipe, None] = {}

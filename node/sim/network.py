@@ -18,8 +18,8 @@ from node.core.specification import NodeSpec
 from node.protocols.building import CODECS, build_machine
 from node.sim.clock import Clock
 from node.sim.connections import Connections
-from node.sim.process import KEEPING, Node, Observer
-from node.sim.process import Sent as Sent  # a line of `trace`
+from node.sim.process import KEEPING, Node, Observer, Sent
+from node.sim.storage import Disks
 from node.sim.wires import Line, Region, Wires
 
 
@@ -52,13 +52,16 @@ class Network:
         self._timer_serial = 0
         self._connections = Connections(self.clock, wires, CODECS[first.system], seed, self._give)
         self._connections.trace_limit = trace_limit
+        self.disks = Disks(self.clock, self._give, seed)
         self._carry: dict[type, Callable[[Node, Any], None]] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
             m.Record: lambda node, effect: self._observer.record(node, self.clock.now_us, effect),
             m.Log: lambda node, effect: self._observer.log(node, self.clock.now_us, effect),
             m.AwaitWritable: lambda _, effect: self._connections.await_writable(effect.connection),
-            m.CancelTimer: lambda node, effect: node.timers.pop(effect.timer, None),
+            m.Append: self.disks.take,
+            m.Rewrite: self.disks.take,
+            m.CancelTimer: _cancel_timer,
             m.Connect: self._connect,
             m.Close: self._close,
             m.Listen: _listen,
@@ -87,6 +90,7 @@ class Network:
         """The process dies; its host resets its connections."""
         node = self.nodes.pop(name)
         node.finished = True
+        self.disks.crash(name)
         for end in list(node.ends.values()):
             self._connections.close(end, abort=True)
 
@@ -144,7 +148,7 @@ class Network:
     # --- Inputs and effects
 
     def _begin(self, node: Node) -> None:
-        self._give(node, m.Started())
+        self._give(node, m.Started(self.disks.stored(node.spec.name)))
 
     def _give(self, node: Node, given: m.Input) -> None:
         if node.finished:
@@ -190,3 +194,7 @@ class Network:
 
 def _listen(node: Node, effect: m.Listen) -> None:
     node.listening = effect.port
+
+
+def _cancel_timer(node: Node, effect: m.CancelTimer) -> None:
+    node.timers.pop(effect.timer, None)

@@ -111,7 +111,7 @@ class Pipe:
 
     def _reach(self, parcel: tuple[int, m.Input]) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
-        size_bytes, given = parcel
+        size_bytes = parcel[0]
         port = self._in
         now_us: float = self._clock.now_us
         takes_us = wire_bytes(size_bytes) * port.us_per_byte
@@ -164,7 +164,6 @@ class WidePipe(Pipe):
         "_held",
         "_passed_us",
         "_queued_bytes",
-        "_random",
         "_reached_us",
         "_ways",
     )
@@ -176,11 +175,9 @@ class WidePipe(Pipe):
         target: Any,
         deliver: Deliver,
         ways: tuple[tuple[Way, ...], tuple[Way, ...]],
-        random: m.Randomness,
     ) -> None:
         super().__init__(clock, ports, target, deliver)
         self._ways, self._back = ways
-        self._random = random
         self._flying: deque[tuple[int, m.Input]] = deque()  # what is on its way, in order
         self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the ways
         self._flight = 0  # stages planned in an earlier flight do not take place
@@ -291,8 +288,8 @@ class WidePipe(Pipe):
         """How much later a message comes because of lost segments."""
         segments = 1 + size_bytes // SEGMENT_BYTES
         late_us = 0
-        while self._random.random() >= (1 - way.loss) ** segments:
-            is_last = self._random.random() < 1 / segments
+        while way.random() >= (1 - way.loss) ** segments:
+            is_last = way.random() < 1 / segments
             late_us += RETRANSMIT_US if is_last else 2 * self.delay_us_now()
             segments = 1
             if late_us > 60 * RETRANSMIT_US:

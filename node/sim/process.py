@@ -9,7 +9,7 @@ from node.core.specification import NodeSpec
 from node.sim.pipe import Pipe
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """A stopped one takes nothing until it continues; its inputs wait in order."""
 

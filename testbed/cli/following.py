@@ -32,6 +32,7 @@ class Situation:
     zero_ns: int | None = None
     duration_s: float = 0.0
     events_per_s: int = 0
+    now_ns: int | None = None  # of a run whose time is not this machine's
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
@@ -44,6 +45,7 @@ class Situation:
                 return f"all nodes are ready: running for {self.duration_s:g} s"
             case "progress":
                 self.events_per_s = message["events_per_s"]
+                self.now_ns = message.get("now_ns")
             case "problem":
                 return f"problem: {message['text']}"
             case "change":
@@ -54,7 +56,8 @@ class Situation:
         """Seconds since time 0, between 0 and the duration."""
         if self.zero_ns is None:
             return 0.0
-        return min(max(0.0, (now_ns - self.zero_ns) / 1e9), self.duration_s)
+        passed_ns = (now_ns if self.now_ns is None else self.now_ns) - self.zero_ns
+        return min(max(0.0, passed_ns / 1e9), self.duration_s)
 
     def text(self, now_ns: int) -> str:
         """The situation in a line."""

@@ -15,10 +15,9 @@ import time
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from experiments.rundir import RunDirectory, write_whole
-from testbed.sandbox.channel import Channel
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
@@ -42,10 +41,17 @@ class Outcome(StrEnum):
     CRASHED = "crashed"
 
 
+class Listener(Protocol):
+    """Who is told how the run goes."""
+
+    def post(self, message: dict[str, Any], /) -> Any:
+        """Take a message, or miss it."""
+
+
 class RunRecord:
     """The content of run.json, and the channel on which the CLI follows it."""
 
-    def __init__(self, directory: RunDirectory, channel: Channel) -> None:
+    def __init__(self, directory: RunDirectory, channel: Listener) -> None:
         self.directory = directory
         self.content = directory.read_run()
         self._channel = channel

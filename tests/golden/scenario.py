@@ -19,7 +19,8 @@ from pathlib import Path
 from node.core import machine as m
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.messages import Advertisement, Events, Subscribe, Unsubscribe
-from node.sim.network import Network, Sent
+from node.sim.network import Network
+from node.sim.process import Sent
 from node.sim.wires import Wires
 
 LINE = "----\n"

@@ -1,0 +1,231 @@
+"""Carries out a plan in virtual time, and leaves a run directory like that of a real run.
+
+The very machines of the nodes run in `node.sim`, over the plan's links, with the plan's faults; there are no
+captures and no probes, and nothing of this machine is in the result: the same plan gives the same
+deliveries, logs and times. Times begin at a fixed epoch (`virtual_files`). The phases and the messages to
+the follower are those of `testbed.runner`.
+
+Not modelled: what `node.sim` does not model (processors, congestion control, queues that overflow), jitter,
+and losses within a region.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from experiments.rundir import RunDirectory
+from node.core import machine as m
+from node.sim.process import Node, Observer
+from testbed.backends.virtual_faults import VirtualFaults
+from testbed.backends.virtual_files import Files, time_ns
+from testbed.backends.virtual_network import make_network
+from testbed.backends.virtual_processes import VirtualProcesses
+from testbed.errors import TestbedError
+from testbed.faults import Carried
+from testbed.plan import Plan, plan_from_json
+from testbed.runner.record import Outcome, Phase, RunRecord
+
+READY_US = 30_000_000  # for all processes to be ready
+LEAD_US = 200_000  # from "go" to time 0
+STEP_US = 50_000  # between looks at whether a phase is over
+SETTLE_US = 600_000  # until the drivers' last acknowledgements are in, as in a real run
+TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
+YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
+
+Follow = Callable[[dict[str, Any]], None]
+
+
+def simulate(run: RunDirectory, follow: Follow) -> None:
+    """Carry out the run whose plan stands in run.json, and tell the follower how it goes.
+
+    Raises TestbedError if it cannot even start, KeyboardInterrupt when the user interrupts it; what there is
+    then is in the run's directory, and its outcome says so.
+    """
+    record = RunRecord(run, _Told(follow))
+    try:
+        with _few_collections():
+            _Simulation(plan_from_json(record.content["plan"]), record).carry_out()
+    except BaseException as error:
+        by_user = isinstance(error, KeyboardInterrupt)
+        record.content["outcome"] = Outcome.INTERRUPTED if by_user else Outcome.CRASHED
+        record.problem(
+            "stopped by the user before its time" if by_user else f"{type(error).__name__}: {error}"
+        )
+        record.save()
+        raise
+    finally:
+        record.close()
+
+
+class _Told:
+    """What a run's record posts, for the follower."""
+
+    def __init__(self, follow: Follow) -> None:
+        self.post = follow
+
+
+class _Simulation:
+    """One run, phase by phase."""
+
+    def __init__(self, plan: Plan, record: RunRecord) -> None:
+        self._plan = plan
+        self._record = record
+        self._files = Files(record.directory)
+        observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
+        self._network = make_network(plan, record.directory, observer)
+        self._processes = VirtualProcesses(self._network)
+        self._faults = VirtualFaults(plan, self._network, self._processes)
+        self._runs = False  # whether who becomes ready is told to go
+        self._told_s = 0.0
+        self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
+        self._began_s = time.monotonic()
+        for process in plan.processes:
+            self._files.begin(process.host)
+
+    def carry_out(self) -> None:
+        """All phases. Raises TestbedError if the nodes do not get ready."""
+        self._record.content["links"] = "simulator"
+        self._record.content["times"]["started_ns"] = time_ns(0)
+        self._record.time("network_ns", time_ns(0))
+        self._record.phase(Phase.BUILDING)
+        try:
+            self._start_all()
+            self._run_workload()
+            self._drain()
+        finally:
+            self._files.write()
+            self._note_work()
+        self._end()
+
+    # --- Phases
+
+    def _start_all(self) -> None:
+        for process in self._plan.processes:
+            if process.name not in self._plan.joining:
+                self._processes.start(process.name)
+        nodes = list(self._network.nodes.values())
+        if not self._until(READY_US, lambda: all(node.ready for node in nodes)):
+            late = [node.spec.name for node in nodes if not node.ready]
+            raise TestbedError(
+                f"not ready after {READY_US // 1_000_000} s of virtual time: {', '.join(late[:10])}"
+                + (f" and {len(late) - 10} more" if len(late) > 10 else "")
+            )
+        self._record.time("ready_ns", self._now_ns)
+
+    def _run_workload(self) -> None:
+        zero_us = self._now_us + LEAD_US
+        self._record.time("zero_ns", time_ns(zero_us))
+        self._network.tell(m.Go(zero_us))
+        self._runs = True
+        self._record.phase(Phase.RUNNING)
+        duration_us = self._plan.duration_us
+        self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
+        for change in self._plan.changes:
+            self._pass(zero_us + change.at_us)
+            self._note(self._faults.carry_out(change, self._now_ns))
+        self._pass(zero_us + duration_us)
+        self._runs = False
+        self._network.tell(m.StopDrivers())
+        self._record.time("stopped_ns", self._now_ns)
+
+    def _drain(self) -> None:
+        self._record.phase(Phase.DRAINING)
+        drain_us = self._plan.drain_us
+        self._pass(self._now_us + min(SETTLE_US, drain_us))
+        if self._until(drain_us, self._processes.everything_delivered):
+            self._record.time("drained_ns", self._now_ns)
+        self._record.tell("drained")
+
+    def _end(self) -> None:
+        self._processes.finish()
+        self._pass(self._now_us + STEP_US)
+        self._files.write()
+        self._record.content["processes"] = self._processes.as_json(self._plan)
+        self._record.time("ended_ns", self._now_ns)
+        self._record.content["outcome"] = Outcome.COMPLETED
+        self._record.phase(Phase.COLLECTED)
+
+    # --- Time
+
+    @property
+    def _now_us(self) -> int:
+        return self._network.clock.now_us
+
+    @property
+    def _now_ns(self) -> int:
+        return time_ns(self._now_us)
+
+    def _pass(self, until_us: int) -> None:
+        """Let time pass, and tell how far it is."""
+        while self._now_us < until_us:
+            self._network.run(min(until_us, self._now_us + STEP_US))
+            self._tell_progress()
+
+    def _until(self, within_us: int, condition: Callable[[], bool]) -> bool:
+        ends_us = self._now_us + within_us
+        while not condition():
+            if self._now_us >= ends_us:
+                return False
+            self._pass(min(ends_us, self._now_us + STEP_US))
+        return True
+
+    # --- What is told
+
+    def _tell_progress(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s < TELL_PERIOD_S:
+            return
+        self._told_s = now_s
+        before_us, before = self._told
+        delivered = self._processes.delivered_per_client()
+        rate = (delivered - before) * 1e6 / max(1, self._now_us - before_us)
+        self._told = (self._now_us, delivered)
+        self._record.tell(
+            "progress",
+            events_per_s=max(0, round(rate)),
+            delivered=round(delivered),
+            now_ns=self._now_ns,
+        )
+
+    def _note(self, carried: Carried) -> None:
+        entry = carried.as_json()
+        self._record.append("changes", entry)
+        self._record.tell("change", **entry)
+        if carried.problem is not None:
+            self._record.problem(carried.problem)
+
+    def _note_work(self) -> None:
+        """What the simulation cost."""
+        self._record.content["simulation"] = {
+            "wall_s": round(time.monotonic() - self._began_s, 3),
+            "virtual_s": self._now_us / 1e6,
+            "actions": self._network.clock.actions,
+        }
+
+    def _ready(self, node: Node) -> None:
+        """Who becomes ready while the run is on is told to go."""
+        if self._runs:
+            self._network.clock.at(self._now_us, self._go, node)
+
+    def _go(self, node: Node) -> None:
+        if self._network.nodes.get(node.spec.name) is node:
+            self._network.give(node.spec.name, m.Go(self._now_us))
+
+    def _finished(self, node: Node) -> None:
+        self._processes.ended(node.spec.name, code=0, signal=None)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Millions of messages come and go without a cycle among them: looking for cycles is wasted."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, 20, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

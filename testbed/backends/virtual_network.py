@@ -1,0 +1,68 @@
+"""From a plan to the simulated network that `node.sim` runs. Pure."""
+
+from collections.abc import Mapping
+
+from experiments.rundir import RunDirectory
+from node.core.specification import Member, NodeSpec
+from node.sim.network import Network
+from node.sim.process import Observer
+from node.sim.wires import Hop, Lan, Line, Wires
+from testbed.network.routes import next_links
+from testbed.plan import Direction, LinkPlan, Plan
+from testbed.runner.specs import node_specs
+from topologies.shape import Shape
+
+
+def make_network(plan: Plan, run: RunDirectory, observer: Observer) -> Network:
+    """The plan's network, with no process started yet."""
+    specs = make_specs(plan, run)
+    return Network(specs, make_wires(plan), start=False, observer=observer, seed=plan.seed)
+
+
+def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
+    """What each process is told. The members are the same object for all: thousands know thousands."""
+    given = list(node_specs(plan, run, lambda host: "").values())
+    members = tuple(Member(**member) for member in given[0]["members"]) if given else ()
+    return [NodeSpec(**{**one, "members": members, "netns": None}) for one in given]
+
+
+def make_wires(plan: Plan) -> Wires:
+    """How hosts and regions are joined."""
+    lans: dict[str, Lan] = {}
+    lines: dict[Hop, Line] = {}
+    for link in plan.links:
+        if link.kind == "lan":
+            lans[link.b] = Lan(line_of(link.forward), line_of(link.backward))
+        else:
+            lines[link.a, link.b] = line_of(link.forward)
+            lines[link.b, link.a] = line_of(link.backward)
+    return Wires(0, {}, lans=lans, lines=lines, routes=_routes(plan))
+
+
+def line_of(shape: Shape) -> Line:
+    """The simulator knows no jitter and no limit of queues."""
+    return Line(shape.delay_us, shape.rate_bits_per_s, shape.loss)
+
+
+def hop_of(link: LinkPlan, direction: Direction) -> Hop:
+    """From which region to which a direction of a link goes."""
+    return (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
+
+
+def _routes(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
+    """The ways of `testbed.network.routes`, hop by hop. Regions that nothing joins have none."""
+    links = next_links(plan)
+    return {
+        (source, target): tuple(_hops(source, target, links)) for source in links for target in links[source]
+    }
+
+
+def _hops(source: str, target: str, links: Mapping[str, Mapping[str, LinkPlan]]) -> list[Hop]:
+    hops: list[Hop] = []
+    at = source
+    while at != target:
+        link = links[at][target]
+        after = link.b if at == link.a else link.a
+        hops.append((at, after))
+        at = after
+    return hops

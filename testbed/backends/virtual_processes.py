@@ -1,0 +1,114 @@
+"""What is known of simulated processes: the counterpart of `testbed.processes`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from node.core import machine as m
+from node.sim.network import Network
+from node.sim.process import Node
+from testbed.backends.virtual_files import time_ns
+from testbed.errors import TestbedError
+from testbed.plan import Plan
+
+
+@dataclass(slots=True)
+class Life:
+    """A process from a start to its end, as run.json has it."""
+
+    name: str
+    exit: dict[str, Any] | None = None
+
+
+class VirtualProcesses:
+    """All that were started, and how each ended."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._lives: list[Life] = []
+        self._last: dict[str, Life] = {}
+        self._leaving: set[str] = set()
+        self._finishing = False
+
+    def start(self, name: str) -> None:
+        """Start a process. Raises TestbedError if it still runs."""
+        if self._runs(name):
+            raise TestbedError(f"{name} still runs")
+        self._network.start(name)
+        self._last[name] = Life(name)
+        self._lives.append(self._last[name])
+        self._leaving.discard(name)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL. Raises TestbedError if it does not run."""
+        self._running(name)
+        self._network.kill(name)
+        self.ended(name, code=None, signal=9, expected=True)
+
+    def stop(self, name: str) -> None:
+        """SIGSTOP. Raises TestbedError if it does not run."""
+        self._running(name)
+        self._network.stop(name)
+
+    def go_on(self, name: str) -> None:
+        """SIGCONT. Raises TestbedError if it does not run."""
+        if self._running(name).stopped:
+            self._network.resume(name)
+
+    def leave(self, name: str) -> None:
+        """Let it end tidily. Raises TestbedError if it does not run."""
+        self._running(name)
+        self._leaving.add(name)
+        self._network.give(name, m.Finish())
+
+    def finish(self) -> None:
+        """Let all end tidily. Those that are stopped are killed, as the end of the sandbox does."""
+        self._finishing = True
+        for name, node in list(self._network.nodes.items()):
+            if node.stopped:
+                self.kill(name)
+        self._network.tell(m.Finish())
+
+    def ended(self, name: str, *, code: int | None, signal: int | None, expected: bool = False) -> None:
+        """It is gone."""
+        expected = expected or self._finishing or name in self._leaving
+        at_ns = time_ns(self._network.clock.now_us)
+        self._last[name].exit = {"code": code, "signal": signal, "time_ns": at_ns, "expected": expected}
+
+    def as_json(self, plan: Plan) -> list[dict[str, Any]]:
+        """What run.json says under `processes`."""
+        hosts = {process.name: process.host for process in plan.processes}
+        return [
+            {"name": life.name, "host": hosts[life.name], "pid": None, "exit": life.exit}
+            for life in self._lives
+        ]
+
+    def everything_delivered(self) -> bool:
+        """Whether each client has got, in order, all that was acknowledged to any driver."""
+        published: dict[int, int] = {}
+        for node in self._network.nodes.values():
+            for stream, seq in node.machine.progress().published.items():
+                published[stream] = max(seq, published.get(stream, 0))
+        for client in self._clients():
+            delivered = client.machine.progress().delivered
+            if any(delivered.get(stream, 0) < seq for stream, seq in published.items()):
+                return False
+        return True
+
+    def delivered_per_client(self) -> float:
+        """Events, on average."""
+        clients = self._clients()
+        total = sum(sum(client.machine.progress().delivered.values()) for client in clients)
+        return total / max(1, len(clients))
+
+    def _clients(self) -> list[Node]:
+        nodes = self._network.nodes.values()
+        return [node for node in nodes if node.spec.role == "client" and not node.finished]
+
+    def _running(self, name: str) -> Node:
+        if not self._runs(name):
+            raise TestbedError(f"{name} is not running")
+        return self._network.nodes[name]
+
+    def _runs(self, name: str) -> bool:
+        node = self._network.nodes.get(name)
+        return node is not None and not node.finished
