@@ -44,6 +44,18 @@ def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_L
     return HEADER.pack(HEADER_BYTES - LENGTH_BYTES + body_bytes, VERSION, message_type, 0)
 
 
+def read_header(view: memoryview, start: int, limit_bytes: int) -> tuple[int, int]:
+    """Length of the whole frame at `start`, and its type. Raises RemoteProtocolError."""
+    length, version, message_type, flags = HEADER.unpack_from(view, start)
+    if version != VERSION:
+        raise RemoteProtocolError(f"protocol version {version}, expected {VERSION}")
+    if flags != 0:
+        raise RemoteProtocolError(f"unknown flags {flags:#06x}")
+    if not HEADER_BYTES - LENGTH_BYTES <= length <= limit_bytes - LENGTH_BYTES:
+        raise RemoteProtocolError(f"frame length {length} outside 4 to {limit_bytes - LENGTH_BYTES}")
+    return LENGTH_BYTES + length, message_type
+
+
 class FrameReader:
     """Takes chunks, gives frames. After it raised, it is of no more use: the connection has to be closed."""
 
@@ -73,7 +85,7 @@ class FrameReader:
         start, end = 0, len(view)
         self._wanted = HEADER_BYTES
         while end - start >= HEADER_BYTES:
-            length, message_type = self._read_header(view, start)
+            length, message_type = read_header(view, start, self._limit_bytes)
             if end - start < length:
                 self._wanted = length
                 break
@@ -88,16 +100,3 @@ class FrameReader:
     def held_bytes(self) -> int:
         """Bytes of a frame that is not yet whole."""
         return self._held
-
-    def _read_header(self, view: memoryview, start: int) -> tuple[int, int]:
-        """Length of the whole frame at `start`, and its type."""
-        length, version, message_type, flags = HEADER.unpack_from(view, start)
-        if version != VERSION:
-            raise RemoteProtocolError(f"protocol version {version}, expected {VERSION}")
-        if flags != 0:
-            raise RemoteProtocolError(f"unknown flags {flags:#06x}")
-        if not HEADER_BYTES - LENGTH_BYTES <= length <= self._limit_bytes - LENGTH_BYTES:
-            raise RemoteProtocolError(
-                f"frame length {length} outside 4 to {self._limit_bytes - LENGTH_BYTES}"
-            )
-        return LENGTH_BYTES + length, message_type

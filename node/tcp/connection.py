@@ -1,6 +1,6 @@
 """One TCP connection of a node: bytes in become messages, messages out become bytes, and room is watched.
 
-The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the
+The connection knows its node only through `Owner`. Reading goes through `node.core.frame_buffer` and the
 protocol's codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that
 nearly all that was handed over has gone to the kernel.
 """
@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FrameReader
+from node.core.frame_buffer import FrameBuffer
 from node.core.layout import Codec
 
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
 NOT_SENT_BYTES = 131_072  # waiting in the kernel, never sent: advertisements stand in line behind it
+UNREAD_BYTES = 4_096  # taken and thrown away at a time, after what could not be read
 
 
 class Owner(Protocol):
@@ -38,7 +39,7 @@ class Owner(Protocol):
         """It takes more, which had been asked for."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """`peer` is whom we dialled, None if it was accepted."""
 
     def __init__(self, owner: Owner, codec: Codec, frame_limit_bytes: int, peer: str | None = None) -> None:
@@ -47,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._codec = codec
         self._limit_bytes = frame_limit_bytes
-        self._reader = FrameReader(frame_limit_bytes)
+        self._buffer = FrameBuffer(frame_limit_bytes)
         self._transport: asyncio.Transport | None = None
         self._full = False
         self._awaited = False
@@ -56,7 +57,7 @@ class Connection(asyncio.Protocol):
     # --- asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
+        """See asyncio.BufferedProtocol."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's have no common base class
         raw: socket.socket = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio forgets it where proto is 0
@@ -64,14 +65,18 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
         self._owner.connected(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See asyncio.BufferedProtocol."""
+        return self._buffer.room() if not self._broken else memoryview(bytearray(UNREAD_BYTES))
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Decode what is whole; messages before a bad one still count."""
         if self._broken:
             return
         messages: list[Any] = []
         problem = ""
         try:
-            messages.extend(self._codec.decode(frame) for frame in self._reader.feed(data))
+            messages.extend(self._codec.decode(frame) for frame in self._buffer.filled(nbytes))
         except RemoteProtocolError as error:
             self._broken = True
             problem = str(error)
@@ -81,18 +86,18 @@ class Connection(asyncio.Protocol):
             self._owner.malformed(self, problem)
 
     def pause_writing(self) -> None:
-        """See asyncio.Protocol."""
+        """See asyncio.BufferedProtocol."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """See asyncio.Protocol."""
+        """See asyncio.BufferedProtocol."""
         self._full = False
         if self._awaited:
             self._awaited = False
             self._owner.writable(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
+        """See asyncio.BufferedProtocol."""
         self._transport = None
         self._owner.disconnected(
             self, "closed by the peer" if exc is None else str(exc) or type(exc).__name__

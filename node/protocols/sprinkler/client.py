@@ -73,7 +73,7 @@ class Client(Participant):
 
         It is published once `published_requests` has reached that number.
         """
-        return self.publisher.publish(event)
+        return self.publisher.request(event)
 
     def get_event(self) -> Event | None:
         """The next event in the order of its stream, or None if none is there now."""

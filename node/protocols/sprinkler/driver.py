@@ -16,7 +16,7 @@ from node.protocols.sprinkler.messages import Advertisement, Counter, Published,
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
-from node.protocols.sprinkler.workload import Workload
+from node.protocols.sprinkler.workload import Workload, driver_tag
 
 TICK: m.Timer = ("tick",)
 RETRY: m.Timer = ("retry",)
@@ -30,10 +30,11 @@ class Driver(Participant):
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
         parameters = Parameters(**spec.parameters)
         super().__init__(spec.name, parameters, rng, [own_proxy(spec, parameters)])
-        self.publisher = Publisher(spec.streams[spec.region], parameters)
         self._workload = Workload.from_mapping(spec.workload)
+        collect = self._workload.collect
+        self.publisher = Publisher(spec.streams[spec.region], parameters, collect.predicate, collect.argument)
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
-        self._number = drivers.index(spec.name) if spec.name in drivers else 0
+        self._tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
         self._start_us: int | None = None
         self._stopped = False
         self._tick_us = 0  # when the next tick is due
@@ -117,7 +118,7 @@ class Driver(Participant):
 
     def _publish(self, count: int) -> None:
         publish = self.publisher.publish
-        for event in self._workload.events(self.publisher.requested + 1, count, self._number):
+        for event in self._workload.events(self.publisher.requested + 1, count, self._tag):
             publish(event)
 
     def _published(self, channel: Channel, message: Published) -> None:

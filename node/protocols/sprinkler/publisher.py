@@ -1,66 +1,78 @@
 """publish(event) of the paper's client interface (2.1): single events in, numbered batches out, until
 acknowledged.
 
-Events are gathered into a batch until it is flushed or full. Batches stay here until they are acknowledged;
-after a lost connection all of them are sent again, with the same numbers and boundaries, so that the proxy
-knows them. What is under way is bounded by a window: `has_room` says whether more should be published now.
+Events are gathered until they are flushed, and then cut into batches that are not too large. Batches stay
+here until they are acknowledged; after a lost connection all of them are sent again, with the same numbers
+and boundaries, so that the proxy knows them. What is under way is bounded by a window: `has_room` says
+whether more should be published now.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.protocols.sprinkler.batches import pack_events
-from node.protocols.sprinkler.messages import Kind, Publish, Published
+from node.protocols.sprinkler.messages import U32_BYTES, Kind, Predicate, Publish, Published
 from node.protocols.sprinkler.parameters import Parameters
 
 
 class Publisher:
-    """One publisher on one stream."""
+    """One publisher on one stream. With a predicate its events are garbage collection events (3.4)."""
 
-    def __init__(self, stream: int, parameters: Parameters) -> None:
+    def __init__(
+        self, stream: int, parameters: Parameters, predicate: Predicate = Predicate.NONE, argument: int = 0
+    ) -> None:
         self.stream = stream
-        self.requested = 0  # events taken by `publish`
-        self.acknowledged = 0  # the last request of them that is published
+        self.acknowledged = 0  # the last request that is published
         self.published = 0  # the highest sequence number acknowledged
         self._parameters = parameters
-        self._events: list[bytes] = []  # of the open batch
-        self._events_bytes = 0
+        self._predicate = predicate
+        self._argument = argument
+        self._events: list[bytes] = []  # not flushed; always this same list
+        self._flushed = 0  # events in closed batches so far
         self._waiting: deque[Publish] = deque()  # not acknowledged, in order
         self._waiting_bytes = 0
         self._unsent = 0  # how many of them, at the end, are not sent on this connection
+        self.publish: Callable[[bytes], None] = self._events.append
+        """Publish one event. As cheap as a call can be: `flush` looks whether it is small enough."""
 
-    def publish(self, event: bytes) -> int:
-        """Publish one event; returns its request number, by which `acknowledge` tells that it is published.
+    @property
+    def requested(self) -> int:
+        """Events published so far: the request number of the last one."""
+        return self._flushed + len(self._events)
+
+    def request(self, event: bytes) -> int:
+        """Publish one event; returns its request number: it is published when `acknowledged` gets there.
 
         Raises LocalProtocolError if the event is larger than a batch may be.
         """
-        self._events_bytes += len(event)
-        if self._events_bytes > self._parameters.batch_limit_bytes:
-            self._make_room(event)
+        self._check_size(event)
         self._events.append(event)
-        self.requested += 1
         return self.requested
 
     def has_room(self) -> bool:
-        """Whether the window has room for another batch."""
+        """Whether the window has room for another batch, besides those that are closed."""
         return (
-            self._waiting_bytes + self._events_bytes < self._parameters.window_bytes
+            self._waiting_bytes < self._parameters.window_bytes
             and len(self._waiting) < self._parameters.window_batches
         )
 
     def flush(self) -> None:
-        """Close the open batch, if there is one."""
+        """Close the open batch, if there is one, as several if it is too large for one.
+
+        Raises LocalProtocolError if an event is larger than a batch may be; nothing is published then.
+        """
         if not self._events:
             return
+        batches = [self._events]
         event_bytes, payload = pack_events(self._events)
-        first_request = self.requested - len(self._events) + 1
-        batch = Publish(Kind.DATA, 0, self.stream, first_request, len(self._events), event_bytes, 0, payload)
-        self._waiting.append(batch)
-        self._waiting_bytes += len(payload)
-        self._unsent += 1
-        self._events = []
-        self._events_bytes = 0
+        if len(payload) > self._parameters.batch_limit_bytes:
+            batches = list(self._cut(self._events, 0 if event_bytes else U32_BYTES))
+            event_bytes, payload = pack_events(batches[0])
+        self._close(len(batches[0]), event_bytes, payload)
+        for events in batches[1:]:
+            self._close(len(events), *pack_events(events))
+        self._events.clear()
 
     def take_unsent(self, limit_bytes: int) -> Sequence[Publish]:
         """Closed batches that have not been sent on this connection; they count as sent from now on.
@@ -95,11 +107,32 @@ class Publisher:
         """Whether everything taken is published."""
         return not self._waiting and not self._events
 
-    def _make_room(self, event: bytes) -> None:
-        """The event does not fit in the open batch any more."""
-        if len(event) > self._parameters.batch_limit_bytes:
-            self._events_bytes -= len(event)
-            limit_bytes = self._parameters.batch_limit_bytes
+    def _close(self, count: int, event_bytes: int, payload: bytes) -> None:
+        kind = Kind.GC if self._predicate else Kind.DATA
+        first_request = self._flushed + 1
+        self._waiting.append(
+            Publish(
+                kind, self._predicate, self.stream, first_request, count, event_bytes, self._argument, payload
+            )
+        )
+        self._flushed += count
+        self._waiting_bytes += len(payload)
+        self._unsent += 1
+
+    def _cut(self, events: Sequence[bytes], more_bytes: int) -> Iterator[list[bytes]]:
+        """These events in batches of at most the limit; each takes so many bytes more than its own."""
+        batch: list[bytes] = []
+        batch_bytes = 0
+        for event in events:
+            self._check_size(event)
+            batch_bytes += len(event) + more_bytes
+            if batch and batch_bytes > self._parameters.batch_limit_bytes:
+                yield batch
+                batch, batch_bytes = [], len(event) + more_bytes
+            batch.append(event)
+        yield batch
+
+    def _check_size(self, event: bytes) -> None:
+        limit_bytes = self._parameters.batch_limit_bytes
+        if len(event) > limit_bytes:
             raise LocalProtocolError(f"an event of {len(event)} bytes; batch_limit is {limit_bytes}")
-        self.flush()
-        self._events_bytes = len(event)

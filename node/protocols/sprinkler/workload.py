@@ -1,19 +1,34 @@
 """The events that a driver publishes, and when: computed, so that the same driver always makes the same
 ones.
 
-An event is its request number and its driver's (so that no two of a run are alike), padded or cut to the
-asked size. In an open loop the number that is due follows from the time since the start alone: nothing
-drifts, and a driver that was held up catches up.
+An event is its request number and its driver's tag (so that no two of a run are alike), padded or cut to the
+asked size; in a workload with keys its key comes first. In an open loop the number that is due follows from
+the time since the start alone: nothing drifts, and a driver that was held up catches up. Events are made by
+the thousand: from one number to the next only the low bytes change.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+from node.protocols.sprinkler.messages import Predicate
 
 US_PER_S = 1_000_000
 NUMBERS = struct.Struct(">QH")
+NUMBER_BYTES = 8  # of the request number, at the beginning of NUMBERS
 PADDING = b"."
+START_BITS = 4  # of a driver's tag: how often the process was started before
+_ALL_BYTES = bytes(range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """What each event collects (paper 3.4): then every event is a garbage collection event."""
+
+    predicate: Predicate = Predicate.NONE
+    argument: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +37,7 @@ class Workload:
 
     event_size_bytes: int
     rate_per_s: float | None
+    collect: Collect = Collect()
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> "Workload":
@@ -29,7 +45,10 @@ class Workload:
         rate_per_s = None if given.get("closed_loop") else given.get("rate_per_s")
         if rate_per_s is None and not given.get("closed_loop"):
             raise ValueError("workload: neither rate_per_s nor closed_loop")
-        return cls(given["event_size_bytes"], rate_per_s)
+        collect = Collect()
+        if asked := given.get("collect"):
+            collect = Collect(Predicate[asked["predicate"].upper()], asked["argument"])
+        return cls(given["event_size_bytes"], rate_per_s, collect)
 
     def due(self, elapsed_us: int) -> int:
         """How many events an open loop has published `elapsed_us` after its start."""
@@ -37,14 +56,43 @@ class Workload:
             return 0
         return int(self.rate_per_s * elapsed_us / US_PER_S)
 
-    def events(self, first_request: int, count: int, driver: int) -> list[bytes]:
-        """The events with these request numbers; `driver` tells the run's drivers apart."""
-        size, pack, tag = self.event_size_bytes, NUMBERS.pack, driver & 0xFFFF
-        requests = range(first_request, first_request + count)
-        if size == NUMBERS.size:
-            return [pack(request, tag) for request in requests]
-        if size < NUMBERS.size:  # the low bytes of the number differ most
-            cut = 8 - min(size, 8)
-            return [pack(request, tag)[cut : cut + size] for request in requests]
-        padding = PADDING * (size - NUMBERS.size)
-        return [pack(request, tag) + padding for request in requests]
+    def events(self, first_request: int, count: int, tag: int) -> Sequence[bytes]:
+        """The events with these request numbers; `tag` tells the run's drivers apart (see `driver_tag`)."""
+        return numbered_events(first_request, count, tag, self.event_size_bytes)
+
+
+def driver_tag(number: int, start: int) -> int:
+    """What tells the events of a run's drivers apart, and those of each start of a driver."""
+    return (number << START_BITS | start & (1 << START_BITS) - 1) & 0xFFFF
+
+
+def numbered_events(first_request: int, count: int, tag: int, size: int) -> Sequence[bytes]:
+    """Events of `size` bytes each with its number and the tag; where there is no room, the low bytes."""
+    cut = NUMBER_BYTES - min(size, NUMBER_BYTES)  # the low bytes of the number differ most
+    first = NUMBERS.pack(first_request, tag)[cut : cut + size].ljust(size, PADDING)
+    if count == 1:
+        return [first]
+    joined = bytearray(first * count)
+    last_request = first_request + count - 1
+    for place in range(NUMBER_BYTES - cut):
+        if first_request >> 8 * place == last_request >> 8 * place:
+            break
+        joined[NUMBER_BYTES - cut - 1 - place :: size] = _bytes_at(place, first_request, count)
+    return _splitter(size, count).unpack(joined)
+
+
+def _bytes_at(place: int, first: int, count: int) -> bytes:
+    """The byte at this place (0 is the lowest) of each number from `first` on."""
+    if place == 0:
+        return (_ALL_BYTES * (count // 256 + 2))[first & 255 : (first & 255) + count]
+    runs, at, end = [], first, first + count
+    while at < end:
+        until = min(end, ((at >> 8 * place) + 1) << 8 * place)
+        runs.append(_ALL_BYTES[at >> 8 * place & 255 : (at >> 8 * place & 255) + 1] * (until - at))
+        at = until
+    return b"".join(runs)
+
+
+@lru_cache(maxsize=4)  # a closed loop has one; each holds as many fields
+def _splitter(size: int, count: int) -> struct.Struct:
+    return struct.Struct(f"{size}s" * count)

@@ -10,10 +10,19 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.protocols.sprinkler.driver import Driver
-from node.protocols.sprinkler.messages import Hello, Publish, Published, Refusal, Refused, Role
+from node.protocols.sprinkler.messages import (
+    Hello,
+    Kind,
+    Predicate,
+    Publish,
+    Published,
+    Refusal,
+    Refused,
+    Role,
+)
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publisher import Publisher
-from node.protocols.sprinkler.workload import Workload
+from node.protocols.sprinkler.workload import Workload, driver_tag
 from tests.node.cluster import specs
 
 S = 1_000_000
@@ -22,9 +31,9 @@ S = 1_000_000
 class Bench:
     """A driver with a proxy played by hand and a clock that fires its timers."""
 
-    def __init__(self, rate_per_s=20_000, closed_loop=False, **parameters):
+    def __init__(self, rate_per_s=20_000, closed_loop=False, collect=None, **parameters):
         spec = next(s for s in specs(regions=1, parameters=parameters) if s.role == "driver")
-        spec.workload.update(rate_per_s=rate_per_s, closed_loop=closed_loop)
+        spec.workload.update(rate_per_s=rate_per_s, closed_loop=closed_loop, collect=collect)
         self.driver = Driver(spec, Random(3))
         self.now_us = 0
         self.timers = {}
@@ -204,9 +213,30 @@ def test_an_event_larger_than_a_batch_is_the_callers_error_and_changes_nothing()
     publisher = Publisher(0, Parameters(batch_limit_bytes=100))
     publisher.publish(b"small")
     with pytest.raises(LocalProtocolError, match="101 bytes"):
-        publisher.publish(bytes(101))
+        publisher.request(bytes(101))
     publisher.flush()
     assert requests(publisher.take_unsent(1 << 30)) == [(1, 1)]
+
+
+def test_an_event_that_no_batch_can_hold_is_found_at_the_latest_when_batches_are_made():
+    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    publisher.publish(bytes(101))
+    with pytest.raises(LocalProtocolError, match="101 bytes"):
+        publisher.flush()
+    assert publisher.take_unsent(1 << 30) == []
+
+
+def test_a_driver_that_collects_publishes_garbage_collection_events():
+    bench = Bench(closed_loop=True, collect={"predicate": "last", "argument": 1000})
+    bench.connect()
+    bench.give(m.Go(0))
+    kinds = {(batch.kind, batch.predicate, batch.argument) for batch in bench.sent}
+    assert kinds == {(Kind.GC, Predicate.LAST, 1000)}
+
+
+def test_a_driver_that_was_started_again_publishes_other_events():
+    events = [Workload(10, 1.0).events(1, 100, driver_tag(3, start)) for start in range(3)]
+    assert len({event for made in events for event in made}) == 300
 
 
 @given(st.lists(st.binary(max_size=60), max_size=60))
@@ -229,6 +259,13 @@ def test_events_have_the_asked_size_and_no_two_are_alike(size, count, first, dri
     events = Workload(size, 1.0).events(first, count, driver)
     assert {len(event) for event in events} == {size}
     assert len(set(events)) == count
+
+
+@given(st.integers(1, 30), st.integers(1, 70_000), st.integers(1, 1 << 40))
+def test_events_made_by_the_thousand_are_those_made_one_by_one(size, count, first):
+    events = Workload(size, 1.0).events(first, count, 77)
+    for at in {0, count // 3, count - 1}:
+        assert events[at] == Workload(size, 1.0).events(first + at, 1, 77)[0]
 
 
 def test_a_workload_without_a_rate_must_be_a_closed_loop():

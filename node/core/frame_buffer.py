@@ -1,0 +1,63 @@
+"""Reading frames into memory of our own: what a socket gives is written where it stays.
+
+`room` is where the next bytes belong, `filled` gives the frames that became whole, as views of that memory.
+Frames that are kept (a proxy's history) keep their buffer, so nothing is copied between the socket and
+whoever keeps it. A buffer that is used up is replaced, and the beginning of an unfinished frame moves to the
+new one. Buffers start small and grow with what comes in at once, so an idle connection costs little.
+"""
+
+from collections.abc import Iterator
+
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, read_header
+
+FIRST_BYTES = 4_096
+LARGEST_BYTES = 1 << 20  # unless a frame is larger
+GROWTH = 4
+
+
+class FrameBuffer:
+    """After it raised, it is of no more use: the connection has to be closed."""
+
+    __slots__ = ("_end", "_limit_bytes", "_size", "_start", "_view", "_wanted")
+
+    def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._size = FIRST_BYTES
+        self._view = memoryview(bytearray(FIRST_BYTES))
+        self._start = 0  # of the unfinished frame
+        self._end = 0  # of what was filled
+        self._wanted = HEADER_BYTES  # bytes from start on, before there is anything to do
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not yet whole."""
+        return self._end - self._start
+
+    def room(self) -> memoryview:
+        """Where the next bytes belong; never empty. Their number is then told to `filled`."""
+        if self._end == len(self._view) or self._start + self._wanted > len(self._view):
+            held = self._view[self._start : self._end]
+            view = memoryview(bytearray(max(self._size, self._wanted)))
+            view[: len(held)] = held
+            self._view, self._start, self._end = view, 0, len(held)
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> Iterator[Frame]:
+        """The frames that the next `count` bytes completed. Raises RemoteProtocolError at a bad header.
+
+        The iterator has to be used up before the next call of `room`.
+        """
+        self._end += count
+        if self._end == len(self._view):
+            self._size = min(self._size * GROWTH, LARGEST_BYTES)
+        view, start, end = self._view.toreadonly(), self._start, self._end
+        self._wanted = HEADER_BYTES
+        while end - start >= HEADER_BYTES:
+            length, message_type = read_header(view, start, self._limit_bytes)
+            if end - start < length:
+                self._wanted = length
+                break
+            whole = view[start : start + length]
+            start += length
+            self._start = start
+            yield Frame(message_type, whole[HEADER_BYTES:], whole)

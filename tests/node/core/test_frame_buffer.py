@@ -1,0 +1,80 @@
+"""Frames come out of a connection's own memory as they went in, however the bytes are cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from node.core.errors import RemoteProtocolError
+from node.core.frame_buffer import FIRST_BYTES, FrameBuffer
+from node.core.framing import encode_header
+
+LIMIT_BYTES = 1 << 16
+
+
+def frame(body, message_type=1):
+    return encode_header(message_type, len(body), LIMIT_BYTES) + body
+
+
+def fill(buffer, data, pieces):
+    """Write `data` in pieces of these sizes, in turn, as far as there is room each time."""
+    found, at, turn = [], 0, 0
+    while at < len(data):
+        room = buffer.room()
+        assert len(room)
+        count = min(len(room), pieces[turn % len(pieces)], len(data) - at)
+        room[:count] = data[at : at + count]
+        found += buffer.filled(count)
+        at, turn = at + count, turn + 1
+    return found
+
+
+@given(
+    st.lists(st.integers(0, 3 * FIRST_BYTES), min_size=1, max_size=8),
+    st.lists(st.integers(1, 2 * FIRST_BYTES), min_size=1, max_size=5),
+)
+def test_frames_come_out_whole_and_stay_as_they_are(sizes, pieces):
+    bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    buffer = FrameBuffer(LIMIT_BYTES)
+    frames = fill(buffer, b"".join(map(frame, bodies)), pieces)
+    assert [bytes(each.body) for each in frames] == bodies
+    assert [bytes(each.whole) for each in frames] == [frame(body) for body in bodies]
+    assert buffer.held_bytes == 0
+
+
+def test_single_bytes_are_enough():
+    frames = fill(FrameBuffer(LIMIT_BYTES), frame(b"one") + frame(b"") + frame(b"three"), [1])
+    assert [bytes(each.body) for each in frames] == [b"one", b"", b"three"]
+
+
+def test_what_was_given_out_cannot_be_written():
+    [only] = fill(FrameBuffer(LIMIT_BYTES), frame(b"kept"), [100])
+    with pytest.raises(TypeError):
+        only.body[0] = 0
+
+
+def test_a_large_frame_is_written_where_it_stays():
+    body = bytes(range(256)) * 100
+    buffer = FrameBuffer(LIMIT_BYTES)
+    fill(buffer, frame(body)[: FIRST_BYTES // 2], [FIRST_BYTES])
+    room = buffer.room()
+    rest = frame(body)[FIRST_BYTES // 2 :]
+    assert len(room) >= len(rest)
+    room[: len(rest)] = rest
+    [only] = buffer.filled(len(rest))
+    room[len(rest) - 1 : len(rest)] = b"!"
+    assert bytes(only.body[-1:]) == b"!"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"\0\0\0\4\x09\1\0\0", b"\0\0\0\4\1\1\0\1", b"\0\0\0\3\1\1\0\0", b"\xff\0\0\0\1\1\0\0"],
+    ids=["version", "flags", "too short", "too long"],
+)
+def test_a_bad_header_is_the_peers_error_and_frames_before_it_count(header):
+    buffer = FrameBuffer(LIMIT_BYTES)
+    data = frame(b"good") + header
+    buffer.room()[: len(data)] = data
+    frames = buffer.filled(len(data))
+    assert bytes(next(frames).body) == b"good"
+    with pytest.raises(RemoteProtocolError):
+        next(frames)
