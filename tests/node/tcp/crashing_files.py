@@ -1,0 +1,82 @@
+"""A file system on which the process dies at a chosen operation, and one that refuses to take more."""
+
+import errno
+import os
+
+from node.tcp.file_system import FileSystem
+
+
+class Crash(BaseException):
+    """The process is dead: nothing after this happens."""
+
+
+class CrashingFiles(FileSystem):
+    """Carries out `last` operations that change anything; dies in the next, after `part` of its bytes."""
+
+    def __init__(self, last: int, part: float = 0.0) -> None:
+        self.left = last
+        self.part = part
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Crash
+
+    def write(self, descriptor, data, at):
+        try:
+            self._step()
+        except Crash:
+            super().write(descriptor, data[: int(self.part * len(data))], at)
+            raise
+        super().write(descriptor, data, at)
+
+    def open_write(self, path, *, truncate):
+        self._step()
+        return super().open_write(path, truncate=truncate)
+
+    def cut(self, descriptor, size_bytes):
+        self._step()
+        super().cut(descriptor, size_bytes)
+
+    def sync(self, descriptor):
+        self._step()
+        super().sync(descriptor)
+
+    def sync_folder(self, folder):
+        self._step()
+        super().sync_folder(folder)
+
+    def rename(self, old, new):
+        self._step()
+        super().rename(old, new)
+
+    def unlink(self, path):
+        self._step()
+        super().unlink(path)
+
+
+class FailingFiles(FileSystem):
+    """Raises an error at every write (a part of which is done) or sync while `error` is set."""
+
+    def __init__(self, error: int | None = None, *, at_sync: bool = False) -> None:
+        self.error = error
+        self.at_sync = at_sync
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise OSError(self.error, os.strerror(self.error))
+
+    def write(self, descriptor, data, at):
+        if self.error is not None and not self.at_sync:
+            super().write(descriptor, data[: len(data) // 2], at)
+            self._fail()
+        super().write(descriptor, data, at)
+
+    def sync(self, descriptor):
+        if self.at_sync:
+            self._fail()
+        super().sync(descriptor)
+
+
+ENOSPC = errno.ENOSPC
+EIO = errno.EIO
