@@ -1,0 +1,248 @@
+"""A replica's Hist on disk (the paper's future work, 7): what is written, what is synced, how it comes back.
+
+The journal writes the protocol's own messages to the log (`node.core.machine.Append`): EVENTS and
+SPARSE_EVENTS as they are stored, PUBLICATION before the events that it is about, CONFIGURATION as it is
+learned, STORED for what the chain has committed, and FOLLOW where a replica that returns gives up what was
+never committed: what is beyond its counters is void. What one input brought goes into one Append.
+
+A replica counts only what is synced as its own: `stored` is what it tells up the chain, what a tail commits,
+and so what is acknowledged and served. How the proxy uses it:
+
+    Started        restore(given.stored, publications), before anything else
+    store          after history.append(batch): write(batch); after publications.add(p): write(p)
+    commit         with stored(stream) in the place of the stream's cnt
+    truncation     after history.truncate for all streams: truncate(number, counters)
+    configuration  write(configuration)
+    settle         flush(), once per input
+    Synced         note_synced(given.appended); then commit, as after STORED
+    StorageFailed  note_failed(given.problem)
+    PUBLISH        refused with HISTORY_FULL unless `has_room`; other sources are not read meanwhile
+
+A replica without durability has a `Volatile` in its place: nothing is written, and what it has is stored.
+Compaction is in `node.protocols.sprinkler.compaction`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from node.core import machine as m
+from node.core.errors import StorageError
+from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.compaction import Compaction, Segment, record_bytes
+from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.messages import (
+    Configuration,
+    Counter,
+    Events,
+    Follow,
+    Publication,
+    SparseEvents,
+    Stored,
+)
+from node.protocols.sprinkler.publications import Publications
+
+SEGMENT_RECORDS = 4096  # so that looking through a segment of small batches is bounded, too
+FULL_REASON = "the disk takes nothing more for now"
+
+
+class Volatile:
+    """The journal of a replica that keeps nothing on disk."""
+
+    has_room = True
+    configuration: Configuration | None = None
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def restore(self, stored: Iterable[m.StoredSegment], publications: Publications) -> None:
+        """There is nothing."""
+
+    def write(self, *messages: Any) -> None:
+        """Not kept."""
+
+    def truncate(self, number: int, counters: Iterable[Counter]) -> None:
+        """Not kept."""
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def note_synced(self, appended: int) -> None:
+        """Nothing was appended."""
+
+    def note_failed(self, problem: str) -> None:
+        """No disk, no failure."""
+
+    def stored(self, stream: int) -> int:
+        """How far the stream is stored: as far as it is in memory."""
+        return self._history.streams[stream].cnt
+
+
+class Journal(Volatile):
+    """The journal of a durable replica.
+
+    remembered: the publications, still known, whose first numbers lie between two. emit: asks for an effect.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        remembered: Callable[[int, int], Iterable[Publication]],
+        emit: Callable[[m.Effect], None],
+        segment_limit_bytes: int,
+        unsynced_limit_bytes: int,
+    ) -> None:
+        super().__init__(history)
+        self._emit = emit
+        self._segment_limit_bytes = segment_limit_bytes
+        self._unsynced_limit_bytes = unsynced_limit_bytes
+        self._compaction = Compaction(history, remembered, emit, segment_limit_bytes)
+        self._current = Segment(1)
+        self._waiting: list[Any] = []  # written in this input
+        self._appended = 0
+        self._unsynced: deque[tuple[int, int, dict[int, int]]] = deque()  # Append: number, bytes, counters
+        self._unsynced_bytes = 0
+        self._synced = dict.fromkeys(history.streams, 0)
+        self._committed = dict.fromkeys(history.streams, 0)  # as written
+        self._failed = False
+
+    @property
+    def has_room(self) -> bool:  # type: ignore[override]
+        """Whether more may be taken in: the disk works and is not far behind."""
+        return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
+
+    def stored(self, stream: int) -> int:
+        """How far the stream is on disk for good."""
+        return self._synced[stream]
+
+    # --- Coming back
+
+    def restore(self, stored: Iterable[m.StoredSegment], publications: Publications) -> None:
+        """Put what an earlier process left into Hist and the publications, and collect what it had collected.
+
+        Raises StorageError if it does not fit together.
+        """
+        for segment in stored:
+            known = Segment(segment.number)
+            for message in segment.messages:
+                self._replay(message, publications, segment.number)
+                known.add(message)
+            self._history.collect_some()
+            self._compaction.closed(known)
+            self._current = Segment(segment.number + 1)
+        for stream, history in self._history.streams.items():
+            self._synced[stream] = history.cnt
+            self._committed[stream] = history.committed
+
+    def _replay(self, message: Any, publications: Publications, segment: int) -> None:
+        match message:
+            case Events() | SparseEvents():
+                self._replay_batch(message, segment)
+            case Publication():
+                publications.add(message)
+            case Follow(_, counters):
+                for counter in self._known(counters):
+                    if counter.cnt < self._history.streams[counter.stream].cnt:
+                        self._history.truncate(counter.stream, counter.cnt)
+                        publications.forget_beyond(counter.cnt)
+                self._compaction.truncated(counters)
+            case Stored(counters):
+                for counter in self._known(counters):
+                    cnt = self._history.streams[counter.stream].cnt
+                    self._history.commit(counter.stream, min(cnt, counter.cnt))
+            case Configuration():
+                self.configuration = message
+            case _:
+                raise StorageError(f"segment {segment} has a {type(message).__name__}: not a proxy's log")
+
+    def _replay_batch(self, batch: Events | SparseEvents, segment: int) -> None:
+        stream = self._history.streams.get(batch.stream)
+        if stream is None:
+            raise StorageError(f"segment {segment} has stream {batch.stream}, which this run does not")
+        if last_seq(batch) <= stream.cnt:
+            return
+        if batch.first_seq > stream.cnt + 1:
+            missing = f"{stream.cnt + 1} to {batch.first_seq - 1}"
+            raise StorageError(f"segment {segment}: events {missing} of stream {batch.stream} are missing")
+        self._history.append(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+
+    def _known(self, counters: Iterable[Counter]) -> list[Counter]:
+        return [counter for counter in counters if counter.stream in self._history.streams]
+
+    # --- Writing
+
+    def write(self, *messages: Any) -> None:
+        """Have these on disk with the next `flush`."""
+        self._waiting.extend(messages)
+        for message in messages:
+            if isinstance(message, Configuration):
+                self.configuration = message
+
+    def truncate(self, number: int, counters: Iterable[Counter]) -> None:
+        """In the configuration `number` this replica goes on from these counters: what is beyond is void."""
+        follow = Follow(number, tuple(counters))
+        self.write(follow)
+        told = {counter.stream: counter.cnt for counter in follow.counters}
+        for counters_of_append in (self._synced, *(entry[2] for entry in self._unsynced)):
+            for stream in counters_of_append:
+                counters_of_append[stream] = min(
+                    counters_of_append[stream], told.get(stream, counters_of_append[stream])
+                )
+        self._current.truncate(told)
+        self._compaction.truncated(follow.counters)
+
+    def flush(self) -> None:
+        """Ask for what was written to be appended; and once in a while, for some compaction."""
+        if not self._waiting:
+            return
+        messages, self._waiting = self._waiting, []
+        if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
+            self._compaction.closed(self._current)
+            self._current = Segment(self._current.number + 1)
+        messages = self._marks(first=not self._current.records) + messages
+        counters: dict[int, int] = {}
+        size_bytes = 0
+        for message in messages:
+            self._current.add(message)
+            size_bytes += record_bytes(message)
+            if isinstance(message, Events | SparseEvents):
+                counters[message.stream] = self._history.streams[message.stream].cnt
+        self._emit(m.Append(self._current.number, tuple(messages)))
+        self._appended += 1
+        self._unsynced.append((self._appended, size_bytes, counters))
+        self._unsynced_bytes += size_bytes
+        if not self._failed:
+            self._compaction.step(size_bytes)
+
+    def _marks(self, *, first: bool) -> list[Any]:
+        """What is committed, if that has changed; at a segment's start, all of the replica's standing."""
+        marks: list[Any] = []
+        if first and self.configuration is not None:
+            marks.append(self.configuration)
+        grown = {
+            stream: history.committed
+            for stream, history in self._history.streams.items()
+            if first or history.committed != self._committed[stream]
+        }
+        self._committed.update(grown)
+        if grown:
+            marks.append(Stored(tuple(Counter(stream, cnt) for stream, cnt in grown.items())))
+        return marks
+
+    # --- What the disk says
+
+    def note_synced(self, appended: int) -> None:
+        """The first so many Append are on disk for good."""
+        self._failed = False
+        while self._unsynced and self._unsynced[0][0] <= appended:
+            _, size_bytes, counters = self._unsynced.popleft()
+            self._unsynced_bytes -= size_bytes
+            self._synced.update(_greater(self._synced, counters))
+
+    def note_failed(self, problem: str) -> None:
+        """The disk takes nothing until the next `note_synced`."""
+        self._failed = True
+
+
+def _greater(known: Mapping[int, int], told: Mapping[int, int]) -> dict[int, int]:
+    return {stream: max(known[stream], cnt) for stream, cnt in told.items()}
