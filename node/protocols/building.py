@@ -8,12 +8,13 @@ from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler import messages as sprinkler
 from node.protocols.sprinkler.client import Client
+from node.protocols.sprinkler.configuration_service import ConfigurationService
 from node.protocols.sprinkler.driver import Driver
 from node.protocols.sprinkler.proxy import Proxy
 
 Builder = Callable[[NodeSpec, Randomness], Any]
 BUILDERS: Mapping[str, Mapping[str, Builder]] = {
-    "sprinkler": {"proxy": Proxy, "driver": Driver, "client": Client},
+    "sprinkler": {"proxy": Proxy, "driver": Driver, "client": Client, "configuration": ConfigurationService},
 }
 CODECS: Mapping[str, Codec] = {"sprinkler": sprinkler.CODEC}
 

@@ -116,6 +116,11 @@ class Chains:
         """The region of a process of the run."""
         return self._members[name].region if name in self._members else None
 
+    def configuration(self, region: str) -> Configuration | None:
+        """What the region's service told last."""
+        chain = self.chain(region)
+        return configuration_of(chain, self.replicas(region)) if chain.number else None
+
     def learn(self, region: str, told: Configuration) -> bool:
         """Take what a region's service told; False if it is not newer than what is known, or senseless."""
         names = self._proxies.get(region, [])

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from node.protocols.sprinkler.batches import cut_before, last_seq
-from node.protocols.sprinkler.messages import CODEC, Events
+from node.protocols.sprinkler.messages import CODEC, Events, Publish
 
 COPIED_BELOW_BYTES = (
     4096  # a memory view costs more than a copy that small, and would keep its whole chunk alive
@@ -24,10 +24,11 @@ COPIED_BELOW_BYTES = (
 class StreamHistory:
     """One stream's events up to `cnt`, without holes."""
 
-    __slots__ = ("_batches", "_last_seqs", "cnt")
+    __slots__ = ("_batches", "_last_seqs", "cnt", "committed")
 
     def __init__(self) -> None:
         self.cnt = 0
+        self.committed = 0  # what all replicas have (3.3)
         self._batches: list[Events] = []
         self._last_seqs: list[int] = []  # of _batches, for searching
 
@@ -38,8 +39,26 @@ class StreamHistory:
         self._batches.append(batch)
         self._last_seqs.append(self.cnt)
 
-    def after(self, cnt: int, limit_bytes: int) -> list[Events]:
-        """The batches after `cnt`, in order: what fits in `limit_bytes` on the wire, but at least one."""
+    def truncate(self, cnt: int) -> int:
+        """Drop the batches that end after `cnt`; returns their bytes."""
+        dropped = 0
+        while self._last_seqs and self._last_seqs[-1] > cnt:
+            self._last_seqs.pop()
+            dropped += len(self._batches.pop().payload)
+        self.cnt = self._last_seqs[-1] if self._last_seqs else 0
+        return dropped
+
+    def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Events]:
+        """The batches after `cnt`, in order: what fits in `limit_bytes` on the wire, but at least one.
+
+        None that ends after `upto`.
+        """
+        found = self._after(cnt, limit_bytes)
+        while upto is not None and found and last_seq(found[-1]) > upto:
+            found.pop()
+        return found
+
+    def _after(self, cnt: int, limit_bytes: int) -> list[Events]:
         if cnt >= self.cnt:
             return []
         index = bisect_right(self._last_seqs, cnt)
@@ -76,3 +95,15 @@ class History:
             batch = replace(batch, payload=bytes(payload))
         self.bytes += len(payload)
         self.streams[batch.stream].append(batch)
+
+    def commit(self, stream: int, cnt: int) -> None:
+        """All replicas have the stream up to `cnt`."""
+        self.streams[stream].committed = cnt
+
+    def truncate(self, stream: int, cnt: int) -> None:
+        """Drop what came after `cnt`, which is not committed."""
+        self.bytes -= self.streams[stream].truncate(cnt)
+
+    def refusal(self, publish: Publish) -> str | None:
+        """Why a publication may not be stored."""
+        return None

@@ -25,6 +25,9 @@ class Parameters:
         2_000_000  # a proxy that starts waits so long for others to tell what they have of its stream
     )
 
+    # Replicated proxies (paper 3.3)
+    failure_grace_us: int = 200_000  # a replica whose connection broke has so long to come back
+
     # Connections
     connect_timeout_us: int = 1_000_000  # longer than any round trip; bounds one attempt
     reconnect_first_us: int = 50_000  # pause after the first failure; doubles with each

@@ -63,6 +63,7 @@ class Participant:
         self.dialers: dict[str, Dialer] = {}  # of those to be connected
         self._runs = False
         self.keep_connected(targets)
+        self.incarnation = 0  # of this process, once it runs
         self._silence_us = int(parameters.silence_periods * parameters.advertisement_period_us)
         self._silence_at_us = 0  # when the next look for silence is due
         self._advertise_us = 0  # when the next advertisement is due
@@ -75,6 +76,8 @@ class Participant:
             m.Disconnected: self._disconnected,
             m.Writable: self._writable,
             m.TimerFired: self._timer_fired,
+            m.Synced: lambda given: self.synced(given.appended),
+            m.StorageFailed: self.storage_failed,
             m.Nudge: lambda given: None,  # `settle` follows on every input
             m.Go: self.go,
             m.StopDrivers: self.stop_drivers,
@@ -102,6 +105,9 @@ class Participant:
 
     # --- Hooks of the roles
 
+    def restored(self, stored: Iterable[m.StoredSegment]) -> None:
+        """What an earlier process of this name left in its log; before `started`."""
+
     def started(self) -> None:
         """The process runs."""
 
@@ -116,6 +122,13 @@ class Participant:
 
     def timer_fired(self, timer: m.Timer) -> None:
         """A timer of the role's own."""
+
+    def synced(self, appended: int) -> None:
+        """The first `appended` of all Append are on disk."""
+
+    def storage_failed(self, given: m.StorageFailed) -> None:
+        """The disk takes nothing for now."""
+        self.log("storage_failed", "error", problem=given.problem)
 
     def go(self, given: m.Go) -> None:
         """Drivers begin."""
@@ -204,10 +217,12 @@ class Participant:
     # --- Inputs
 
     def _started(self, given: m.Started) -> None:
-        self._hello = Hello(self.role, self.now_us + 1, self.name)
+        self.incarnation = self.now_us + 1
+        self._hello = Hello(self.role, self.incarnation, self.name)
         self._advertise_us = self.now_us + int(self.rng.random() * self.parameters.advertisement_period_us)
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
         self._watch_silence(self.now_us + self._silence_us)
+        self.restored(given.stored)
         self.started()
         self._runs = True
         for dialer in self.dialers.values():

@@ -1,131 +1,270 @@
-"""A proxy: the proxy-level protocol of the paper (3.1, Fig. 1), and the service to its region's drivers and
-clients.
+"""A replica of a region's proxy: the machine, and which parts of it are active in the present configuration.
 
-Its state is that of Fig. 1: pxID (`name`), streams (`own`), Hist and cnt (`history`), expects (in
-`sources`). Its transitions have the paper's names: `add_local_event` for a driver's PUBLISH,
-`add_remote_event` for another proxy's EVENTS, `receive_advertisement`. Events move in batches; a batch that
-came in one input goes out to all its subscribers at the end of that input. Clients subscribe like proxies,
-as in the paper's prototype (4).
+Its state is that of the paper's Fig. 1: pxID (`name`), streams (`own`), Hist and cnt (`history`), expects
+(in the head's `sources`). Its parts:
 
-Not here: replication (3.3), collection (3.4), the region-level protocol (3.2).
+- `chain`: what comes from the predecessor and goes to the successor, what is committed (3.3).
+- `head`, if it is the head of the chain: publications, and the peers' events (3.1).
+- `subscribers` and `dissemination`: whoever takes committed events. Peers' heads and clients come to the
+  tail, which alone advertises to the peers and takes part in the region-level protocol (3.2).
+
+One without other replicas is head and tail. What comes in one input moves on at the end of that input
+(`settle`). A replica of a region that has a configuration service waits for it before it does anything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import cut_before, last_seq, tombstone
+from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.configurations import Chain, Chains, with_role
+from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.expects import SubscriptionRule
+from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.membership import owners, peers_to_dial, proxies, served
 from node.protocols.sprinkler.messages import (
     Advertisement,
+    Configuration,
     Counter,
     Events,
+    Follow,
+    Publication,
     Publish,
     Refusal,
+    Refused,
     Role,
+    SparseEvents,
+    Stored,
     Subscribe,
+    Token,
     Unsubscribe,
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publications import Publications
-from node.protocols.sprinkler.restoration import Restoration
 from node.protocols.sprinkler.sources import Rule, Sources, Switch
 from node.protocols.sprinkler.subscribers import Subscribers
 
-RESTORE: m.Timer = ("restore",)
 KEPT_PUBLISHERS = 4096  # whose latest requests are remembered
+Batch = Events | SparseEvents
+
+
+class CommittedEvents:
+    """What others may have of Hist, as `answers.Store`."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def cnt(self, stream: int) -> int:
+        """The last event that the whole chain has."""
+        return self.history.streams[stream].committed
+
+    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
+        """Batches after `cnt`, as far as committed."""
+        return self.history.streams[stream].after(cnt, limit_bytes, self.cnt(stream))
 
 
 class Proxy(Participant):
-    """One proxy without replicas."""
+    """One replica."""
 
     role = Role.PROXY
 
-    def __init__(self, spec: NodeSpec, rng: m.Randomness, *, rule: Rule | None = None) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        rng: m.Randomness,
+        *,
+        rule: Rule | None = None,
+        sources: type[Sources] = Sources,
+    ) -> None:
         parameters = Parameters(**spec.parameters)
-        super().__init__(spec.name, parameters, rng, peers_to_dial(spec, parameters))
-        self.history = History(sorted(spec.streams.values()), parameters.history_limit_bytes)
-        self._peers = [proxy.name for proxy in proxies(spec) if proxy.name != spec.name]
-        self._region = [member.name for member in served(spec)]
+        self.chains = Chains(spec, parameters)
+        super().__init__(spec.name, parameters, rng, self.chains.targets_for(spec.name))
+        self.region = spec.region
+        self._streams = dict(spec.streams)
         period_us = parameters.advertisement_period_us
-        self.sources = Sources(
-            self.history, rule or SubscriptionRule(period_us, parameters.rate_factor), period_us, self
-        )
-        owner_of = owners(spec)
-        self.own = [stream for stream, owner in owner_of.items() if owner == spec.name]
-        for stream in self.history.streams:
-            self.sources.add(stream, owner_of.get(stream) if stream not in self.own else None)
-        self.subscribers = Subscribers(self.history, self.send)
-        self._publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
-        self._restoration: Restoration | None = None
-        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
-        self._full = False  # history's limit has been logged
+        self._rule = rule or SubscriptionRule(period_us, parameters.rate_factor)
+        self._sources = sources
+        self._publishers = [member.name for member in with_role(spec, "driver") if self._is_ours(member.name)]
+        self._clients = [member.name for member in with_role(spec, "client") if self._is_ours(member.name)]
+        self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
+        self.history = self._empty_history()
+        self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
+        self.chain = Replication(self, Chain(0, 0))
+        self.head: Head | None = None
+        self.is_tail = False
+        self._belonged = 0  # the last configuration that this process belonged to
+        self._is_new = True  # it has not been part of a chain yet
+        self._put_off: dict[Channel, Publish] = {}  # the first publication refused for now
+        self.store_of_committed = CommittedEvents(self.history)
+        self.subscribers = Subscribers(self.history, self.send, self.store_of_committed.cnt)
+        self.dissemination = Dissemination(self, self.store_of_committed, spec)
         self.takes = {
             (Role.PROXY, Advertisement): self.receive_advertisement,
-            (Role.PROXY, Events): self.add_remote_event,
+            (Role.PROXY, Events): self._receive_events,
+            (Role.PROXY, SparseEvents): self._receive_events,
             (Role.PROXY, Subscribe): self._subscribe,
             (Role.PROXY, Unsubscribe): self._unsubscribe,
+            (Role.PROXY, Follow): self.chain.receive_follow,
+            (Role.PROXY, Publication): self._receive_publication,
+            (Role.PROXY, Stored): self.chain.receive_stored,
+            (Role.PROXY, Token): self.chain.receive_token,
             (Role.CLIENT, Advertisement): self._note_advertisement,
             (Role.CLIENT, Subscribe): self._subscribe,
             (Role.CLIENT, Unsubscribe): self._unsubscribe,
-            (Role.CLIENT, Publish): self.add_local_event,
+            (Role.CLIENT, Publish): self._publish,
             (Role.DRIVER, Advertisement): self._note_advertisement,
-            (Role.DRIVER, Publish): self.add_local_event,
+            (Role.DRIVER, Publish): self._publish,
+            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CONFIGURATION, Configuration): self._configured,
+            **self.dissemination.takes,
         }
 
-    # --- Transitions of Fig. 1
+    def _is_ours(self, name: str) -> bool:
+        return self.chains.region_of(name) == self.region
 
-    def add_local_event(self, channel: Channel, message: Publish) -> None:
-        """addLocalEvent, for a batch: number, store, acknowledge it. A repetition is acknowledged only."""
-        if message.stream not in self.own:
-            code = Refusal.NOT_OWNER if message.stream in self.history.streams else Refusal.UNKNOWN_STREAM
-            reason = f"{self.name} does not own stream {message.stream}"
-            self.refuse(channel, code, reason, message.stream, message.first_request)
-        elif self._restoration is not None:
-            self._held.append((channel, message))
-        elif not self.history.has_room(message.payload):
-            self._log_full()
-            reason = f"history is full ({self.history.limit_bytes} bytes)"
-            self.refuse(channel, Refusal.HISTORY_FULL, reason, message.stream, message.first_request)
+    def _empty_history(self) -> History:
+        return History(sorted(self._streams.values()), self.parameters.history_limit_bytes)
+
+    # --- Configurations
+
+    def _configured(self, channel: Channel, message: Configuration) -> None:
+        """A region's service tells its chain."""
+        region = self.chains.region_of(channel.name)
+        if region is None or channel.name != self.chains.service(region):
+            return
+        if self.chains.learn(region, message):
+            if region == self.region:
+                self._take_place()
+            self._connect()
+
+    def _take_place(self) -> None:
+        """Begin in the region's present configuration: head, middle, tail, joining or not in it."""
+        chain = self.chains.chain(self.region)
+        belongs = chain.has(self.name, self.incarnation)
+        if belongs and self.name == chain.joining:
+            self._prepare_to_join(chain)
+        if belongs:
+            self._belonged = chain.number
+        self.chain.configured(chain if belongs else Chain(chain.number, chain.began))
+        self._take_head(is_head=belongs and chain.head == self.name)
+        self._take_tail(is_tail=belongs and chain.tail == self.name)
+        if belongs:
+            self._is_new = False
+
+    def _prepare_to_join(self, chain: Chain) -> None:
+        """Drop what the chain may not have."""
+        if chain.began > self._belonged and any(state.cnt for state in self.history.streams.values()):
+            self.log("state_void", "warning", configuration=chain.number)
+            self.history = self._empty_history()
+            self.store_of_committed.history = self.subscribers.history = self.history
+        for stream, state in self.history.streams.items():
+            if state.cnt > state.committed:
+                self.log("truncated", stream=stream, cnt=state.cnt, committed=state.committed)
+                self.history.truncate(stream, state.committed)
+        for stream in self.own:
+            self.publications.forget_beyond(self.history.streams[stream].cnt)
+
+    def _take_head(self, *, is_head: bool) -> None:
+        if not is_head:
+            self.head = None
+            return
+        if self.head is not None:
+            return
+        chain = self.chain.chain
+        self.log("became_head", region=self.region, configuration=chain.number)
+        owners = {stream: self.chains.tail(region) for region, stream in self._streams.items()}
+        period_us = self.parameters.advertisement_period_us
+        sources = self._sources(self.history, self._rule, period_us, self)
+        self.head = Head(self, sources, self.own, owners)
+        if self._is_new and self.own:
+            served = self._publishers + (self._clients if chain.tail == self.name else [])
+            others = [region for region in self.chains.regions if region != self.region]
+            self.head.restore(others + served, self.now_us + self.parameters.restore_wait_us)
+
+    def _take_tail(self, *, is_tail: bool) -> None:
+        if is_tail and not self.is_tail:
+            number = self.chain.chain.number
+            self.log("became_tail", region=self.region, configuration=number)
+            self.is_tail = True
+            self.dissemination.start()
+            advertisement = Advertisement(tuple(self.counters()))
+            for channel in list(self.channels.values()):
+                self.send(channel, advertisement)
+        elif self.is_tail and not is_tail:
+            self.is_tail = False
+            self.dissemination.stop()
+
+    def _connect(self) -> None:
+        """Be connected with whom the present configurations demand."""
+        if self.head is not None:
+            for region, stream in self._streams.items():
+                if region != self.region:
+                    self.head.sources.owned_by(stream, self.chains.tail(region), self.now_us)
+        self.keep_connected(self.chains.targets_for(self.name))
+
+    # --- What is published
+
+    def _publish(self, channel: Channel, message: Publish) -> None:
+        """To the head; after one that was put off, those that follow it have to wait for it, too."""
+        first = self._put_off.get(channel)
+        if first is not None and message.first_request > first.first_request:
+            refused = Refused(Refusal.STALE, message.stream, message.first_request, "follows a refused one")
+            self.send(channel, refused)
+            return
+        self._put_off.pop(channel, None)
+        if self.head is not None:
+            self.head.add_local_event(channel, message)
         else:
-            publisher = (channel.name, channel.incarnation)
-            self.send(channel, self._publications.take(publisher, message, lambda: self._number(message)))
+            self.put_off(channel, message, Refusal.NOT_HEAD, f"{self.name} is not the head of its chain")
 
-    def add_remote_event(self, channel: Channel, batch: Events) -> None:
-        """addRemoteEvent, for a batch. Wants seq - range <= cnt < seq of each event (checklist's reading)."""
+    def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
+        """Refuse a publication that may be repeated, and what was sent after it."""
+        self._put_off[channel] = message
+        self.refuse(channel, code, reason, message.stream, message.first_request)
+
+    def publication_taken(self, publication: Publication) -> None:
+        """Remember whose the next events are."""
+        self.publications.add(publication)
+
+    def _receive_publication(self, channel: Channel, message: Publication) -> None:
+        self.chain.receive_publication(channel, message)
+
+    # --- Events and subscriptions
+
+    def _receive_events(self, channel: Channel, batch: Batch) -> None:
+        """From the predecessor, or from a peer's tail."""
+        if not self._is_ours(channel.name):
+            if self.head is not None:
+                self.head.add_remote_event(channel, batch)
+            return
         stream = self.history.streams.get(batch.stream)
-        if stream is None or (batch.stream in self.own and self._restoration is None):
-            code = Refusal.UNKNOWN_STREAM if stream is None else Refusal.UNEXPECTED
-            self.refuse(channel, code, f"{self.name} does not take stream {batch.stream}", batch.stream)
-        elif last_seq(batch) <= stream.cnt:
-            return  # seen before: in flight from an earlier source when we switched
-        elif batch.first_seq > stream.cnt + 1:
-            if self.sources.resume(batch.stream, self.now_us):
-                self.log("hole", "warning", stream=batch.stream, cnt=stream.cnt, first_seq=batch.first_seq)
-        elif not self.history.has_room(batch.payload):
-            self._log_full()
-            self.sources.stop(batch.stream)
-        else:
-            self._store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+        if stream is None or not self.chain.comes_from_predecessor(channel):
+            return  # of an earlier configuration
+        if batch.first_seq <= stream.cnt + 1 <= last_seq(batch):
+            self.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
     def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
-        """rcvAdvertisement. An unknown stream in it is another configuration's, and left alone."""
-        self._note_advertisement(channel, message)
-        self.sources.advertised(channel.name, message.counters, self.now_us)
+        """rcvAdvertisement, from a peer's tail; a replica's of our own region is a heartbeat."""
+        region = self.chains.region_of(channel.name)
+        if self.head is None or region is None or region == self.region or not message.counters:
+            return
+        self.head.heard(region, self.head.told(message))
+        self.head.receive_advertisement(channel, message)
 
-    # --- Subscriptions
+    def _note_advertisement(self, channel: Channel, message: Advertisement) -> None:
+        if self.head is not None:
+            self.head.heard(channel.name, self.head.told(message))
 
     def _subscribe(self, channel: Channel, message: Subscribe) -> None:
         if message.stream not in self.history.streams:
             reason = f"stream {message.stream} is not known"
             self.refuse(channel, Refusal.UNKNOWN_STREAM, reason, message.stream)
             return
-        if self._restoration is not None and message.stream in self.own:
-            self._restoration.heard("", message.cnt)
+        if self.head is not None and message.stream in self.own:
+            self.head.heard("", message.cnt)
         self.subscribers.subscribe(channel, message.stream, message.cnt)
 
     def _unsubscribe(self, channel: Channel, message: Unsubscribe) -> None:
@@ -149,94 +288,105 @@ class Proxy(Participant):
     # --- Hooks
 
     def started(self) -> None:
-        """Listen, and take the own stream back."""
+        """Listen; without a service, take the place in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
-        if self.own:
-            until_us = self.now_us + self.parameters.restore_wait_us
-            self._restoration = Restoration(self._peers + self._region, until_us)
-            self.emit(m.SetTimer(RESTORE, until_us))
+        if self.chains.service(self.region) is None:
+            self._take_place()
 
     def opened(self, channel: Channel) -> None:
         """Only the proxies of the run may speak as such."""
-        if channel.role is Role.PROXY and channel.name not in self._peers:
+        region = self.chains.region_of(channel.name)
+        if channel.role is Role.PROXY and channel.name not in self.chains.replicas(region or ""):
             self.refuse(channel, Refusal.UNEXPECTED, f"no proxy {channel.name} belongs to this run")
             self.drop(channel, "unknown proxy", abort=False)
+            return
+        if channel.role is Role.CONFIGURATION and channel is self.service_channel():
+            self._tell_service(channel)
+        self.chain.opened(channel)
+        self.dissemination.opened(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
         """Forget its subscriptions, and find other sources for what came through it."""
         self.subscribers.forget(channel)
-        self._held = [(held, message) for held, message in self._held if held is not channel]
-        if channel.role is Role.PROXY:
-            self.sources.lost(channel.name, "silence" if reason == "silent" else "lost", self.now_us)
+        self.dissemination.lost(channel)
+        self.chain.lost(channel)
+        self._put_off.pop(channel, None)
+        if self.head is not None:
+            self.head.lost(channel)
+            if channel.role is Role.PROXY:
+                why = "silence" if reason == "silent" else "lost"
+                self.head.sources.lost(channel.name, why, self.now_us)
 
     def writable(self, channel: Channel) -> None:
         """Go on where its cursors stand."""
         self.subscribers.serve(channel)
+        self.dissemination.writable(channel)
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """Dissemination's, or the end of a restoration's wait, for which `settle` looks."""
+        self.dissemination.timer_fired(timer)
 
     def settle(self) -> None:
         """Pass on what came with this input."""
-        if self._restoration is not None:
-            self._restore(self._restoration)
+        if self.head is not None:
+            self.head.settle()
+        self.chain.advance()
         self.subscribers.flush()
+        self.dissemination.flush()
 
     def is_ready(self) -> bool:
-        """Connected with every other proxy, whoever dialled."""
-        return all(name in self.channels for name in self._peers)
+        """Part of the chain, and connected with everyone whom its place in it demands."""
+        chain = self.chains.chain(self.region)
+        if self.name not in chain.members or not chain.has(self.name, self.incarnation):
+            return False
+        if self.head is None and not self.chain.follows:
+            return False
+        return all(name in self.channels for name in self._demanded(chain))
+
+    def _demanded(self, chain: Chain) -> Iterable[str]:
+        for region in self.chains.regions:
+            if region != self.region and chain.head == self.name:
+                yield self.chains.tail(region) or "nobody"
+            if region != self.region and chain.tail == self.name:
+                yield self.chains.head(region) or "nobody"
 
     def counters(self) -> Iterable[Counter]:
-        """cnt of every stream."""
-        return [Counter(number, stream.cnt) for number, stream in self.history.streams.items()]
+        """What is committed of every stream, if this is the tail: others' advertisements are heartbeats."""
+        if not self.is_tail:
+            return []
+        return [Counter(number, state.committed) for number, state in self.history.streams.items()]
 
-    # --- Its own parts
+    # --- For its parts
 
-    def _number(self, message: Publish) -> int:
-        first_seq = self.history.streams[message.stream].cnt + 1
-        self._store(
-            Events(
-                message.kind,
-                message.predicate,
-                message.stream,
-                first_seq,
-                message.count,
-                message.event_bytes,
-                message.argument,
-                self.now_us,
-                message.payload,
-            )
-        )
-        return first_seq
-
-    def _store(self, batch: Events) -> None:
+    def store(self, batch: Batch) -> None:
+        """Into Hist; the end of this input sends it down the chain, or commits it."""
         self.history.append(batch)
-        self.subscribers.grew(batch.stream)
+        self.chain.grew(batch.stream)
 
-    def _note_advertisement(self, channel: Channel, message: Advertisement) -> None:
-        if self._restoration is not None:
-            told = {counter.stream: counter.cnt for counter in message.counters}
-            self._restoration.heard(
-                channel.name, max((told.get(stream, 0) for stream in self.own), default=0)
-            )
+    def stored(self, stream: int) -> int:
+        """How much of a stream this replica has for good."""
+        return self.history.streams[stream].cnt
 
-    def _restore(self, restoration: Restoration) -> None:
-        """End the restoration if nothing more will come, and then publish what was held."""
-        for stream in self.own:
-            cnt = self.history.streams[stream].cnt
-            if not restoration.is_over(cnt, self.sources.furthest(stream), self.now_us):
-                return
-        self._restoration = None
-        self.emit(m.CancelTimer(RESTORE))
-        for stream in self.own:
-            self.sources.remove(stream)
-            cnt = self.history.streams[stream].cnt
-            self.log("stream_taken", stream=stream, cnt=max(cnt, restoration.seen))
-            if cnt < restoration.seen:
-                self.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=restoration.seen)
-                self._store(tombstone(stream, cnt + 1, restoration.seen))
-        held, self._held = self._held, []
-        for channel, message in held:
-            self.add_local_event(channel, message)
+    def committed(self, stream: int) -> None:
+        """The whole chain has more of this stream."""
+        if self.head is not None and stream in self.own:
+            self.head.committed(stream)
+        self.subscribers.grew(stream)
+        self.dissemination.grew(stream)
 
-    def _log_full(self) -> None:
-        if not self._full:
-            self._full = True
-            self.log("history_full", "error", limit_bytes=self.history.limit_bytes)
+    def service_channel(self) -> Channel | None:
+        """To the region's configuration service, if connected."""
+        return self.channels.get(self.chains.service(self.region) or "")
+
+    def proxy_channel(self) -> Channel | None:
+        """None: this is the proxy (see `dissemination.Surroundings`)."""
+        return None
+
+    def view_changed(self) -> None:
+        """Clients come to the proxy by themselves."""
+
+    def _tell_service(self, channel: Channel) -> None:
+        """A service that lost its disk learns what it said last."""
+        told = self.chains.configuration(self.region)
+        if told is not None:
+            self.send(channel, told)

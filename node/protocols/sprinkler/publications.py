@@ -1,40 +1,95 @@
-"""Which publications a proxy has taken, so that a repeated PUBLISH is acknowledged again and not stored
-again.
+"""Which publications a region has taken, so that a repeated PUBLISH is acknowledged and not stored again.
 
-A driver numbers its events; after a broken connection it repeats what was not acknowledged, with the same
-boundaries. For each driver (by name and incarnation) the proxy remembers the last requests, as many as a
-driver may have under way.
+A publisher numbers its events; after a broken connection it repeats what was not acknowledged, with the same
+boundaries, perhaps at another head. So every replica knows the latest publications of each publisher (by
+name and incarnation), as many as one may have under way: each gets them along the chain (PUBLICATION), always
+before their events.
+
+Entries are in the order of their sequence numbers. A publication that begins at or before one that is known
+makes that one void: it was taken by a head that died before it was passed on, and its numbers are used anew.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from node.protocols.sprinkler.messages import Publish, Published
+from node.protocols.sprinkler.messages import Publication
 
 Publisher = tuple[str, int]  # name, incarnation
+DEAD_ENTRIES = 64  # forgotten publications in the list of all, before it is made anew
 
 
 class Publications:
-    """The latest acknowledgements of every publisher, bounded for each and in the number of publishers."""
+    """The latest publications, bounded for each publisher and in the number of publishers.
+
+    One follower is served: `take_unsent` gives what it has not been sent.
+    """
 
     def __init__(self, kept_batches: int, kept_publishers: int) -> None:
         self._kept_batches = kept_batches
         self._kept_publishers = kept_publishers
-        self._taken: OrderedDict[Publisher, OrderedDict[tuple[int, int], Published]] = OrderedDict()
+        self._taken: OrderedDict[Publisher, OrderedDict[int, Publication]] = OrderedDict()
+        self._order: list[Publication] = []  # all, with some that are forgotten
+        self._live = 0
+        self._sent = 0  # how many of `_order` the follower was sent
 
-    def take(self, publisher: Publisher, message: Publish, store: Callable[[], int]) -> Published:
-        """The acknowledgement; only a new publication is stored, by `store`, which gives its first number."""
+    def known(self, publisher: Publisher, first_request: int) -> Publication | None:
+        """The publication that this request became, if it was taken."""
         taken = self._taken.get(publisher)
-        if taken is None:
-            taken = self._taken[publisher] = OrderedDict()
-            if len(self._taken) > self._kept_publishers:
-                self._taken.popitem(last=False)
-        else:
-            self._taken.move_to_end(publisher)
-        key = (message.stream, message.first_request)
-        known = taken.get(key)
-        if known is None:
-            known = taken[key] = Published(message.stream, message.first_request, store(), message.count)
-            if len(taken) > self._kept_batches:
-                taken.popitem(last=False)
-        return known
+        return taken.get(first_request) if taken is not None else None
+
+    def add(self, publication: Publication) -> None:
+        """A publication was taken: what is known from its first number on is void."""
+        self.forget_beyond(publication.first_seq - 1)
+        publisher = (publication.name, publication.incarnation)
+        taken = self._taken.setdefault(publisher, OrderedDict())
+        self._taken.move_to_end(publisher)
+        self._live += publication.first_request not in taken
+        taken[publication.first_request] = publication
+        taken.move_to_end(publication.first_request)
+        self._order.append(publication)
+        if len(taken) > self._kept_batches:
+            taken.popitem(last=False)
+            self._live -= 1
+        if len(self._taken) > self._kept_publishers:
+            self._live -= len(self._taken.popitem(last=False)[1])
+        if len(self._order) > 2 * self._live + DEAD_ENTRIES:
+            self._compact()
+
+    def forget_beyond(self, cnt: int) -> None:
+        """Forget publications of which events after `cnt` are part: these are not stored."""
+        while self._order and self._order[-1].first_seq + self._order[-1].count - 1 > cnt:
+            publication = self._order.pop()
+            if self._is_live(publication):
+                del self._taken[publication.name, publication.incarnation][publication.first_request]
+                self._live -= 1
+        self._sent = min(self._sent, len(self._order))
+
+    def beyond(self, cnt: int) -> Sequence[Publication]:
+        """Those that end after `cnt`, in order."""
+        at = len(self._order)
+        while at and self._order[at - 1].first_seq + self._order[at - 1].count - 1 > cnt:
+            at -= 1
+        return [publication for publication in self._order[at:] if self._is_live(publication)]
+
+    def rewind(self) -> None:
+        """The follower is another one, or has to have everything again."""
+        self._sent = 0
+
+    def take_unsent(self, limit: int) -> Sequence[Publication]:
+        """What the follower was not sent, at most so many; it counts as sent from now on."""
+        found = self._order[self._sent : self._sent + limit]
+        self._sent += len(found)
+        return [publication for publication in found if self._is_live(publication)]
+
+    @property
+    def all_sent(self) -> bool:
+        """Whether the follower was sent everything."""
+        return self._sent == len(self._order)
+
+    def _is_live(self, publication: Publication) -> bool:
+        publisher = (publication.name, publication.incarnation)
+        return self.known(publisher, publication.first_request) is publication
+
+    def _compact(self) -> None:
+        self._sent = sum(self._is_live(publication) for publication in self._order[: self._sent])
+        self._order = [publication for publication in self._order if self._is_live(publication)]

@@ -81,6 +81,15 @@ class Sources:
         if source is not None and source.expects.source is not None:
             self._surroundings.unsubscribe(source.expects.source, stream)
 
+    def owned_by(self, stream: int, owner: str | None, now_us: int) -> None:
+        """From now on this proxy is the owner's way to us: the tail of its region is another one."""
+        source = self._sources.get(stream)
+        if source is None or source.owner == owner:
+            return
+        source.owner = owner
+        if owner is not None and owner in source.advertised:
+            self.advertised(owner, [Counter(stream, source.advertised[owner])], now_us)
+
     def source_of(self, stream: int) -> str | None:
         """The current source of a stream."""
         return self._sources[stream].expects.source if stream in self._sources else None

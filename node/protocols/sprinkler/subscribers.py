@@ -1,12 +1,13 @@
 """The sending side of subscriptions: who takes which stream from this proxy, and how far each got.
 
-Proxies and clients are served alike. A subscriber is a channel and, for each of its streams, a cursor into
-Hist; there is no queue of bytes. `serve` hands a channel what follows on its cursors, up to the room that
-it has, a bounded share for one stream at a time, so that neither a peer that catches up stalls the others
-nor one of its streams the rest. What does not fit waits until the channel is writable again.
+Proxies, clients and the chain's successor are served alike, each up to what it may have. A subscriber is a
+channel and, for each of its streams, a cursor into Hist; there is no queue of bytes. `serve` hands a channel
+what follows on its cursors, up to the room that it has, a bounded share for one stream at a time, so that
+neither a peer that catches up stalls the others nor one of its streams the rest. What does not fit waits
+until the channel is writable again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from node.protocols.sprinkler.batches import last_seq
@@ -18,18 +19,30 @@ STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
 
 
 class Subscribers:
-    """All subscriptions that others have with this proxy. `send` is the participant's."""
+    """All subscriptions that others have with this proxy.
 
-    def __init__(self, history: History, send: Callable[..., Any]) -> None:
-        self._history = history
+    send: the participant's. upto: by stream, the last event that they may have.
+    """
+
+    def __init__(self, history: History, send: Callable[..., Any], upto: Callable[[int], int]) -> None:
+        self.history = history
         self._send = send
+        self._upto = upto
         self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
 
     def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
         """From now on `channel` takes `stream`, after `cnt`."""
-        self._cursors.setdefault(channel, {})[stream] = cnt
+        self.follow(channel, stream, cnt)
         self.serve(channel)
+
+    def follow(self, channel: Channel, stream: int, cnt: int) -> None:
+        """The same, but `serve` is called later."""
+        self._cursors.setdefault(channel, {})[stream] = cnt
+
+    def is_level(self, channel: Channel) -> bool:
+        """Whether the channel was handed everything that it may have."""
+        return not self._behind(self._cursors.get(channel, {}))
 
     def unsubscribe(self, channel: Channel, stream: int) -> None:
         """`channel` takes `stream` no more."""
@@ -67,7 +80,10 @@ class Subscribers:
         found: list[Events] = []
         for stream in self._behind(cursors):
             before = len(found)
-            found += self._history.streams[stream].after(cursors[stream], min(STREAM_SHARE_BYTES, room_bytes))
+            limit_bytes = min(STREAM_SHARE_BYTES, room_bytes)
+            found += self.history.streams[stream].after(cursors[stream], limit_bytes, self._upto(stream))
+            if len(found) == before:
+                continue  # a batch that reaches beyond it: nothing can be had now
             del cursors[stream]
             cursors[stream] = last_seq(found[-1])
             room_bytes -= sum(len(batch.payload) for batch in found[before:])
@@ -75,6 +91,5 @@ class Subscribers:
                 break
         return found
 
-    def _behind(self, cursors: dict[int, int]) -> Iterable[int]:
-        streams = self._history.streams
-        return [stream for stream, cnt in cursors.items() if cnt < streams[stream].cnt]
+    def _behind(self, cursors: dict[int, int]) -> list[int]:
+        return [stream for stream, cnt in cursors.items() if cnt < self._upto(stream)]

@@ -65,10 +65,7 @@ def with_rule(rule: Rule):
 
 def forgetting_to_reset(spec: NodeSpec, rng: Randomness) -> Machine:
     """A builder of machines whose proxies are `ForgetsToReset`."""
-    machine = build_machine(spec, rng)
-    if isinstance(machine, Proxy):
-        machine.sources.__class__ = ForgetsToReset
-    return machine
+    return Proxy(spec, rng, sources=ForgetsToReset) if spec.role == "proxy" else build_machine(spec, rng)
 
 
 def taken(kind: type[SubscriptionRule] = SubscriptionRule) -> SubscriptionRule:

@@ -25,9 +25,9 @@ def steady_switches(rule, seconds=14):
 
 
 def sources_of_affected(cluster):
-    return cluster.machine("r3/proxy-0").sources.source_of(2), cluster.machine(
+    return cluster.machine("r3/proxy-0").head.sources.source_of(2), cluster.machine(
         "r2/proxy-0"
-    ).sources.source_of(3)
+    ).head.sources.source_of(3)
 
 
 def after_a_cut(build):

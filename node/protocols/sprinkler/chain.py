@@ -1,0 +1,230 @@
+"""A replica's place in its region's chain (paper 3.3): what comes from the predecessor, what goes to the
+successor, what the whole chain has, and the token.
+
+The successor says FOLLOW with its own counters to its predecessor, in every configuration anew, and is
+answered in kind; what came before the answer does not count, as it may belong to an earlier configuration.
+The predecessor serves it from Hist as it serves any subscriber, each publication before its events. STORED
+goes back up the chain. Committed is what all replicas up to the tail have; the tail has committed what it
+has. Whoever joins behind the tail is served alike; when the tail has sent it everything it passes the token,
+and from then on commits only what the joiner has, too. The joiner tells the configuration service, which
+makes it the tail. A new configuration makes the token of an older one void.
+
+A replica that was removed keeps what was committed and drops the rest, since the chain may have gone on
+without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.
+"""
+
+from typing import Any, Protocol
+
+from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.configurations import Chain
+from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.messages import Counter, Follow, Joined, Publication, Stored, Token
+from node.protocols.sprinkler.publications import Publications
+from node.protocols.sprinkler.subscribers import Subscribers
+
+PUBLICATIONS_AT_ONCE = 256  # handed to the successor before its room is looked at again
+
+
+class Surroundings(Protocol):
+    """What is needed of the replica."""
+
+    name: str
+    channels: dict[str, Channel]
+    history: History
+    publications: Publications
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages."""
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Write a line in the log."""
+
+    def service_channel(self) -> Channel | None:
+        """To the region's configuration service, if connected."""
+
+    def stored(self, stream: int) -> int:
+        """How much of a stream this replica has for good."""
+
+    def committed(self, stream: int) -> None:
+        """More of the stream is committed."""
+
+
+class Replication:
+    """The links to both sides. `chain` is the present configuration of the region."""
+
+    def __init__(self, node: Surroundings, chain: Chain) -> None:
+        self.chain = chain
+        self.follows = False  # the predecessor has answered our FOLLOW
+        self._node = node
+        self._predecessor: Channel | None = None
+        self._successor: Channel | None = None  # that has said FOLLOW in this configuration
+        self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not known here yet
+        self._below: dict[int, int] = {}  # by stream, what the successors have
+        self._told: dict[int, int] = {}  # by stream, what the predecessor was told
+        self._token_held = False
+        self._token_passed = False
+        self._cursors = Subscribers(node.history, node.send, node.stored)
+        self._changed: dict[int, None] = {}  # streams that need to be looked at
+
+    # --- Configurations and connections
+
+    def configured(self, chain: Chain) -> None:
+        """Another configuration holds from now on: both links begin anew."""
+        self.chain = chain
+        self._leave_successor()
+        self._predecessor, self.follows = None, False
+        self._token_held = self._token_passed = False
+        self._cursors.history = self._node.history
+        self._below.clear()
+        self._changed.update(dict.fromkeys(self._node.history.streams))
+        predecessor = self._node.channels.get(chain.predecessor(self._node.name) or "")
+        if predecessor is not None:
+            self._follow(predecessor)
+        for channel, follow in list(self._waiting.values()):
+            self.receive_follow(channel, follow)
+
+    def opened(self, channel: Channel) -> None:
+        """A connection is there; it may be the predecessor's, or the service's that waits for JOINED."""
+        if channel.name == self.chain.predecessor(self._node.name):
+            self._follow(channel)
+        elif channel is self._node.service_channel() and self._token_held:
+            self._node.send(channel, Joined(self.chain.number))
+
+    def lost(self, channel: Channel) -> None:
+        """A connection is gone."""
+        if self._waiting.get(channel.name, (None,))[0] is channel:
+            del self._waiting[channel.name]
+        if channel is self._predecessor:
+            self._predecessor, self.follows = None, False
+        if channel is self._successor:
+            self._leave_successor()
+
+    def _follow(self, channel: Channel) -> None:
+        if channel is self._successor or not self._is_meant(channel):
+            return
+        self._predecessor, self.follows = channel, False
+        self._told.clear()
+        streams = self._node.history.streams
+        counters = tuple([Counter(stream, state.cnt) for stream, state in streams.items()])
+        self._node.send(channel, Follow(self.chain.number, counters))
+
+    def _is_meant(self, channel: Channel) -> bool:
+        return self.chain.has(channel.name, channel.incarnation)
+
+    def _leave_successor(self) -> None:
+        if self._successor is not None:
+            self._cursors.forget(self._successor)
+            self._successor = None
+
+    # --- Messages along the chain
+
+    def receive_follow(self, channel: Channel, message: Follow) -> None:
+        """The predecessor's answer, or the successor's wish; one that is ahead of us waits."""
+        if message.configuration > self.chain.number:
+            self._waiting[channel.name] = (channel, message)
+            return
+        self._waiting.pop(channel.name, None)
+        if message.configuration < self.chain.number or not self._is_meant(channel):
+            return  # it will learn of the present one
+        if channel is self._predecessor:
+            self.follows = True
+            self._changed.update(dict.fromkeys(self._node.history.streams))
+        elif channel.name == self.chain.successor(self._node.name):
+            self._serve_from(channel, message)
+
+    def _serve_from(self, channel: Channel, message: Follow) -> None:
+        self._leave_successor()
+        self._successor = channel
+        self._below.clear()
+        self._node.publications.rewind()
+        streams = self._node.history.streams
+        own = tuple([Counter(stream, state.cnt) for stream, state in streams.items()])
+        self._node.send(channel, Follow(self.chain.number, own))
+        for counter in message.counters:
+            if counter.stream in streams:
+                self._cursors.follow(channel, counter.stream, counter.cnt)
+        self.serve()
+
+    def comes_from_predecessor(self, channel: Channel) -> bool:
+        """Whether what this channel sends along the chain counts."""
+        return self.follows and channel is self._predecessor
+
+    def receive_publication(self, channel: Channel, message: Publication) -> bool:
+        """Whose the events are that follow."""
+        if not self.comes_from_predecessor(channel):
+            return False
+        self._node.publications.add(message)
+        return True
+
+    def receive_stored(self, channel: Channel, message: Stored) -> None:
+        """The successors have more."""
+        if channel is self._successor:
+            for counter in message.counters:
+                self._below[counter.stream] = max(counter.cnt, self._below.get(counter.stream, 0))
+                self._changed[counter.stream] = None
+
+    def receive_token(self, channel: Channel, message: Token) -> None:
+        """We have everything: tell the service."""
+        if not self.comes_from_predecessor(channel) or message.configuration != self.chain.number:
+            return
+        self._token_held = True
+        service = self._node.service_channel()
+        if service is not None:
+            self._node.send(service, Joined(self.chain.number))
+
+    # --- What follows from it
+
+    def grew(self, stream: int) -> None:
+        """This replica has more of the stream."""
+        self._changed[stream] = None
+        self._cursors.grew(stream)
+
+    def serve(self) -> None:
+        """Send the successor what it lacks, publications first, as far as its channel has room."""
+        channel, publications = self._successor, self._node.publications
+        if channel is None:
+            return
+        while channel.open_for_bulk and not publications.all_sent:
+            self._node.send(channel, *publications.take_unsent(PUBLICATIONS_AT_ONCE))
+        if publications.all_sent:
+            self._cursors.serve(channel)
+        if self._may_pass_token() and publications.all_sent and self._cursors.is_level(channel):
+            self._token_passed = True
+            self._node.send(channel, Token(self.chain.number))
+            self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
+
+    def advance(self) -> None:
+        """After every input: commit what can be, tell the predecessor, serve the successor."""
+        self.serve()
+        if not self._changed:
+            return
+        changed, self._changed = self._changed, {}
+        if self._node.name not in self.chain.everyone:
+            return
+        waits = self._waits_for_successor
+        told = []
+        for stream in changed:
+            reach = self._node.stored(stream)
+            if waits:
+                reach = min(reach, self._below.get(stream, 0))
+            state = self._node.history.streams[stream]
+            if reach > state.committed:
+                self._node.history.commit(stream, reach)
+                self._node.committed(stream)
+            if self.follows and reach > self._told.get(stream, 0):
+                self._told[stream] = reach
+                told.append(Counter(stream, reach))
+        if told and self._predecessor is not None:
+            self._node.send(self._predecessor, Stored(tuple(told)))
+
+    @property
+    def _waits_for_successor(self) -> bool:
+        """Whether others have to have what we commit: members behind us, or who has our token."""
+        name = self._node.name
+        if name == self.chain.tail:
+            return self._token_passed
+        return name in self.chain.members
+
+    def _may_pass_token(self) -> bool:
+        tail = self.chain.tail == self._node.name
+        return tail and self.chain.joining is not None and not self._token_passed

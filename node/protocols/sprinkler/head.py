@@ -1,0 +1,270 @@
+"""The head of a region's chain (paper 3.3): it takes publications, and the peers' events (3.1).
+
+`add_local_event` numbers what drivers and clients publish and stamps it with a time that never falls; the
+acknowledgement goes out when the whole chain has it. A repetition is known by `publications`, also by a head
+that has just become one: it has the publications of all events that it stores. `sources` says from which
+peer each other stream is taken; a new head starts from none, with its own counters.
+
+A replica that has become head without ever having been part of a chain first takes its region's stream back
+from others (`restoration`): all replicas have lost their state, or none had any yet.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.protocols.sprinkler.batches import cut_before, last_seq, tombstone
+from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Events,
+    Publication,
+    Publish,
+    Published,
+    Refusal,
+    SparseEvents,
+)
+from node.protocols.sprinkler.publications import Publications, Publisher
+from node.protocols.sprinkler.restoration import Restoration
+from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
+
+RESTORE: m.Timer = ("restore",)
+Batch = Events | SparseEvents
+
+
+class Surroundings(SourcesSurroundings, Protocol):
+    """What is needed of the replica."""
+
+    name: str
+    now_us: int
+    channels: dict[str, Channel]
+    history: History
+    publications: Publications
+
+    def emit(self, effect: m.Effect) -> None:
+        """Ask for an effect."""
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages."""
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Write a line in the log."""
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+        """Tell a peer what was wrong."""
+
+    def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
+        """Refuse a publication that may be repeated, and what was sent after it."""
+
+    def store(self, batch: Batch) -> None:
+        """Into Hist, and down the chain."""
+
+    def publication_taken(self, publication: Publication) -> None:
+        """Down the chain, before its events."""
+
+
+class Head:
+    """The head's part of a replica. `own`: its region's streams; `owner_of`: others' regions' tails."""
+
+    def __init__(
+        self, node: Surroundings, sources: Sources, own: Sequence[int], owner_of: dict[int, str | None]
+    ) -> None:
+        self._node = node
+        self._own = own
+        self.sources = sources
+        for stream in node.history.streams:
+            if stream not in own:
+                self.sources.add(stream, owner_of.get(stream))
+        self._restoration: Restoration | None = None
+        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
+        self._full = False  # history's limit has been logged
+        self._time_us = 0
+        self._pending: OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
+        self._pending = OrderedDict()  # not committed: last number, who is to be told, and what
+        for stream in own:
+            self._take_over(stream)
+
+    def _take_over(self, stream: int) -> None:
+        """What this replica stores of its region's stream it goes on from; what it does not is void."""
+        state = self._node.history.streams[stream]
+        self._node.publications.forget_beyond(state.cnt)
+        for known in self._node.publications.beyond(state.committed):
+            self._await(known, None)
+        self._remember_time(stream)
+
+    def _remember_time(self, stream: int) -> None:
+        """Of the newest event: later ones get no earlier times."""
+        state = self._node.history.streams[stream]
+        newest = state.after(state.cnt - 1, 1) if state.cnt else []
+        self._time_us = max([self._time_us, *(batch.time_us for batch in newest)])
+
+    def restore(self, awaited: Iterable[str], until_us: int) -> None:
+        """Take the region's stream back from others before anything is published."""
+        self._restoration = Restoration(awaited, until_us)
+        for stream in self._own:
+            self.sources.add(stream, None)
+        self._node.emit(m.SetTimer(RESTORE, until_us))
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether publications have to wait."""
+        return self._restoration is not None
+
+    # --- Transitions of Fig. 1
+
+    def add_local_event(self, channel: Channel, message: Publish) -> None:
+        """addLocalEvent, for a batch: number and store it. A repetition is acknowledged only."""
+        node = self._node
+        if message.stream not in self._own:
+            unknown = message.stream not in node.history.streams
+            code = Refusal.UNKNOWN_STREAM if unknown else Refusal.NOT_OWNER
+            reason = f"{node.name} does not own stream {message.stream}"
+            node.refuse(channel, code, reason, message.stream, message.first_request)
+            return
+        if self._restoration is not None:
+            self._held.append((channel, message))
+            return
+        known = node.publications.known((channel.name, channel.incarnation), message.first_request)
+        if known is not None:
+            self._repeated(channel, known)
+        elif not node.history.has_room(message.payload):
+            self._log_full()
+            reason = f"history is full ({node.history.limit_bytes} bytes)"
+            node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
+        elif (undone := node.history.refusal(message)) is not None:
+            node.refuse(channel, Refusal.UNDOES, undone, message.stream, message.first_request)
+        else:
+            self._number(channel, message)
+
+    def add_remote_event(self, channel: Channel, batch: Batch) -> None:
+        """addRemoteEvent, for a batch. Wants seq - range <= cnt < seq of each event (checklist's reading)."""
+        stream = self._node.history.streams.get(batch.stream)
+        if stream is None or (batch.stream in self._own and self._restoration is None):
+            code = Refusal.UNKNOWN_STREAM if stream is None else Refusal.UNEXPECTED
+            reason = f"{self._node.name} does not take stream {batch.stream}"
+            self._node.refuse(channel, code, reason, batch.stream)
+        elif last_seq(batch) <= stream.cnt:
+            return  # seen before: in flight from an earlier source when we switched
+        elif batch.first_seq > stream.cnt + 1:
+            if self.sources.resume(batch.stream, self._node.now_us):
+                cnt, first_seq = stream.cnt, batch.first_seq
+                self._node.log("hole", "warning", stream=batch.stream, cnt=cnt, first_seq=first_seq)
+        elif not self._node.history.has_room(batch.payload):
+            self._log_full()
+            self.sources.stop(batch.stream)
+        else:
+            self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+
+    def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
+        """rcvAdvertisement. An unknown stream in it is another run's, and left alone."""
+        self.sources.advertised(channel.name, message.counters, self._node.now_us)
+
+    # --- Acknowledgements
+
+    def committed(self, stream: int) -> None:
+        """Acknowledge what the whole chain has."""
+        committed = self._node.history.streams[stream].committed
+        told: deque[Published] = deque()
+        teller: Channel | None = None
+        while self._pending:
+            _, (last, channel, published) = next(iter(self._pending.items()))
+            if published.stream != stream or last > committed:
+                break
+            self._pending.popitem(last=False)
+            if channel is not teller and told and teller is not None:
+                self._node.send(teller, *told)
+                told.clear()
+            teller = channel
+            if channel is not None and self._node.channels.get(channel.name) is channel:
+                told.append(published)
+        if told and teller is not None:
+            self._node.send(teller, *told)
+
+    def _repeated(self, channel: Channel, known: Publication) -> None:
+        last = known.first_seq + known.count - 1
+        if last > self._node.history.streams[known.stream].committed:
+            self._await(known, channel)
+        else:
+            self._node.send(channel, acknowledgement(known))
+
+    def _await(self, known: Publication, channel: Channel | None) -> None:
+        """Acknowledge it over this channel when it is committed. It keeps its place among those waiting."""
+        last = known.first_seq + known.count - 1
+        key = ((known.name, known.incarnation), known.first_request)
+        self._pending[key] = (last, channel, acknowledgement(known))
+
+    def _number(self, channel: Channel, message: Publish) -> None:
+        first_seq = self._node.history.streams[message.stream].cnt + 1
+        publication = Publication(
+            message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
+        )
+        self._node.publication_taken(publication)
+        self._await(publication, channel)
+        self._time_us = max(self._time_us, self._node.now_us)
+        self._node.store(
+            Events(
+                message.kind,
+                message.predicate,
+                message.stream,
+                first_seq,
+                message.count,
+                message.event_bytes,
+                message.argument,
+                self._time_us,
+                message.payload,
+            )
+        )
+
+    # --- Restoration
+
+    def heard(self, name: str, cnt: int) -> None:
+        """While restoring: `name` (a region, or a process of ours) has so much of our stream."""
+        if self._restoration is not None:
+            self._restoration.heard(name, cnt)
+
+    def told(self, message: Advertisement) -> int:
+        """How much of our stream an advertisement speaks of."""
+        return max((each.cnt for each in message.counters if each.stream in self._own), default=0)
+
+    def lost(self, channel: Channel) -> None:
+        """What it published while we restored will come again."""
+        self._held = [(held, message) for held, message in self._held if held is not channel]
+
+    def settle(self) -> None:
+        """End the restoration if nothing more will come, and then publish what was held."""
+        restoration = self._restoration
+        if restoration is None:
+            return
+        for stream in self._own:
+            cnt = self._node.history.streams[stream].cnt
+            if not restoration.is_over(cnt, self.sources.furthest(stream), self._node.now_us):
+                return
+        self._restoration = None
+        self._node.emit(m.CancelTimer(RESTORE))
+        for stream in self._own:
+            self._taken_back(stream, restoration.seen)
+        held, self._held = self._held, []
+        for channel, message in held:
+            self.add_local_event(channel, message)
+
+    def _taken_back(self, stream: int, seen: int) -> None:
+        self.sources.remove(stream)
+        self._remember_time(stream)
+        cnt = self._node.history.streams[stream].cnt
+        self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
+        if cnt < seen:
+            self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)
+            self._node.store(tombstone(stream, cnt + 1, seen))
+
+    def _log_full(self) -> None:
+        if not self._full:
+            self._full = True
+            self._node.log("history_full", "error", limit_bytes=self._node.history.limit_bytes)
+
+
+def acknowledgement(known: Publication) -> Published:
+    """What a publisher is told about its publication."""
+    return Published(known.stream, known.first_request, known.first_seq, known.count)
