@@ -26,7 +26,7 @@ LABEL_GAP = 0.052  # of the axis' height, between two direct labels
 HEADROOM = 1.14  # above the highest value, for the names of faults
 DPI = 160
 LINKS_DRAWN = 12  # small multiples that can still be read on a page
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.edgecolor": GRID,
@@ -42,7 +42,11 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "cutset",
     "svg.fonttype": "path",
 }
-_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "Cutset"},
+    "svg": {"Date": None, "Creator": "Cutset"},
+}
+DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _GROUPS_DRAWN = {"p50": "-", "p99": ":"}  # on paper, p95 would only crowd the two
 
 
@@ -51,7 +55,7 @@ def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)
     links = link_charts(record) or link_charts(record, "events_per_s")
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figures = {
             "throughput": _timeline(record, throughput) if throughput.lines else None,
             "latency": _timeline(record, latency) if latency.lines else None,
@@ -62,11 +66,7 @@ def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
 
 
 def _save(run: RunDirectory, name: str, figure: Figure) -> Iterable[Path]:
-    metadata: dict[str, dict[str, str | None]] = {
-        "png": {"Software": "Cutset"},
-        "svg": {"Date": None, "Creator": "Cutset"},
-    }
-    for extension, about in metadata.items():
+    for extension, about in METADATA.items():
         path = run.figure(name, extension)
         figure.savefig(path, format=extension, dpi=DPI, metadata=about)
         yield path
@@ -92,7 +92,7 @@ def _lines_said(chart: Chart) -> str:
 def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
     """Bands, lines, axes and direct labels of one plot."""
     for line in lines:
-        style = _GROUPS_DRAWN.get(line.group, _DASHES[line.dash])
+        style = _GROUPS_DRAWN.get(line.group, DASHES[line.dash])
         values = [float("nan") if y is None else y for y in line.y]
         axes.plot(line.x, values, style, color=line.colour, linewidth=1.0 if line.group == "p99" else 1.5)
     axes.set_xlim(0, chart.x_end_s)

@@ -34,15 +34,20 @@ LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busie
 
 def render(record: RunRecord) -> str:
     """The whole page of a run."""
-    environment = Environment(
+    return environment().get_template("report.html.j2").render(_content(record))
+
+
+def environment() -> Environment:
+    """The templates' surroundings: escaping, and our own CSS and JS as `asset`."""
+    made = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["asset"] = _asset
-    return environment.get_template("report.html.j2").render(_content(record))
+    made.globals["asset"] = _asset
+    return made
 
 
 def _content(record: RunRecord) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
         "plots": plots(record, [throughput, latency], links),
-        "plotly": _plotly(),
+        "plotly": plotly_script(),
     }
 
 
@@ -152,7 +157,7 @@ def _asset(name: str) -> Markup:
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
 
 
-def _plotly() -> str:
+def plotly_script() -> str:
     """plotly.min.js, gzipped and in base64. The package is located, not imported, which would take long."""
     spec = importlib.util.find_spec("plotly")
     if spec is None or spec.origin is None:

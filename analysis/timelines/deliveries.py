@@ -13,8 +13,8 @@ CRCs (`verification`). A tombstone over events that came before is none of these
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa

@@ -18,7 +18,6 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
 from analysis.timelines.facts import Facts, Host
 
-
 BATCHES = ("EVENTS", "SPARSE_EVENTS")
 TOMBSTONE = 2
 """An event's kind (`node.protocols.sprinkler.messages.Kind`)."""

@@ -114,16 +114,6 @@
   };
 
   // Start -----------------------------------------------------------------------------------------------------------
-  const unpack = async () => {
-    const text = atob(document.getElementById("plotly").textContent);
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-  };
-
   const start = () => {
     const observer = new IntersectionObserver((entries) => {
       const arrived = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
@@ -141,5 +131,5 @@
   for (const details of document.querySelectorAll("details.numbers")) {
     details.addEventListener("toggle", () => { if (details.open) numbers(details); });
   }
-  if (document.querySelector(".plot")) unpack().then(start);
+  if (document.querySelector(".plot")) Unpack.plotly().then(start);
 })();

@@ -1,0 +1,113 @@
+"""A sweep's plots as PNG and SVG, drawn from the same data as the page's, with matplotlib."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, NullLocator
+
+from analysis.report.direct_labels import spread
+from analysis.report.figures import DASHES, DPI, GRID, HEADROOM, LABEL_GAP, METADATA, MUTED, STYLE
+from analysis.report.sweep_charts import Reference, SweepChart, SweepLine
+from experiments.sweepdir import SweepDirectory
+
+
+def write_figures(charts: Sequence[SweepChart], sweep: SweepDirectory) -> tuple[Path, ...]:
+    """Draw each as `figures/<key>.png` and `.svg`; returns their paths."""
+    sweep.figures.mkdir(exist_ok=True)
+    written = []
+    with mpl.rc_context(STYLE):
+        for chart in charts:
+            figure = _figure(chart)
+            for extension, about in METADATA.items():
+                path = sweep.figure(chart.key, extension)
+                figure.savefig(path, format=extension, dpi=DPI, metadata=about)
+                written.append(path)
+    return tuple(written)
+
+
+def _figure(chart: SweepChart) -> Figure:
+    figure = Figure(figsize=(6.4, 3.9))
+    axes = figure.add_axes((0.095, 0.125, 0.745, 0.72))
+    title = f"{chart.title}  ({chart.of} of the paper)" if chart.of else chart.title
+    figure.text(0.012, 0.95, title, weight="bold", size=11, va="center")
+    figure.text(0.012, 0.893, chart.y_label, color=MUTED, va="center")
+    _scale(axes, chart)
+    for line in chart.lines:
+        style = DASHES[line.dash]
+        if line.low:
+            axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.16, linewidth=0)
+        marker = "o" if len(line.x) <= 30 else ""
+        axes.plot(line.x, line.y, style, color=line.colour, linewidth=1.5, marker=marker, markersize=3.5)
+    for reference in chart.references:
+        _refer(axes, reference)
+    _label(axes, chart.lines)
+    axes.set_xlabel(chart.x_label, color=MUTED)
+    axes.tick_params(length=0, axis="y")
+    axes.tick_params(length=3, color=GRID, axis="x")
+    return figure
+
+
+def _scale(axes: Axes, chart: SweepChart) -> None:
+    """Axes from 0, or logarithmic, with room for references."""
+    ys = [y for line in chart.lines for y in (*line.y, *line.high)]
+    ys += [each.high for each in chart.references if not each.diagonal]
+    xs = [x for line in chart.lines for x in line.x]
+    if chart.x_logarithmic:
+        axes.set_xscale("log")
+    else:
+        axes.set_xlim(0, max(xs, default=1.0) * 1.03 or 1.0)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if chart.x_ticks:
+        axes.xaxis.set_major_locator(FixedLocator(list(chart.x_ticks)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+    if chart.y_logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, max(ys, default=1.0) * HEADROOM or 1.0)
+        axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _refer(axes: Axes, reference: Reference) -> None:
+    if reference.diagonal:
+        low, high = axes.get_xlim()
+        axes.plot(
+            (low, high), (low, high), "--", color=MUTED, linewidth=0.9, zorder=1, scalex=False, scaley=False
+        )
+        return
+    if reference.high > reference.low:
+        axes.axhspan(reference.low, reference.high, color=MUTED, alpha=0.2, linewidth=0)
+    else:
+        axes.axhline(reference.low, color=MUTED, linewidth=0.9, linestyle="--")
+    axes.annotate(
+        reference.label, (0.0, reference.high), xycoords=("axes fraction", "data"), xytext=(4, 3),
+        textcoords="offset points", color=MUTED, size=8,
+    )  # fmt: skip
+
+
+def _label(axes: Axes, lines: Sequence[SweepLine]) -> None:
+    """Names at the right edge, moved apart where lines end close together."""
+    ends = []
+    for line in lines:
+        if math.isfinite(line.y[-1]):
+            height = float(
+                axes.transAxes.inverted().transform(axes.transData.transform((line.x[-1], line.y[-1])))[1]
+            )
+            ends.append((min(max(height, 0.0), 1.0), line))
+    ends.sort(key=lambda end: end[0])
+    heights = spread([height for height, _ in ends], LABEL_GAP)
+    for (_, line), height in zip(ends, heights, strict=True):
+        axes.text(
+            1.012,
+            height,
+            line.name,
+            color=line.colour,
+            weight="bold",
+            size=8,
+            va="center",
+            transform=axes.transAxes,
+        )

@@ -1,0 +1,213 @@
+"""The page of a whole sweep: its figures beside the paper's numbers, and every run with what came of it.
+
+Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.report.formatting import count_of, large, with_unit
+from analysis.report.page import environment, plotly_script
+from analysis.report.paper_figures import charts as paper_charts
+from analysis.report.story import Headline
+from analysis.report.sweep_charts import SweepChart
+from analysis.report.sweep_figures import write_figures
+from analysis.report.tables import Cell, Column, Table, figure, table, words
+from analysis.sweeps import Sweep, SweptRun
+
+SIMULATOR = "simulator"
+PROBLEMS_SHOWN = 100
+WRONG = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unordered_publishers")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the first screen says of a sweep."""
+
+    word: str
+    status: str
+    passed: int
+    runs: int
+    told: tuple[str, ...]  # what did not pass, and how often
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that did not pass: what was wrong, and the command that makes it again."""
+
+    name: str
+    seed: int
+    verdict: str
+    why: str
+    replay: str
+
+
+def write_sweep_report(sweep: Sweep) -> Path:
+    """Write report.html and figures/; returns the page's path."""
+    charts = paper_charts(sweep)
+    write_figures(charts, sweep.directory)
+    page = sweep.directory.report_html
+    temporary = page.with_name(page.name + ".tmp")
+    temporary.write_text(render(sweep, charts), encoding="utf-8")
+    temporary.replace(page)
+    return page
+
+
+def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
+    """The whole page of a sweep."""
+    failures = failed(sweep)
+    return environment().get_template("sweep.html.j2").render(
+        sweep=sweep,
+        name=sweep.experiment.get("name") or sweep.record.sweep,
+        description=sweep.experiment.get("description") or "",
+        verdict=verdict(sweep),
+        charts=charts,
+        comparisons=[each for chart in charts for each in chart.comparisons],
+        totals=totals(sweep),
+        failures=failures[:PROBLEMS_SHOWN],
+        more_failures=max(0, len(failures) - PROBLEMS_SHOWN),
+        runs=runs_table(sweep),
+        facts=_facts(sweep),
+        plots={"charts": [asdict(chart) for chart in charts]},
+        plotly=plotly_script() if charts else "",
+    )  # fmt: skip
+
+
+def verdict(sweep: Sweep) -> Verdict:
+    """How many passed, and whether that is all of them."""
+    runs = sweep.record.points
+    passed = sum(point.verdict == "passed" for point in runs)
+    kinds = [point.verdict or ("not made" if point.outcome is None else "not analysed") for point in runs]
+    told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
+    if passed == len(runs):
+        return Verdict("All passed", "good", passed, len(runs), told)
+    unfinished = any(point.outcome is None for point in runs)
+    word = "Unfinished" if unfinished else "Not all passed"
+    return Verdict(
+        word,
+        "" if unfinished and passed == len(runs) - kinds.count("not made") else "bad",
+        passed,
+        len(runs),
+        told,
+    )
+
+
+def totals(sweep: Sweep) -> tuple[Headline, ...]:
+    """What all runs together delivered, and what was wrong with it."""
+    runs = [run for run in sweep.runs if run.figure("events", "delivered") is not None]
+    if not runs:
+        return ()
+    delivered = sum(run.figure("events", "delivered") or 0.0 for run in runs)
+    wrong = {name: sum(run.figure("events", name) or 0.0 for run in runs) for name in WRONG}
+    told = ", ".join(f"{large(value, name.replace('_', ' '))}" for name, value in wrong.items() if value)
+    among = f"of {large(delivered, 'deliveries')} in {count_of(len(runs), 'run')}"
+    if told:
+        return (Headline(told, among, "bad"),)
+    return (Headline("0", f"lost, duplicated, out of order, resurrected or corrupted {among}", "good"),)
+
+
+def failed(sweep: Sweep) -> tuple[Failure, ...]:
+    """The runs that were made and did not pass, in their order."""
+    return tuple(
+        Failure(
+            name=_values(run) or run.point.name,
+            seed=run.point.seed,
+            verdict=run.point.verdict or "not analysed",
+            why=_why(run),
+            replay=_replay(sweep, run),
+        )
+        for run in sweep.runs
+        if run.point.outcome is not None and run.point.verdict != "passed"
+    )
+
+
+def runs_table(sweep: Sweep) -> Table:
+    """Every run with its values and its numbers."""
+    axes = list(dict.fromkeys(path for run in sweep.runs for path in run.point.values))
+    columns = [
+        Column("run", numeric=True),
+        *(Column(axis.split(".")[-1], help=axis) for axis in axes),
+        Column("seed", numeric=True),
+        Column("verdict"),
+        Column("events/s", numeric=True, help="at the slowest client"),
+        Column("mean latency", numeric=True, help="until every client has an event"),
+        Column("p99", numeric=True),
+        Column(
+            "wrong", numeric=True, help="lost, duplicated, out of order, resurrected, corrupted, unordered"
+        ),
+        Column("took", numeric=True, help="of wall clock, analysis included"),
+    ]
+    return table("runs", columns, (_row(run, axes, number) for number, run in enumerate(sweep.runs, 1)))
+
+
+def _row(run: SweptRun, axes: list[str], number: int) -> list[Cell]:
+    point = run.point
+    wrong = _wrong(run)
+    status = {"passed": "good", None: ""}.get(point.verdict, "bad")
+    return [
+        figure(str(number), number),
+        *(words(_text(point.values.get(axis))) for axis in axes),
+        figure(str(point.seed), point.seed),
+        words(point.verdict or ("not made" if point.outcome is None else "not analysed"), status),
+        figure(large(run.throughput_per_s, ""), run.throughput_per_s),
+        figure(with_unit(run.figure("latency", "mean_ms"), "ms"), run.figure("latency", "mean_ms")),
+        figure(with_unit(run.figure("latency", "p99_ms"), "ms"), run.figure("latency", "p99_ms")),
+        figure(large(wrong, ""), wrong, "bad" if wrong else ""),
+        figure(with_unit(point.duration_s, "s"), point.duration_s),
+    ]
+
+
+def _wrong(run: SweptRun) -> float | None:
+    values = [run.figure("events", name) for name in WRONG]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _why(run: SweptRun) -> str:
+    """What was wrong with a run, in a line."""
+    unmet = [e for e in run.summary.get("expectations") or () if not e.get("held")]
+    lines = [f"{e['text']} (it is {_text(e.get('value'))})" for e in unmet]
+    if run.point.verdict == "invalid":
+        lines += list((run.summary.get("fidelity") or {}).get("reasons") or ())[:2]
+    lines += [] if lines else list(run.summary.get("problems") or ())[:2]
+    return "; ".join(lines) or run.point.problem or ""
+
+
+def _replay(sweep: Sweep, run: SweptRun) -> str:
+    """The command that makes a run again."""
+    parts = ["cutset", "run", str(sweep.experiment.get("name") or "")]
+    for path, value in run.point.values.items():
+        parts += ["--set", f"{path}={_text(value)}"]
+    parts += ["--seed", str(run.point.seed), "--repeat", "1"]
+    parts += ["--on", SIMULATOR] if sweep.record.place == SIMULATOR else []
+    return shlex.join(parts)
+
+
+def _values(run: SweptRun) -> str:
+    return ", ".join(f"{path.split('.')[-1]} {_text(value)}" for path, value in run.point.values.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
+    record = sweep.record
+    combinations = len({point.number for point in record.points})
+    entries = [
+        ("Sweep", record.sweep),
+        ("Runs", f"{count_of(combinations, 'combination')}, {count_of(record.repeat, 'repetition')} each"),
+        ("Seeds", f"from {record.seed} on"),
+        (
+            "Where",
+            "in virtual time" if record.place == SIMULATOR else f"real processes, links: {record.links}",
+        ),
+        ("Commit", record.commit or ""),
+        ("Outcome", record.outcome or "not ended"),
+    ]
+    return tuple((name, value) for name, value in entries if value)

@@ -1,0 +1,179 @@
+"""A sweep, read: its runs with what they were and what came out, and their repetitions put together.
+
+What a run was (how many regions and drivers, which fanout) is taken from the run's own plan rather than from
+what was swept, so that a figure can be drawn from any sweep that has its points. Runs that are missing, not
+analysed or failed are kept, and count for no figure unless they were analysed.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.rundir import RunDirectory
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from topologies.errors import InputError
+
+Json = Mapping[str, Any]
+Key = TypeVar("Key", bound=Hashable)
+
+SETTLED_FROM_S = 0.3
+"""Sprinkler 5.2: "measurements do not start until 300ms into an experiment"."""
+
+
+@dataclass(frozen=True)
+class SweptRun:
+    """One run of a sweep. `plan` and `summary` are empty where there are none."""
+
+    point: PointRecord
+    directory: RunDirectory
+    plan: Json = field(default_factory=dict)
+    summary: Json = field(default_factory=dict)
+
+    def figure(self, section: str, name: str) -> float | None:
+        """A figure of the summary, if it was measured."""
+        value = (self.summary.get(section) or {}).get(name)
+        return None if value is None else float(value)
+
+    def parameter(self, name: str) -> Any:
+        """One of the system's parameters."""
+        return (self.plan.get("parameters") or {}).get(name)
+
+    def workload(self, name: str) -> Any:
+        """One thing that the drivers were told."""
+        return (self.plan.get("workload") or {}).get(name)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions' names."""
+        return tuple(region["name"] for region in self.plan.get("regions", ()))
+
+    @property
+    def drivers(self) -> int:
+        """How many there are, all regions together."""
+        return sum(process["role"] == "driver" for process in self.plan.get("processes", ()))
+
+    @property
+    def offered_per_s(self) -> float | None:
+        """Events a second that all drivers together publish; None for a closed loop."""
+        rate = self.workload("rate_per_s")
+        return None if rate is None or not self.drivers else float(rate) * self.drivers
+
+    @property
+    def throughput_per_s(self) -> float | None:
+        """Events a second at the slowest client, over the whole run."""
+        return self.figure("throughput", "slowest_client_events_per_s") or self.figure(
+            "throughput", "events_per_s"
+        )
+
+    @cached_property
+    def settled_per_s(self) -> float | None:
+        """Events a second at one client, mean over clients, from when things have settled on."""
+        rows = [row for row in self._rows("throughput") if row["scope"] == "region" and self._settled(row)]
+        values = [row["events_per_s"] for row in rows if row["events_per_s"] is not None]
+        return sum(values) / len(values) if values else self.figure("throughput", "events_per_s")
+
+    @cached_property
+    def latency_ms(self) -> Mapping[str, float]:
+        """Mean latency of the events of each region, from when things have settled on."""
+        sums: dict[str, tuple[float, int]] = {}
+        for row in self._rows("latency"):
+            if self._settled(row):
+                total, count = sums.get(row["origin"], (0.0, 0))
+                sums[row["origin"]] = (total + row["mean_ms"] * row["count"], count + row["count"])
+        return {origin: total / count for origin, (total, count) in sums.items() if count}
+
+    def _settled(self, row: Json) -> bool:
+        """Whether a bin lies between settling and the end of the drivers."""
+        end_s = float(self.plan.get("duration_us") or 0) / 1e6
+        return bool(row["start_s"] >= SETTLED_FROM_S and row["start_s"] + row["bin_s"] <= end_s + 1e-9)
+
+    def _rows(self, table: str) -> list[dict[str, Any]]:
+        return _table(self.directory.table(table))
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All of a sweep. `axes`: the paths that were swept over more than one value, in their order."""
+
+    directory: SweepDirectory
+    record: SweepRecord
+    runs: tuple[SweptRun, ...]
+
+    @property
+    def experiment(self) -> Json:
+        """The experiment as it is in its file."""
+        return self.record.experiment
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The paths that were swept over more than one value."""
+        swept = self.experiment.get("sweep") or {}
+        return tuple(path for path, values in swept.items() if len(values) > 1)
+
+    @property
+    def measured(self) -> tuple[SweptRun, ...]:
+        """The runs that were analysed and came to their end."""
+        return tuple(run for run in self.runs if run.summary and run.summary.get("verdict") != "crashed")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A quantity over repetitions."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def read_sweep(directory: SweepDirectory) -> Sweep:
+    """A sweep's record and what its runs left. Raises InputError if there is no sweep, or none of its plans."""
+    record = directory.read()
+    return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.points))
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Mean, least and most of what was measured; None of nothing."""
+    known = [value for value in values if value is not None]
+    return Spread(sum(known) / len(known), min(known), max(known), len(known)) if known else None
+
+
+def grouped(
+    runs: Sequence[SweptRun], key: Callable[[SweptRun], Key], value: Callable[[SweptRun], float | None]
+) -> dict[Key, Spread]:
+    """The spread of a value over the runs of each key, in the order in which the keys first come."""
+    found: dict[Key, list[float | None]] = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(value(run))
+    spreads = {name: spread(values) for name, values in found.items()}
+    return {name: each for name, each in spreads.items() if each is not None}
+
+
+def report(directory: SweepDirectory) -> Path:
+    """Write report.html and figures/ of a sweep; returns the page's path. Raises InputError as `read_sweep`."""
+    from analysis.report.sweep_page import write_sweep_report  # noqa: PLC0415  (that stands on this module)
+
+    return write_sweep_report(read_sweep(directory))
+
+
+def _read_run(directory: SweepDirectory, point: PointRecord) -> SweptRun:
+    run = directory.run_of(point)
+    try:
+        plan = run.read_run().get("plan") or {}
+        summary = run.read_summary() if run.summary_json.exists() else {}
+    except InputError:
+        return SweptRun(point, run)  # not there yet, or torn: the page says so
+    return SweptRun(point, run, plan, summary)
+
+
+def _table(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    except (pa.ArrowInvalid, OSError):
+        return []  # not analysed, or torn
+    return rows

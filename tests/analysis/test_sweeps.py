@@ -1,0 +1,60 @@
+"""A sweep is read with what each run was and what came out, and its repetitions are put together."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.sweeps import grouped, read_sweep, spread
+from experiments.sweepdir import SweepDirectory
+from tests.analysis.report import synthetic_sweep
+from topologies.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def throughput(tmp_path_factory: pytest.TempPathFactory) -> SweepDirectory:
+    return synthetic_sweep.throughput(tmp_path_factory.mktemp("sweep") / "throughput")
+
+
+def test_repetitions_become_their_mean_least_and_most() -> None:
+    found = spread([3.0, None, 1.0, 2.0])
+    assert found is not None
+    assert (found.mean, found.low, found.high, found.count) == (2.0, 1.0, 3.0, 3)
+    assert spread([None]) is None
+
+
+def test_runs_of_a_combination_are_put_together(throughput: SweepDirectory) -> None:
+    sweep = read_sweep(throughput)
+    assert sweep.axes == ("topology", "roles.driver")
+    assert len(sweep.measured) == 75
+    found = grouped(
+        sweep.measured, lambda run: (len(run.regions), run.drivers), lambda run: run.throughput_per_s
+    )
+    assert len(found) == 15
+    assert {each.count for each in found.values()} == {5}
+    assert found[3, 18].low < found[3, 18].mean < found[3, 18].high
+
+
+def test_what_came_before_things_settled_and_after_the_drivers_stopped_does_not_count(tmp_path: Path) -> None:
+    run = read_sweep(synthetic_sweep.latency_load(tmp_path / "load")).runs[0]
+    assert run.offered_per_s == 3 * 144_000
+    assert run.settled_per_s == pytest.approx(432_000)
+    assert run.latency_ms["r1"] == pytest.approx(run.latency_ms["r0"] + 12)
+
+
+def test_runs_that_were_not_made_are_there_but_not_measured(tmp_path: Path) -> None:
+    sweep = read_sweep(synthetic_sweep.nemesis(tmp_path / "nemesis"))
+    assert len(sweep.runs) == 40
+    assert len(sweep.measured) == 39
+    assert sweep.runs[-1].throughput_per_s is None
+
+
+def test_a_torn_run_is_not_measured(tmp_path: Path) -> None:
+    directory = synthetic_sweep.generic(tmp_path / "sizes")
+    first = next(directory.points.iterdir())
+    (first / "summary.json").write_text('{"verdict": "pas')
+    assert len(read_sweep(directory).measured) == 11
+
+
+def test_what_is_no_sweep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"sweep\.json"):
+        read_sweep(SweepDirectory(tmp_path))
