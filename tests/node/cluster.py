@@ -31,26 +31,26 @@ COARSE = {"flush_interval_us": 50_000}  # few batches: simulated seconds cost le
 def specs(
     *,
     regions: int = 4,
+    proxies: int = 1,
     clients: int = 1,
+    configuration: bool = False,
     seed: int = 0,
     rate_per_s: float | Mapping[str, float] = 2000,
     parameters: Mapping[str, Any] = COARSE,
     address: Callable[[str, int], str] = "{0}.{1}".format,
+    storage: str | None = None,
 ) -> list[NodeSpec]:
-    """Specifications of a proxy, a driver and clients in each region; `rate_per_s` for all or by region."""
+    """Specifications of proxies, a driver, clients and perhaps a configuration service in each region.
+
+    rate_per_s: for all or by region. storage: a directory for every process, or None.
+    """
     names = [f"r{number}" for number in range(regions)]
-    roles = ["proxy", "driver"] + ["client"] * clients
+    counts = {"proxy": proxies, "driver": 1, "client": clients, "configuration": int(configuration)}
+    roles = [(role, index) for role, count in counts.items() for index in range(count)]
     members = [
-        Member(
-            f"{region}/{role}-{max(0, at - 2)}",
-            f"{region}-{role}-{at}",
-            region,
-            role,
-            max(0, at - 2),
-            address(region, at),
-        )
+        Member(f"{region}/{role}-{index}", f"{region}-{role}-{at}", region, role, index, address(region, at))
         for region in names
-        for at, role in enumerate(roles)
+        for at, (role, index) in enumerate(roles)
     ]
     streams = {region: number for number, region in enumerate(names)}
     return [
@@ -65,6 +65,7 @@ def specs(
             members=tuple(members),
             streams=streams,
             parameters=dict(parameters),
+            storage=None if storage is None else f"{storage}/{member.host}",
             workload={
                 "event_size_bytes": 10,
                 "rate_per_s": rate_per_s

@@ -11,8 +11,16 @@ from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import event_payload
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.membership import own_proxy
-from node.protocols.sprinkler.messages import Advertisement, Counter, Published, Refusal, Refused, Role
+from node.protocols.sprinkler.configurations import Chains
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Configuration,
+    Counter,
+    Published,
+    Refusal,
+    Refused,
+    Role,
+)
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
@@ -23,13 +31,15 @@ RETRY: m.Timer = ("retry",)
 
 
 class Driver(Participant):
-    """One driver, on the first proxy of its region."""
+    """One driver. It publishes to the head of its region's proxy, whichever replica that is (3.3)."""
 
     role = Role.DRIVER
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
         parameters = Parameters(**spec.parameters)
-        super().__init__(spec.name, parameters, rng, [own_proxy(spec, parameters)])
+        self._chains = Chains(spec, parameters)
+        self._region = spec.region
+        super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
         self._workload = Workload.from_mapping(spec.workload)
         collect = self._workload.collect
         self.publisher = Publisher(spec.streams[spec.region], parameters, collect.predicate, collect.argument)
@@ -41,6 +51,8 @@ class Driver(Participant):
         self.takes = {
             (Role.PROXY, Published): self._published,
             (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
+            (Role.CONFIGURATION, Configuration): self._configured,
         }
 
     # --- Hooks
@@ -51,7 +63,8 @@ class Driver(Participant):
 
     def opened(self, channel: Channel) -> None:
         """Repeat what is not acknowledged."""
-        self.publisher.rewind()
+        if channel.role is Role.PROXY:
+            self.publisher.rewind()
 
     def go(self, given: m.Go) -> None:
         """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
@@ -76,12 +89,17 @@ class Driver(Participant):
         """Send what is closed; in a closed loop first fill the window."""
         if self._workload.rate_per_s is None and self._start_us is not None and not self._stopped:
             self._fill_window()
-        for channel in list(self.channels.values()):
-            self.publish_unsent(channel, self.publisher)
+        head = self.channels.get(self._chains.head(self._region) or "")
+        if head is not None:
+            self.publish_unsent(head, self.publisher)
+
+    def is_ready(self) -> bool:
+        """Connected with the head."""
+        return self._chains.head(self._region) in self.channels
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """A full history may have room later; what else is refused stays so, and is in the log."""
-        if message.code == Refusal.HISTORY_FULL:
+        """A full history may have room later, and a replica become head; what else is refused stays so."""
+        if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
             self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
 
     def counters(self) -> list[Counter]:
@@ -121,7 +139,14 @@ class Driver(Participant):
         for event in self._workload.events(self.publisher.requested + 1, count, self._tag):
             publish(event)
 
+    def _configured(self, channel: Channel, message: Configuration) -> None:
+        if self._chains.learn(self._region, message):
+            self.keep_connected(self._chains.targets_for(self.name))
+            self.publisher.rewind()
+
     def _published(self, channel: Channel, message: Published) -> None:
+        if message.first_request <= self.publisher.acknowledged:
+            return  # what was repeated is acknowledged again
         try:
             batch = self.publisher.acknowledge(message)
         except RemoteProtocolError as error:
