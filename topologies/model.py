@@ -96,8 +96,8 @@ class Lan(LinkShape):
 
     delay_us: DurationUs = Field(1_000, le=DELAY_US_MAX)
     """One-way delay between a host and its region's gateway."""
-    rate_bits_per_s: RateBitsPerS = Field(1_000_000_000, ge=1000)
-    """Rate of each host's link."""
+    rate_bits_per_s: RateBitsPerS | None = Field(1_000_000_000, ge=1000)
+    """Rate of each host's link; null is unlimited."""
 
 
 class Region(StrictModel):

@@ -46,16 +46,26 @@ def outside_lines(layout: Layout, pids: Mapping[str, int]) -> list[str]:
             f"link add {bridge.name} mtu {OUTSIDE_MTU_BYTES} type bridge stp_state 0 mcast_snooping 0"
         )
         lines.append(f"link set {bridge.name} up")
+    for one, other in layout.pairs:
+        lines.append(
+            f"link add {_end(one)} netns {pids[one.host]} type veth"
+            f" peer name {_end(other)} netns {pids[other.host]}"
+        )
     for interface in layout.interfaces:
+        if not interface.outside:
+            continue
         lines.append(
             f"link add {interface.outside} mtu {OUTSIDE_MTU_BYTES} {_QUEUES} type veth"
-            f" peer name {interface.name} address {interface.mac} mtu {interface.mtu_bytes} {_QUEUES}"
-            f" netns {pids[interface.host]}"
+            f" peer name {_end(interface)} netns {pids[interface.host]}"
         )
         lines.append(f"link set {interface.outside} up")
     for bridge in layout.bridges:
         lines += _port_lines(bridge)
     return lines
+
+
+def _end(interface: Interface) -> str:
+    return f"{interface.name} address {interface.mac} mtu {interface.mtu_bytes} {_QUEUES}"
 
 
 def _port_lines(bridge: Bridge) -> list[str]:

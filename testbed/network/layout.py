@@ -4,6 +4,7 @@ Outside the hosts, in the sandbox's root namespace, names are numbers, because t
 characters: `l7a` and `l7b` are the two ends between which the middle of link 7 stands, `l7p` the port of a
 region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a
 host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
+A link without a middle (`testbed.links.direct`) is one pair: a host's and its port, or two gateways'.
 
 Every address has its MAC address (`02:00` and the four bytes), so that neighbours and the bridges' tables can
 be written down instead of being learned.
@@ -13,14 +14,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
+from testbed.links.direct import links_without_middle
 from testbed.links.model import LinkWiring
 from testbed.network.routes import next_links
-from testbed.plan import CapturePlan, Direction, LinkPlan, Plan
+from testbed.plan import CapturePlan, Direction, HostPlan, LinkPlan, Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface in a host's namespace. `outside`, in the root namespace, is the other end of its pair."""
+    """An interface in a host's namespace. `outside`, in the root namespace, is the other end of its pair; it
+    has none where it is paired with another gateway's (`Layout.pairs`).
+    """
 
     host: str
     name: str
@@ -74,9 +78,12 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The whole network. Routes and neighbours are by host, in the order of the plan."""
+    """The whole network. Routes and neighbours are by host, in the order of the plan. `wirings` are the links
+    with a middle, `pairs` the WAN links without one.
+    """
 
     interfaces: tuple[Interface, ...]
+    pairs: tuple[tuple[Interface, Interface], ...]
     bridges: tuple[Bridge, ...]
     wirings: tuple[LinkWiring, ...]
     routes: Mapping[str, tuple[Route, ...]]
@@ -107,12 +114,16 @@ def mac_address(address: str) -> str:
 
 def make_layout(plan: Plan) -> Layout:
     """Lay out the network of a plan."""
-    interfaces = tuple(_interfaces(plan))
-    bridges = tuple(_bridges(plan))
+    direct = frozenset(links_without_middle(plan))
+    interfaces = tuple(_interfaces(plan, direct))
+    bridges = tuple(_bridges(plan, direct))
     return Layout(
         interfaces=interfaces,
+        pairs=_pairs(interfaces),
         bridges=bridges,
-        wirings=tuple(_wiring(number, link) for number, link in enumerate(plan.links)),
+        wirings=tuple(
+            _wiring(number, link) for number, link in enumerate(plan.links) if link.name not in direct
+        ),
         routes=_routes(plan, interfaces),
         neighbours=_neighbours(plan, interfaces),
         gateways=frozenset(region.gateway for region in plan.regions),
@@ -128,7 +139,15 @@ def capture_point(layout: Layout, plan: Plan, capture: CapturePlan) -> str:
     return wiring.a_interface if capture.side == link.a else wiring.b_interface
 
 
-def _interfaces(plan: Plan) -> Iterator[Interface]:
+def _pairs(interfaces: tuple[Interface, ...]) -> tuple[tuple[Interface, Interface], ...]:
+    ends: dict[str, list[Interface]] = {}
+    for interface in interfaces:
+        if not interface.outside:
+            ends.setdefault(interface.link, []).append(interface)
+    return tuple((one, other) for one, other in ends.values())
+
+
+def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
     """Every host's eth0, then the gateways' WAN interfaces in the order of the links."""
     lan_prefix = {region.name: IPv4Network(region.subnet).prefixlen for region in plan.regions}
     region_number = {region.name: number for number, region in enumerate(plan.regions)}
@@ -136,7 +155,7 @@ def _interfaces(plan: Plan) -> Iterator[Interface]:
     links = {link.name: link for link in plan.links}
     for host in plan.hosts:
         if host.lan_link:
-            outside = f"l{link_number[host.lan_link]}a"
+            outside = f"l{link_number[host.lan_link]}{'p' if host.lan_link in direct else 'a'}"
             mtu = links[host.lan_link].forward.mtu_bytes
         else:
             outside = f"g{region_number[host.region]}"
@@ -151,7 +170,7 @@ def _interfaces(plan: Plan) -> Iterator[Interface]:
         ends = ((link.a, link.a_address, link.forward, "a"), (link.b, link.b_address, link.backward, "b"))
         for region, address, shape, side in ends:
             used[region] += 1
-            name, outside = f"eth{used[region]}", f"l{number}{side}"
+            name, outside = f"eth{used[region]}", "" if link.name in direct else f"l{number}{side}"
             yield Interface(gateways[region], name, address, prefix, outside, shape.mtu_bytes, link.name)
 
 
@@ -161,21 +180,21 @@ def _lan_mtu(plan: Plan, region: str) -> int:
     return min(mtus, default=1500)
 
 
-def _bridges(plan: Plan) -> Iterator[Bridge]:
+def _bridges(plan: Plan, direct: frozenset[str]) -> Iterator[Bridge]:
     link_number = {link.name: number for number, link in enumerate(plan.links)}
     for number, region in enumerate(plan.regions):
         members = [host for host in plan.hosts if host.region == region.name]
-        ports = [
-            Port(
-                f"l{link_number[host.lan_link]}p",
-                mac_address(host.address),
-                f"l{link_number[host.lan_link]}b",
-            )
-            if host.lan_link
-            else Port(f"g{number}", mac_address(host.address), host=host.name)
-            for host in members
-        ]
+        ports = [_port(number, host, link_number.get(host.lan_link, 0), direct) for host in members]
         yield Bridge(f"lan{number}", region.name, tuple(ports))
+
+
+def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Port:
+    mac = mac_address(host.address)
+    if not host.lan_link:
+        return Port(f"g{region}", mac, host=host.name)
+    if host.lan_link in direct:
+        return Port(f"l{link}p", mac, host=host.name)
+    return Port(f"l{link}p", mac, f"l{link}b")
 
 
 def _wiring(number: int, link: LinkPlan) -> LinkWiring:

@@ -98,7 +98,9 @@ def add_hosts(net: Mininet, names: Sequence[str]) -> None:
 def tell(net: Mininet, layout: Layout) -> None:
     """Tell Mininet's objects about the interfaces and links of the layout."""
     ends = {
-        each.outside: PresentIntf(each.name, net[each.host], mac=each.mac, address=each.address)
+        each.outside or f"{each.name}@{each.host}": PresentIntf(
+            each.name, net[each.host], mac=each.mac, address=each.address
+        )
         for each in layout.interfaces
     }
     for bridge in layout.bridges:
@@ -110,6 +112,7 @@ def tell(net: Mininet, layout: Layout) -> None:
     net.links += [
         PresentLink(ends[wiring.a_interface], ends[wiring.b_interface]) for wiring in layout.wirings
     ]
+    net.links += [PresentLink(*(ends[f"{each.name}@{each.host}"] for each in pair)) for pair in layout.pairs]
 
 
 def end_shells(nodes: Iterable[Host]) -> None:

@@ -11,6 +11,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from testbed.captures import CapturePoint, Captures
+from testbed.links.direct import links_without_middle
 from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Plan
@@ -40,6 +41,7 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
     network = stack.enter_context(Network(plan, middles))
     record.time("network_ns")
     record.content["links"] = middles.kind
+    record.content["links_without_middle"] = list(links_without_middle(plan))
     record.content["tcp"] = {"congestion_control": network.congestion_control}
     if plan.congestion_control not in {None, network.congestion_control}:
         record.problem(

@@ -1,8 +1,10 @@
 """What is where, and the exact lines that make it."""
 
+from dataclasses import replace
+
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
 from testbed.network.layout import Interface, Port, make_layout
-from testbed.plan import Direction
+from testbed.plan import CapturePlan, Direction, LinkChange, LinkState
 from tests.testbed.network.plans import make_plan
 from topologies.shape import Shape
 
@@ -112,3 +114,29 @@ def test_names_and_addresses_of_a_large_network_are_short_and_differ() -> None:
     assert max(map(len, outside)) <= 15
     macs = [interface.mac for interface in layout.interfaces]
     assert len(set(macs)) == len(macs)
+
+
+def test_links_that_do_nothing_are_single_pairs() -> None:
+    plan = replace(make_plan(2, 1, wan=Shape(mtu_bytes=1400), lan=Shape()), captures=())
+    layout = make_layout(plan)
+    assert layout.wirings == ()
+    lines = outside_lines(layout, {"r0-gw": 10, "r0-proxy-0": 11, "r1-gw": 20, "r1-proxy-0": 21})
+    queues = "numtxqueues 1 numrxqueues 1"
+    assert (
+        f"link add eth1 address 02:00:0a:ff:00:01 mtu 1400 {queues} netns 10 type veth"
+        f" peer name eth1 address 02:00:0a:ff:00:02 mtu 1400 {queues} netns 20"
+    ) in lines
+    assert (
+        f"link add l1p mtu 9216 {queues} type veth"
+        f" peer name eth0 address 02:00:0a:00:00:02 mtu 1500 {queues} netns 11"
+    ) in lines
+    assert "link set l1p up master lan0" in lines
+    assert not [line for line in lines if "l1a" in line or "l1b" in line or "l0a" in line]
+
+
+def test_a_link_that_changes_or_is_captured_keeps_its_middle() -> None:
+    plan = make_plan(3, 1, wan=Shape(), lan=Shape())
+    cut = LinkChange(0, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, Shape())
+    capture = CapturePlan("r1-r2@r1.pcap", link="r1-r2", side="r1")
+    plan = replace(plan, changes=(cut,), captures=(capture,))
+    assert [wiring.name for wiring in make_layout(plan).wirings] == ["r0-r1", "r1-r2"]

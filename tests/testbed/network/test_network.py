@@ -178,3 +178,17 @@ def test_an_ordinary_user_gets_the_same_network(tmp_path: Path) -> None:
     assert seen["uid"] != 0
     assert seen["shell"] == str(seen["uid"])
     assert seen["reachable"] == {"r0 r1": True, "r0 r2": True, "r1 r2": True}
+
+
+def _ping_without_middles(kind: str) -> tuple[float, list[str]]:
+    plan = replace(make_plan(3, 2, wan=Shape(), lan=Shape()), captures=())
+    with Network(plan, select_middles(kind, 1)) as network:
+        lost_percent = network.mininet.ping(network.mininet.get(*ACROSS), timeout=1)
+        return lost_percent, [name for _, name in socket.if_nameindex()]
+
+
+@pytest.mark.parametrize("kind", kinds_here())
+def test_links_that_do_nothing_are_there_without_a_middle(kind: str) -> None:
+    lost_percent, names = sandboxed(_ping_without_middles, kind)
+    assert lost_percent == 0
+    assert not [name for name in names if name.startswith("l") and name.endswith(("a", "b"))]
