@@ -17,6 +17,7 @@ from node.core.log import PREFIX_BYTES
 from node.protocols.sprinkler.batches import last_seq
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import CODEC, Counter, Events, Follow, Publication, SparseEvents
+from node.protocols.sprinkler.publications import Publications
 
 LOOKED_PER_BYTE = 2
 Span = tuple[int, int]  # first and last sequence number
@@ -88,12 +89,12 @@ class Compaction:
     def __init__(
         self,
         history: History,
-        remembered: Callable[[int, int], Iterable[Publication]],
+        publications: Publications,
         emit: Callable[[m.Effect], None],
         segment_limit_bytes: int,
     ) -> None:
-        self._history = history
-        self._remembered = remembered
+        self.history = history
+        self._publications = publications
         self._emit = emit
         self._limit_bytes = segment_limit_bytes
         self._small_bytes = segment_limit_bytes // 4
@@ -164,17 +165,20 @@ class Compaction:
         if segment.follows and not first:
             yield Follow(0, tuple(Counter(stream, cnt) for stream, cnt in segment.follows.items()))
         if segment.publications is not None:
-            yield from self._remembered(*segment.publications)
+            first_seq, last = segment.publications
+            for publication in self._publications.beyond(first_seq - 1):
+                if first_seq <= publication.first_seq <= last:
+                    yield publication
         for stream, (first_seq, last) in segment.spans.items():
             cnt = first_seq - 1
             while cnt < last:
-                batches = self._history.streams[stream].after(cnt, self._small_bytes, last)
+                batches = self.history.streams[stream].after(cnt, self._small_bytes, last)
                 yield from batches
                 cnt = last_seq(batches[-1])
 
     def _collected(self) -> int:
         """How many events Hist has collected so far: the more, the less is left in some segment."""
-        return sum(stream.cnt - stream.events for stream in self._history.streams.values())
+        return sum(each.cnt - each.stored + each.collected for each in self.history.streams.values())
 
 
 def joined(span: Span | None, other: Span) -> Span:

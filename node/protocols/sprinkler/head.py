@@ -17,6 +17,7 @@ from node.core import machine as m
 from node.protocols.sprinkler.batches import cut_before, last_seq, tombstone
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Events,
@@ -43,6 +44,7 @@ class Surroundings(SourcesSurroundings, Protocol):
     channels: dict[str, Channel]
     history: History
     publications: Publications
+    journal: Volatile
 
     def emit(self, effect: m.Effect) -> None:
         """Ask for an effect."""
@@ -134,6 +136,8 @@ class Head:
             self._log_full()
             reason = f"history is full ({node.history.limit_bytes} bytes)"
             node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
+        elif not node.journal.has_room:
+            node.put_off(channel, message, Refusal.HISTORY_FULL, FULL_REASON)
         elif (undone := node.history.refusal(message)) is not None:
             node.refuse(channel, Refusal.UNDOES, undone, message.stream, message.first_request)
         else:

@@ -8,29 +8,29 @@ never committed: what is beyond its counters is void. What one input brought goe
 A replica counts only what is synced as its own: `stored` is what it tells up the chain, what a tail commits,
 and so what is acknowledged and served. How the proxy uses it:
 
-    Started        restore(given.stored, publications), before anything else
-    store          after history.append(batch): write(batch); after publications.add(p): write(p)
-    commit         with stored(stream) in the place of the stream's cnt
-    truncation     after history.truncate for all streams: truncate(number, counters)
-    configuration  write(configuration)
+    Started        restore(given.stored), before anything else
+    storing        after history.append(batch): write(batch); after publications.add(p): write(p)
+    committing     with stored(stream) in the place of the stream's cnt
+    truncation     after history.truncate(stream, cnt): truncate(stream); for an empty Hist: start_over(it)
+    configuration  write(configuration), of one that this replica belongs to
     settle         flush(), once per input
-    Synced         note_synced(given.appended); then commit, as after STORED
-    StorageFailed  note_failed(given.problem)
-    PUBLISH        refused with HISTORY_FULL unless `has_room`; other sources are not read meanwhile
+    Synced         for stream in note_synced(appended): commit, as after STORED
+    StorageFailed  note_failed()
+    PUBLISH        refused with HISTORY_FULL unless `has_room`; who else sends events is not read meanwhile
 
 A replica without durability has a `Volatile` in its place: nothing is written, and what it has is stored.
 Compaction is in `node.protocols.sprinkler.compaction`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.compaction import Compaction, Segment, record_bytes
-from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.history import History, StreamHistory
 from node.protocols.sprinkler.messages import (
     Configuration,
     Counter,
@@ -40,6 +40,7 @@ from node.protocols.sprinkler.messages import (
     SparseEvents,
     Stored,
 )
+from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications
 
 SEGMENT_RECORDS = 4096  # so that looking through a segment of small batches is bounded, too
@@ -49,54 +50,60 @@ FULL_REASON = "the disk takes nothing more for now"
 class Volatile:
     """The journal of a replica that keeps nothing on disk."""
 
-    has_room = True
-    configuration: Configuration | None = None
+    configuration: Configuration | None = None  # the last one that this replica belonged to
 
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def restore(self, stored: Iterable[m.StoredSegment], publications: Publications) -> None:
-        """There is nothing."""
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be taken in: the disk works and is not far behind."""
+        return True
+
+    def restore(self, stored: Iterable[m.StoredSegment]) -> None:
+        """Put what an earlier process left into Hist and the publications."""
 
     def write(self, *messages: Any) -> None:
-        """Not kept."""
+        """Have these on disk with the next `flush`."""
 
-    def truncate(self, number: int, counters: Iterable[Counter]) -> None:
-        """Not kept."""
+    def truncate(self, stream: int) -> None:
+        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+
+    def start_over(self, history: History) -> None:
+        """All that was stored is void; this empty Hist is in its place."""
+        self._history = history
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Ask for what was written to be appended; once per input."""
 
-    def note_synced(self, appended: int) -> None:
-        """Nothing was appended."""
+    def note_synced(self, appended: int) -> Sequence[int]:
+        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
+        return ()
 
-    def note_failed(self, problem: str) -> None:
-        """No disk, no failure."""
+    def note_failed(self) -> None:
+        """The disk takes nothing until the next `note_synced`."""
 
     def stored(self, stream: int) -> int:
-        """How far the stream is stored: as far as it is in memory."""
+        """How far the stream is on disk for good; here, as far as it is in memory."""
         return self._history.streams[stream].cnt
 
 
 class Journal(Volatile):
-    """The journal of a durable replica.
-
-    remembered: the publications, still known, whose first numbers lie between two. emit: asks for an effect.
-    """
+    """The journal of a durable replica. `emit` asks for an effect."""
 
     def __init__(
         self,
         history: History,
-        remembered: Callable[[int, int], Iterable[Publication]],
+        publications: Publications,
         emit: Callable[[m.Effect], None],
-        segment_limit_bytes: int,
-        unsynced_limit_bytes: int,
+        parameters: Parameters,
     ) -> None:
         super().__init__(history)
+        self._publications = publications
         self._emit = emit
-        self._segment_limit_bytes = segment_limit_bytes
-        self._unsynced_limit_bytes = unsynced_limit_bytes
-        self._compaction = Compaction(history, remembered, emit, segment_limit_bytes)
+        self._segment_limit_bytes = parameters.segment_limit_bytes
+        self._unsynced_limit_bytes = parameters.unsynced_limit_bytes
+        self.compaction = Compaction(history, publications, emit, parameters.segment_limit_bytes)
         self._current = Segment(1)
         self._waiting: list[Any] = []  # written in this input
         self._appended = 0
@@ -107,7 +114,7 @@ class Journal(Volatile):
         self._failed = False
 
     @property
-    def has_room(self) -> bool:  # type: ignore[override]
+    def has_room(self) -> bool:
         """Whether more may be taken in: the disk works and is not far behind."""
         return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
 
@@ -117,7 +124,7 @@ class Journal(Volatile):
 
     # --- Coming back
 
-    def restore(self, stored: Iterable[m.StoredSegment], publications: Publications) -> None:
+    def restore(self, stored: Iterable[m.StoredSegment]) -> None:
         """Put what an earlier process left into Hist and the publications, and collect what it had collected.
 
         Raises StorageError if it does not fit together.
@@ -125,27 +132,25 @@ class Journal(Volatile):
         for segment in stored:
             known = Segment(segment.number)
             for message in segment.messages:
-                self._replay(message, publications, segment.number)
+                self._replay(message, segment.number)
                 known.add(message)
             self._history.collect_some()
-            self._compaction.closed(known)
+            self.compaction.closed(known)
             self._current = Segment(segment.number + 1)
         for stream, history in self._history.streams.items():
             self._synced[stream] = history.cnt
             self._committed[stream] = history.committed
 
-    def _replay(self, message: Any, publications: Publications, segment: int) -> None:
+    def _replay(self, message: Any, segment: int) -> None:
         match message:
             case Events() | SparseEvents():
                 self._replay_batch(message, segment)
             case Publication():
-                publications.add(message)
+                self._publications.add(message)
             case Follow(_, counters):
                 for counter in self._known(counters):
-                    if counter.cnt < self._history.streams[counter.stream].cnt:
-                        self._history.truncate(counter.stream, counter.cnt)
-                        publications.forget_beyond(counter.cnt)
-                self._compaction.truncated(counters)
+                    self._replay_truncation(counter.stream, counter.cnt)
+                self.compaction.truncated(counters)
             case Stored(counters):
                 for counter in self._known(counters):
                     cnt = self._history.streams[counter.stream].cnt
@@ -166,6 +171,13 @@ class Journal(Volatile):
             raise StorageError(f"segment {segment}: events {missing} of stream {batch.stream} are missing")
         self._history.append(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
+    def _replay_truncation(self, stream: int, cnt: int) -> None:
+        state = self._history.streams[stream]
+        if cnt < state.committed:  # it started over
+            self._history.streams[stream] = StreamHistory(stream)
+        elif cnt < state.cnt:
+            self._history.truncate(stream, cnt)
+
     def _known(self, counters: Iterable[Counter]) -> list[Counter]:
         return [counter for counter in counters if counter.stream in self._history.streams]
 
@@ -178,18 +190,19 @@ class Journal(Volatile):
             if isinstance(message, Configuration):
                 self.configuration = message
 
-    def truncate(self, number: int, counters: Iterable[Counter]) -> None:
-        """In the configuration `number` this replica goes on from these counters: what is beyond is void."""
-        follow = Follow(number, tuple(counters))
-        self.write(follow)
-        told = {counter.stream: counter.cnt for counter in follow.counters}
-        for counters_of_append in (self._synced, *(entry[2] for entry in self._unsynced)):
-            for stream in counters_of_append:
-                counters_of_append[stream] = min(
-                    counters_of_append[stream], told.get(stream, counters_of_append[stream])
-                )
-        self._current.truncate(told)
-        self._compaction.truncated(follow.counters)
+    def truncate(self, stream: int) -> None:
+        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+        cnt = self._history.streams[stream].cnt
+        self.write(Follow(0, (Counter(stream, cnt),)))
+        for counters in (self._synced, *(entry[2] for entry in self._unsynced)):
+            if stream in counters:
+                counters[stream] = min(counters[stream], cnt)
+
+    def start_over(self, history: History) -> None:
+        """All that was stored is void; this empty Hist is in its place."""
+        self._history = self.compaction.history = history
+        for stream in history.streams:
+            self.truncate(stream)
 
     def flush(self) -> None:
         """Ask for what was written to be appended; and once in a while, for some compaction."""
@@ -197,13 +210,15 @@ class Journal(Volatile):
             return
         messages, self._waiting = self._waiting, []
         if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
-            self._compaction.closed(self._current)
+            self.compaction.closed(self._current)
             self._current = Segment(self._current.number + 1)
         messages = self._marks(first=not self._current.records) + messages
         counters: dict[int, int] = {}
         size_bytes = 0
         for message in messages:
             self._current.add(message)
+            if isinstance(message, Follow):
+                self.compaction.truncated(message.counters)
             size_bytes += record_bytes(message)
             if isinstance(message, Events | SparseEvents):
                 counters[message.stream] = self._history.streams[message.stream].cnt
@@ -212,7 +227,7 @@ class Journal(Volatile):
         self._unsynced.append((self._appended, size_bytes, counters))
         self._unsynced_bytes += size_bytes
         if not self._failed:
-            self._compaction.step(size_bytes)
+            self.compaction.step(size_bytes)
 
     def _marks(self, *, first: bool) -> list[Any]:
         """What is committed, if that has changed; at a segment's start, all of the replica's standing."""
@@ -231,18 +246,19 @@ class Journal(Volatile):
 
     # --- What the disk says
 
-    def note_synced(self, appended: int) -> None:
-        """The first so many Append are on disk for good."""
+    def note_synced(self, appended: int) -> Sequence[int]:
+        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
         self._failed = False
+        grown: dict[int, None] = {}
         while self._unsynced and self._unsynced[0][0] <= appended:
             _, size_bytes, counters = self._unsynced.popleft()
             self._unsynced_bytes -= size_bytes
-            self._synced.update(_greater(self._synced, counters))
+            for stream, cnt in counters.items():
+                if cnt > self._synced[stream]:
+                    self._synced[stream] = cnt
+                    grown[stream] = None
+        return list(grown)
 
-    def note_failed(self, problem: str) -> None:
+    def note_failed(self) -> None:
         """The disk takes nothing until the next `note_synced`."""
         self._failed = True
-
-
-def _greater(known: Mapping[int, int], told: Mapping[int, int]) -> dict[int, int]:
-    return {stream: max(known[stream], cnt) for stream, cnt in told.items()}

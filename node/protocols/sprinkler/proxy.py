@@ -24,6 +24,7 @@ from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.journal import Journal, Volatile
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
@@ -92,6 +93,8 @@ class Proxy(Participant):
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self._empty_history()
         self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
+        self.journal = self._journal(spec)
+        self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
         self.head: Head | None = None
         self.is_tail = False
@@ -125,6 +128,13 @@ class Proxy(Participant):
     def _is_ours(self, name: str) -> bool:
         return self.chains.region_of(name) == self.region
 
+    def _journal(self, spec: NodeSpec) -> Volatile:
+        if not self.parameters.durable:
+            return Volatile(self.history)
+        if spec.storage is None:
+            raise ValueError(f"{spec.name}: durable replicas need a directory for their storage")
+        return Journal(self.history, self.publications, self.emit, self.parameters)
+
     def _empty_history(self) -> History:
         return History(sorted(self._streams.values()), self.parameters.history_limit_bytes)
 
@@ -148,11 +158,17 @@ class Proxy(Participant):
             self._prepare_to_join(chain)
         if belongs:
             self._belonged = chain.number
+            self._remember_place()
         self.chain.configured(chain if belongs else Chain(chain.number, chain.began))
         self._take_head(is_head=belongs and chain.head == self.name)
         self._take_tail(is_tail=belongs and chain.tail == self.name)
         if belongs:
             self._is_new = False
+
+    def _remember_place(self) -> None:
+        told = self.chains.configuration(self.region)
+        if told is not None:
+            self.journal.write(told)
 
     def _prepare_to_join(self, chain: Chain) -> None:
         """Drop what the chain may not have."""
@@ -160,10 +176,12 @@ class Proxy(Participant):
             self.log("state_void", "warning", configuration=chain.number)
             self.history = self._empty_history()
             self.store_of_committed.history = self.subscribers.history = self.history
+            self.journal.start_over(self.history)
         for stream, state in self.history.streams.items():
             if state.cnt > state.committed:
                 self.log("truncated", stream=stream, cnt=state.cnt, committed=state.committed)
                 self.history.truncate(stream, state.committed)
+                self.journal.truncate(stream)
         for stream in self.own:
             self.publications.forget_beyond(self.history.streams[stream].cnt)
 
@@ -228,14 +246,19 @@ class Proxy(Participant):
     def publication_taken(self, publication: Publication) -> None:
         """Remember whose the next events are."""
         self.publications.add(publication)
+        self.journal.write(publication)
 
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
-        self.chain.receive_publication(channel, message)
+        if self.chain.receive_publication(channel, message):
+            self.journal.write(message)
 
     # --- Events and subscriptions
 
     def _receive_events(self, channel: Channel, batch: Batch) -> None:
-        """From the predecessor, or from a peer's tail."""
+        """From the predecessor, or from a peer's tail; not faster than the disk takes them."""
+        if not self.journal.has_room and channel.is_read:
+            self.pause_reading(channel)
+            self._unread.append(channel)
         if not self._is_ours(channel.name):
             if self.head is not None:
                 self.head.add_remote_event(channel, batch)
@@ -287,6 +310,21 @@ class Proxy(Participant):
 
     # --- Hooks
 
+    def restored(self, stored: Iterable[m.StoredSegment]) -> None:
+        """Hist and publications come back from disk."""
+        self.journal.restore(stored)
+        if self.journal.configuration is not None:
+            self._belonged = self.journal.configuration.number
+
+    def synced(self, appended: int) -> None:
+        """More is on disk: it counts from now on."""
+        for stream in self.journal.note_synced(appended):
+            self.chain.grew(stream)
+
+    def storage_failed(self, given: m.StorageFailed) -> None:
+        """The disk takes nothing: neither does this replica."""
+        self.journal.note_failed()
+
     def started(self) -> None:
         """Listen; without a service, take the place in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
@@ -331,6 +369,12 @@ class Proxy(Participant):
         if self.head is not None:
             self.head.settle()
         self.chain.advance()
+        self.journal.flush()
+        if self._unread and self.journal.has_room:
+            unread, self._unread = self._unread, []
+            for channel in unread:
+                if self.channels.get(channel.name) is channel:
+                    self.resume_reading(channel)
         self.subscribers.flush()
         self.dissemination.flush()
 
@@ -361,11 +405,12 @@ class Proxy(Participant):
     def store(self, batch: Batch) -> None:
         """Into Hist; the end of this input sends it down the chain, or commits it."""
         self.history.append(batch)
+        self.journal.write(batch)
         self.chain.grew(batch.stream)
 
     def stored(self, stream: int) -> int:
         """How much of a stream this replica has for good."""
-        return self.history.streams[stream].cnt
+        return self.journal.stored(stream)
 
     def committed(self, stream: int) -> None:
         """The whole chain has more of this stream."""
