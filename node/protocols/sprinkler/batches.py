@@ -1,27 +1,41 @@
-"""Batches: `Events` messages as data. Making them from single events, taking them apart, cutting them
-short.
+"""Batches: `Events` and `SparseEvents` messages as data. Making them from single events, taking them apart,
+cutting them short.
 
-A batch's payload is its events' bytes one after the other where all have one size, else a table of u32
-sizes comes first (`event_bytes` is 0). Cutting makes a new batch over a view of the same bytes.
+A batch covers consecutive sequence numbers. It is one of three kinds: events without gaps, a tombstone
+(`Events` of that kind), or sparse: events with collected ones before each (its reaches say how many). The
+events' bytes stand one after the other where all have one size, else a table of u32 sizes comes first
+(`event_bytes` is 0). Cutting makes a new batch over a view of the same bytes where that is possible.
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
-from node.protocols.sprinkler.messages import U32_BYTES, Events, Kind, Predicate, event_sizes
+from node.protocols.sprinkler.messages import (
+    U32_BYTES,
+    Events,
+    Kind,
+    Predicate,
+    SparseEvents,
+    event_sizes,
+)
+
+Batch = Events | SparseEvents
+TOMBSTONE_RANGE_MAX = 0xFFFF_FFFF  # what the wire has room for
 
 
 def pack_events(events: Sequence[bytes]) -> tuple[int, bytes]:
     """event_bytes and payload of these events."""
     size = len(events[0])
-    if size and set(map(len, events)) == {size}:
+    if size and list(map(len, events)).count(size) == len(events):  # half as long as making a set
         return size, b"".join(events)
     return 0, struct.pack(f">{len(events)}I", *map(len, events)) + b"".join(events)
 
 
 def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> list[bytes]:
-    """The single events of a payload."""
+    """The single events of a payload without reaches."""
     if event_bytes:
         whole = bytes(payload)
         return [whole[start : start + event_bytes] for start in range(0, len(whole), event_bytes)]
@@ -32,32 +46,99 @@ def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> 
     return events
 
 
+def unpack_batch(batch: Batch) -> list[bytes]:
+    """The single events of a batch; a tombstone has none."""
+    if batch.kind == Kind.TOMBSTONE:
+        return []
+    return unpack_events(batch.count, batch.event_bytes, sized_payload(batch))
+
+
+def sized_payload(batch: Batch) -> bytes | memoryview:
+    """The payload without the reaches: as that of an `Events` with the same events."""
+    if isinstance(batch, SparseEvents):
+        return memoryview(batch.payload)[U32_BYTES * batch.count :]
+    return batch.payload
+
+
 def event_payload(count: int, event_bytes: int, payload: bytes | memoryview) -> bytes | memoryview:
     """The events' bytes alone, without a table of sizes: what CRCs are computed over."""
     return payload if event_bytes else memoryview(payload)[U32_BYTES * count :]
 
 
-def last_seq(batch: Events) -> int:
-    """Sequence number of the batch's last event."""
-    return batch.first_seq + batch.count - 1
+def event_count(batch: Batch) -> int:
+    """How many events the batch carries: none, if it is a tombstone."""
+    return 0 if batch.kind == Kind.TOMBSTONE else batch.count
 
 
-def cut_before(batch: Events, cnt: int) -> Events:
-    """The part of the batch after `cnt`, which lies within it."""
+def reaches(batch: SparseEvents) -> tuple[int, ...]:
+    """For each event: 1 and the number of collected events between it and the one before."""
+    return event_sizes(batch.count, batch.payload)
+
+
+def event_seqs(batch: Batch) -> Sequence[int]:
+    """Sequence numbers of the events that the batch carries."""
+    if isinstance(batch, SparseEvents):
+        return list(accumulate(reaches(batch), initial=batch.first_seq - 1))[1:]
+    return range(batch.first_seq, batch.first_seq + event_count(batch))
+
+
+def covered(batch: Batch) -> int:
+    """How many sequence numbers the batch covers."""
+    return sum(reaches(batch)) if isinstance(batch, SparseEvents) else batch.count
+
+
+def last_seq(batch: Batch) -> int:
+    """The last sequence number that the batch covers."""
+    return batch.first_seq + covered(batch) - 1
+
+
+def cut_before(batch: Batch, cnt: int) -> Batch:
+    """The part of the batch after `cnt`, which lies within it: before its end."""
+    if isinstance(batch, SparseEvents):
+        seqs = event_seqs(batch)
+        skipped = bisect_right(seqs, cnt)
+        kept = list(reaches(batch)[skipped:])
+        kept[0] = seqs[skipped] - cnt
+        return _sparse_part(batch, cnt + 1, kept, skipped)
     skipped = cnt + 1 - batch.first_seq
-    count = batch.count - skipped
-    if batch.kind == Kind.TOMBSTONE:
-        payload: bytes | memoryview = b""
-    elif batch.event_bytes:
-        payload = memoryview(batch.payload)[skipped * batch.event_bytes :]
-    else:
-        sizes = event_sizes(batch.count, batch.payload)
-        start = U32_BYTES * batch.count + sum(sizes[:skipped])
-        payload = struct.pack(f">{count}I", *sizes[skipped:]) + bytes(batch.payload[start:])
-    return replace(batch, first_seq=cnt + 1, count=count, payload=payload)
+    payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, skipped, batch.count)
+    return replace(batch, first_seq=cnt + 1, count=batch.count - skipped, payload=payload)
+
+
+def cut_after(batch: Batch, cnt: int) -> Batch:
+    """The part of the batch up to `cnt`, which lies within it: not before its beginning.
+
+    It ends with an event if it has one; so the part of a sparse batch may end before `cnt`, with collected
+    events between its end and `cnt`. The part of a sparse batch before its first event is a tombstone.
+    """
+    if isinstance(batch, SparseEvents):
+        kept = bisect_right(event_seqs(batch), cnt)
+        if not kept:
+            return tombstone(batch.stream, batch.first_seq, cnt)
+        return _sparse_part(batch, batch.first_seq, reaches(batch)[:kept], 0)
+    count = cnt + 1 - batch.first_seq
+    payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, 0, count)
+    return replace(batch, count=count, payload=payload)
 
 
 def tombstone(stream: int, first_seq: int, last_seq: int) -> Events:
     """The placeholder for the events from first_seq to last_seq (paper 2.1)."""
     count = last_seq - first_seq + 1
     return Events(Kind.TOMBSTONE, Predicate.NONE, stream, first_seq, count, 0, 0, 0, b"")
+
+
+def _sparse_part(batch: SparseEvents, first_seq: int, kept: Sequence[int], skipped: int) -> SparseEvents:
+    count = len(kept)
+    payload = struct.pack(f">{count}I", *kept) + bytes(_part(batch, skipped, skipped + count))
+    return replace(batch, first_seq=first_seq, count=count, payload=payload)
+
+
+def _part(batch: Batch, start: int, stop: int) -> bytes | memoryview:
+    """Payload of the batch's events from `start` to `stop`, without reaches."""
+    payload = memoryview(sized_payload(batch))
+    if batch.event_bytes:
+        return payload[start * batch.event_bytes : stop * batch.event_bytes]
+    sizes = event_sizes(batch.count, payload)
+    first = U32_BYTES * batch.count + sum(sizes[:start])
+    part = payload[first : first + sum(sizes[start:stop])]
+    return struct.pack(f">{stop - start}I", *sizes[start:stop]) + bytes(part)

@@ -1,109 +1,271 @@
-"""Hist: the events that a proxy stores (paper 3.1), as ordered batches for each stream, and reading from a
-cursor.
+"""Hist: the events that a proxy stores (paper 3.1), as ordered batches for each stream, reading from a
+cursor, and their collection (3.4).
 
 Readers (other proxies and clients) hold nothing but a counter: how far they got. `after` finds the next
 batches by binary search, so a reader costs the same whether it is one batch or an hour behind, and a slow
-one costs no memory.
+one costs no memory. Where events are collected it gives tombstones, merged as far as they go, or sparse
+batches; so `after` is the paper's filter(Hist).
 
-Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist holds every event <= cnt. Collection is not
-done here yet; `History.limit_bytes` bounds what is kept, and whoever adds asks `has_room` first.
+Only committed garbage collection events collect: what no replica can lose. What a predicate on age collects
+is gone at once for readers; freeing it, and finding what is collected by key, is done in small portions by
+`collect_some`, in proportion to what was committed. An event that is collected by key may still be given to
+readers until then (they get it and the newer one, in order).
+
+Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist holds every event <= cnt, or has collected it
+for a garbage collection event in Hist. `History.limit_bytes` bounds what is kept; whoever adds asks
+`has_room` first.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from node.protocols.sprinkler.batches import cut_before, last_seq
-from node.protocols.sprinkler.messages import CODEC, Events, Publish
+from node.protocols.sprinkler import predicates
+from node.protocols.sprinkler.batch_list import BatchList
+from node.protocols.sprinkler.batches import (
+    TOMBSTONE_RANGE_MAX,
+    Batch,
+    cut_after,
+    cut_before,
+    event_seqs,
+    last_seq,
+    tombstone,
+)
+from node.protocols.sprinkler.messages import CODEC, Kind, Predicate, Publish
 
+if TYPE_CHECKING:
+    from node.protocols.sprinkler.key_collection import KeyCollection
+
+Payload = bytes | memoryview
 COPIED_BELOW_BYTES = (
     4096  # a memory view costs more than a copy that small, and would keep its whole chunk alive
 )
+APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in one go
+DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
+WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
+WORK_AT_LEAST = 4096  # looks at an event in one go
+HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
 
 
 class StreamHistory:
-    """One stream's events up to `cnt`, without holes."""
+    """One stream's events up to `cnt`; those up to `committed` are what all replicas have."""
 
-    __slots__ = ("_batches", "_last_seqs", "cnt", "committed")
+    __slots__ = (
+        "_applied",
+        "_fresh",
+        "_keys",
+        "_keys_since",
+        "_list",
+        "cnt",
+        "collected",
+        "committed",
+        "key_bytes",
+        "stream",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, stream: int = 0) -> None:
+        self.stream = stream
         self.cnt = 0
-        self.committed = 0  # what all replicas have (3.3)
-        self._batches: list[Events] = []
-        self._last_seqs: list[int] = []  # of _batches, for searching
+        self.committed = 0
+        self.collected = 0  # everything up to here is collected by a predicate on age
+        self.key_bytes: int | None = None  # of the stream's SAME_KEY events
+        self._keys_since = 0  # the first of these
+        self._keys: KeyCollection | None = None  # from when the first of these is committed
+        self._list = BatchList()
+        self._applied = 0  # predicates are applied up to here
+        self._fresh = 0  # committed since the last `collect_some`
 
-    def append(self, batch: Events) -> None:
-        """Store a batch that follows directly on cnt."""
+    @property
+    def bytes(self) -> int:
+        """Payload that is kept."""
+        return self._list.bytes
+
+    @property
+    def stored(self) -> int:
+        """Events that are kept, with those that are collected but not yet freed."""
+        return self._list.events
+
+    @property
+    def live(self) -> int:
+        """Events that are not collected, as far as collection got."""
+        live = self._list.events - (self._keys.dead if self._keys else 0)
+        for position in range(self._list.start, len(self._list.batches)):
+            batch = self._list.at(position)
+            if batch.first_seq > self.collected:
+                break
+            gone = sum(seq <= self.collected for seq in event_seqs(batch))
+            live -= gone if self._keys is None else self._keys.alive_until(batch, self.collected)
+        return live
+
+    def append(self, batch: Batch) -> None:
+        """Store a batch that follows directly on cnt. Tombstones are not stored: cnt says that they were."""
         assert batch.first_seq == self.cnt + 1  # noqa: S101 - our own bug, not an input's
         self.cnt = last_seq(batch)
-        self._batches.append(batch)
-        self._last_seqs.append(self.cnt)
+        if batch.kind == Kind.TOMBSTONE:
+            return
+        if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
+            self.key_bytes, self._keys_since = batch.argument, batch.first_seq
+        self._list.append(batch, self.cnt)
 
-    def truncate(self, cnt: int) -> int:
-        """Drop the batches that end after `cnt`; returns their bytes."""
-        dropped = 0
-        while self._last_seqs and self._last_seqs[-1] > cnt:
-            self._last_seqs.pop()
-            dropped += len(self._batches.pop().payload)
-        self.cnt = self._last_seqs[-1] if self._last_seqs else 0
-        return dropped
+    def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Batch]:
+        """What follows `cnt`, in order and without holes, up to `upto`: batches, and tombstones between them.
 
-    def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Events]:
-        """The batches after `cnt`, in order: what fits in `limit_bytes` on the wire, but at least one.
-
-        None that ends after `upto`.
+        As many as fit in `limit_bytes` on the wire, but at least one if there is one.
         """
-        found = self._after(cnt, limit_bytes)
-        while upto is not None and found and last_seq(found[-1]) > upto:
-            found.pop()
+        end = self.cnt if upto is None else min(upto, self.cnt)
+        found: list[Batch] = []
+        position = self._list.after(max(cnt, self.collected))
+        while cnt < end:
+            piece, last = self._next(cnt, end, position)
+            limit_bytes -= HEAD_BYTES + len(piece.payload)
+            if found and limit_bytes < 0:
+                break
+            found.append(piece)
+            cnt = last
+            if piece.kind != Kind.TOMBSTONE:
+                position += 1
         return found
 
-    def _after(self, cnt: int, limit_bytes: int) -> list[Events]:
+    def _next(self, cnt: int, end: int, position: int) -> tuple[Batch, int]:
+        """What directly follows `cnt`, and where it ends. The next batch to be given is at `position`."""
+        if position < len(self._list.batches):
+            batch = self._list.at(position)
+            last = self._list.last_seqs[position]
+            first = max(batch.first_seq, self.collected + 1)
+            if first <= cnt + 1:
+                if batch.first_seq <= cnt:
+                    batch = cut_before(batch, cnt)
+                if last > end:
+                    batch = cut_after(batch, end)
+                    last = last_seq(batch)
+                return batch, last
+            gap_end = min(first - 1, end)
+        else:
+            gap_end = end
+        gap_end = min(gap_end, cnt + TOMBSTONE_RANGE_MAX)
+        return tombstone(self.stream, cnt + 1, gap_end), gap_end
+
+    def truncate(self, cnt: int) -> None:
+        """Forget everything after `cnt`, which is not committed."""
+        assert cnt >= self.committed  # noqa: S101 - our own bug: what is committed stays
         if cnt >= self.cnt:
-            return []
-        index = bisect_right(self._last_seqs, cnt)
-        batch = self._batches[index]
-        if batch.first_seq <= cnt:
-            batch = cut_before(batch, cnt)
-        found = [batch]
-        limit_bytes -= CODEC.size_bytes(batch)
-        for position in range(index + 1, len(self._batches)):
-            batch = self._batches[position]
-            limit_bytes -= CODEC.size_bytes(batch)
-            if limit_bytes < 0:
+            return
+        kept = self._list
+        first = kept.after(cnt)
+        if first < len(kept.batches):
+            batch = kept.at(first)
+            rest: list[tuple[Batch, int]] = []
+            dead = kept.dead[first]
+            if batch.first_seq <= cnt:
+                part = cut_after(batch, cnt)
+                if part.kind != Kind.TOMBSTONE:
+                    rest = [(part, last_seq(part))]
+            kept.replace(first, len(kept.batches) - 1, rest)
+            if rest:
+                kept.dead[first] = dead  # they are committed, so all of them are in the part
+        self.cnt = cnt
+        if cnt < self._keys_since:
+            self.key_bytes, self._keys_since = None, 0
+
+    def commit(self, cnt: int) -> None:
+        """All replicas have the events up to `cnt`: what is among them may collect."""
+        cnt = min(cnt, self.cnt)
+        if cnt <= self.committed:
+            return
+        self._fresh += cnt - self.committed
+        self.committed = cnt
+        self._apply_some()
+
+    def collect_some(self) -> bool:
+        """Go on collecting, a little. Whether there is more to do."""
+        work, self._fresh = WORK_AT_LEAST + WORK_PER_EVENT * self._fresh, 0
+        if self._applied < self.committed:
+            self._apply_some()
+        kept = self._list
+        for _ in range(DROPPED_AT_ONCE):
+            if not kept or kept.last_seqs[kept.start] > self.collected:
                 break
-            found.append(batch)
-        return found
+            if self._keys is not None:
+                self._keys.dropped(kept.start)
+            kept.drop_first()
+        more = bool(kept) and kept.last_seqs[kept.start] <= self.collected
+        if self._keys is not None:
+            more |= self._keys.collect_some(self._applied, work)
+        return more or self._applied < self.committed
+
+    def _apply_some(self) -> None:
+        """Apply the predicates of what was committed, as far as they collect at once."""
+        kept = self._list
+        first = kept.after(self._applied)
+        for position in range(first, min(first + APPLIED_AT_ONCE, len(kept.batches))):
+            batch = kept.at(position)
+            if batch.first_seq > self.committed:
+                break
+            last = kept.last_seqs[position]
+            if last > self.committed:
+                batch = cut_after(batch, self.committed)
+                last = last_seq(batch)
+            self._applied = last
+            if batch.kind == Kind.GC:
+                self._apply(batch, last)
+        else:
+            if first + APPLIED_AT_ONCE < len(kept.batches):
+                return
+        self._applied = self.committed
+
+    def _apply(self, batch: Batch, last: int) -> None:
+        """Apply a predicate: that of the batch's last event covers those of the others."""
+        if batch.predicate == Predicate.SAME_KEY:
+            if self._keys is None and batch.argument == self.key_bytes:
+                # NumPy costs every process 14 MB: only those that collect by key have it
+                from node.protocols.sprinkler.key_collection import KeyCollection  # noqa: PLC0415
+
+                self._keys = KeyCollection(self._list, self.key_bytes)
+            return
+        if batch.predicate == Predicate.OLDER_THAN:
+            position = self._list.since(batch.time_us - batch.argument)
+            end = min(self._list.at(position).first_seq, batch.first_seq) - 1
+        else:
+            end = predicates.prefix_end(batch, last)
+        self.collected = max(self.collected, end)
 
 
 class History:
     """All streams of a proxy."""
 
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
-        self.streams = {stream: StreamHistory() for stream in streams}
+        self.streams = {stream: StreamHistory(stream) for stream in streams}
         self.limit_bytes = limit_bytes
-        self.bytes = 0
 
-    def has_room(self, payload: bytes | memoryview) -> bool:
+    @property
+    def bytes(self) -> int:
+        """Payload that is kept."""
+        return sum([stream.bytes for stream in self.streams.values()])
+
+    def has_room(self, payload: Payload) -> bool:
         """Whether a batch with this payload may be kept."""
         return self.bytes + len(payload) <= self.limit_bytes
 
-    def append(self, batch: Events) -> None:
+    def refusal(self, publish: Publish) -> str | None:
+        """Why this may not be published: it would undo what was collected (paper 2.1)."""
+        return predicates.refusal(publish, self.streams[publish.stream].key_bytes)
+
+    def append(self, batch: Batch) -> None:
         """Store a batch that follows directly on its stream's cnt."""
         payload = batch.payload
         if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
             batch = replace(batch, payload=bytes(payload))
-        self.bytes += len(payload)
         self.streams[batch.stream].append(batch)
 
     def commit(self, stream: int, cnt: int) -> None:
-        """All replicas have the stream up to `cnt`."""
-        self.streams[stream].committed = cnt
+        """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
+        self.streams[stream].commit(cnt)
 
     def truncate(self, stream: int, cnt: int) -> None:
-        """Drop what came after `cnt`, which is not committed."""
-        self.bytes -= self.streams[stream].truncate(cnt)
+        """Forget the stream's events after `cnt`, which are not committed."""
+        self.streams[stream].truncate(cnt)
 
-    def refusal(self, publish: Publish) -> str | None:
-        """Why a publication may not be stored."""
-        return None
+    def collect_some(self) -> bool:
+        """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
+        more = [stream.collect_some() for stream in self.streams.values()]
+        return any(more)

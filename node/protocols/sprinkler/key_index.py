@@ -1,0 +1,196 @@
+"""For each key of a stream, the last event that has it: what collection by key looks up (paper 3.4).
+
+Tens of millions of keys, thousands of them at a time, without ever stopping for long. Keys of up to 8 bytes
+are numbers in a hash table made of segments (extendible hashing): linear probing within a segment, all keys
+of a call at once with NumPy; a segment that gets full is split alone, so that the table grows without being
+rebuilt. About 32 bytes a key. Longer keys are in a plain dictionary.
+
+Sequence numbers up to `floor` are gone from Hist. Their entries are dropped when their segment is full.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.uint64]
+Seqs = NDArray[np.int64]
+
+NUMBER_BYTES = 8  # keys of at most so many are numbers
+SEGMENT = 4096  # slots
+FILLED = 2800  # slots of a segment in use, at most
+INSERTED_AT_ONCE = 512  # new keys; with FILLED, a bound on what one call may put in a segment
+MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
+SHIFT = np.uint64(32)
+WITHIN = np.uint64(SEGMENT - 1)
+SWEPT_FROM = 4096  # entries of a dictionary, before those of events that are gone are looked for
+NEW = -1  # in a slot whose sequence number is not known yet
+
+
+class KeyIndex(Protocol):
+    """An index of one stream's keys. `keys` and `seqs` belong together and are in the stream's order."""
+
+    floor: int
+
+    def exchange(self, keys: Any, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
+        """Enter these events as the last ones with their keys.
+
+        Returns the events that are no longer the last ones with theirs (of those given and of those from
+        before): which of `keys` each has, by position, and its sequence number.
+        """
+
+    def last(self, keys: Any) -> Seqs:
+        """For each of these keys the last event that has it; 0 if there is none."""
+
+
+class NumberIndex:
+    """Keys of up to 8 bytes, as numbers."""
+
+    def __init__(self) -> None:
+        self.floor = 0
+        self._depth = 1  # bits of the hash that choose a place of the directory
+        self._directory = np.array([0, 1], np.int64)  # -> segment
+        self._depths = [1, 1]  # bits that all keys of a segment share
+        self._used = np.zeros(2, np.int64)  # slots of each segment in use
+        self._keys = np.zeros(2 * SEGMENT, np.uint64)
+        self._seqs = np.zeros(2 * SEGMENT, np.int64)  # 0: the slot is empty
+
+    def __len__(self) -> int:
+        return int(self._used.sum())
+
+    def exchange(self, keys: Numbers, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
+        """See `KeyIndex`."""
+        hashes = hash_of(keys)
+        slots, found = self._find(keys, hashes)
+        if not found.all():
+            missing = np.unique(keys[~found])
+            for start in range(0, len(missing), INSERTED_AT_ONCE):
+                self._insert_new(missing[start : start + INSERTED_AT_ONCE])
+            slots, _ = self._find(keys, hashes)
+        before = self._seqs[slots]
+        self._seqs[slots] = seqs  # where a key comes more than once, its last event stays
+        is_last = self._seqs[slots] == seqs
+        displaced = is_last & (before > self.floor)
+        positions = np.concatenate((np.nonzero(displaced)[0], np.nonzero(~is_last)[0]))
+        return positions, np.concatenate((before[displaced], seqs[~is_last]))
+
+    def last(self, keys: Numbers) -> Seqs:
+        """See `KeyIndex`."""
+        slots, found = self._find(keys, hash_of(keys))
+        return np.where(found, self._seqs[slots], 0)
+
+    def _find(self, keys: Numbers, hashes: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The slot of each key, and whether it is there; if not, the slot is an empty one."""
+        slots = self._first_slots(hashes)
+        found = np.zeros(len(keys), np.bool_)
+        active = np.arange(len(keys))
+        at, wanted = slots, keys
+        while len(active):
+            taken = self._seqs[at] != 0
+            same = self._keys[at] == wanted
+            found[active[taken & same]] = True
+            going_on = taken & ~same
+            active = active[going_on]
+            at = next_slot(at[going_on])
+            slots[active] = at
+            wanted = wanted[going_on]
+        return slots, found
+
+    def _first_slots(self, hashes: Numbers) -> NDArray[np.int64]:
+        segments = self._directory[(hashes >> np.uint64(64 - self._depth)).astype(np.int64)]
+        return segments * SEGMENT + (hashes & WITHIN).astype(np.int64)
+
+    def _insert_new(self, keys: Numbers) -> None:
+        """Give slots to keys that have none and differ from each other."""
+        hashes = hash_of(keys)
+        while True:
+            segments = self._first_slots(hashes) // SEGMENT
+            coming = np.bincount(segments, minlength=len(self._used))
+            full = np.nonzero((self._used + coming > FILLED) & (coming > 0))[0]
+            if not len(full):
+                break
+            for segment in full.tolist():
+                self._relieve(segment)
+        self._used += coming
+        self._put(keys, np.full(len(keys), NEW, np.int64), self._first_slots(hashes))
+
+    def _put(self, keys: Numbers, seqs: Seqs, slots: NDArray[np.int64]) -> None:
+        """Write different keys into the first empty slots from these on."""
+        while len(keys):
+            empty = np.nonzero(self._seqs[slots] == 0)[0]
+            self._keys[slots[empty]] = keys[empty]
+            self._seqs[slots[empty]] = seqs[empty]
+            waiting = np.ones(len(keys), np.bool_)
+            waiting[empty] = self._keys[slots[empty]] != keys[empty]  # another took the same slot
+            keys, seqs, slots = keys[waiting], seqs[waiting], next_slot(slots[waiting])
+
+    def _relieve(self, segment: int) -> None:
+        """Drop the segment's entries of events that are gone; split it if that is not enough."""
+        place = slice(segment * SEGMENT, (segment + 1) * SEGMENT)
+        kept = (self._seqs[place] > self.floor) | (self._seqs[place] == NEW)
+        keys, seqs = self._keys[place][kept], self._seqs[place][kept]
+        self._seqs[place] = 0
+        self._used[segment] = len(keys)
+        if len(keys) > FILLED // 2:
+            self._split(segment, keys)
+        self._put(keys, seqs, self._first_slots(hash_of(keys)))
+
+    def _split(self, segment: int, keys: Numbers) -> None:
+        """Share the segment's part of the directory with a new segment."""
+        if self._depths[segment] == self._depth:
+            self._directory = np.repeat(self._directory, 2)
+            self._depth += 1
+        new = len(self._used)
+        if (new + 1) * SEGMENT > len(self._keys):
+            slots = (new + 1 + new // 16) * SEGMENT
+            self._keys.resize(slots, refcheck=False)  # in place: the system moves pages, not bytes
+            self._seqs.resize(slots, refcheck=False)
+        places = np.nonzero(self._directory == segment)[0]
+        self._directory[places[len(places) // 2 :]] = new
+        self._depths[segment] += 1
+        self._depths.append(self._depths[segment])
+        moved = int((self._first_slots(hash_of(keys)) // SEGMENT == new).sum())
+        self._used = np.append(self._used, moved)
+        self._used[segment] -= moved
+
+
+class LongKeyIndex:
+    """Keys of more than 8 bytes."""
+
+    def __init__(self) -> None:
+        self.floor = 0
+        self._last: dict[bytes, int] = {}
+        self._limit = SWEPT_FROM
+
+    def exchange(self, keys: Sequence[bytes], seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
+        """See `KeyIndex`."""
+        positions, displaced = [], []
+        for position, (key, seq) in enumerate(zip(keys, seqs.tolist(), strict=True)):
+            before = self._last.get(key, 0)
+            self._last[key] = seq
+            if before > self.floor:
+                positions.append(position)
+                displaced.append(before)
+        if len(self._last) > self._limit:
+            self._last = {key: seq for key, seq in self._last.items() if seq > self.floor}
+            self._limit = 2 * len(self._last) + SWEPT_FROM
+        return np.array(positions, np.int64), np.array(displaced, np.int64)
+
+    def last(self, keys: Any) -> Seqs:
+        """See `KeyIndex`."""
+        return np.array([self._last.get(key, 0) for key in keys], np.int64)
+
+
+def hash_of(keys: Numbers) -> Numbers:
+    """A well mixed number for each key; no two keys have the same."""
+    mixed = keys * MULTIPLIERS[0]
+    mixed ^= mixed >> SHIFT
+    mixed *= MULTIPLIERS[1]
+    mixed ^= mixed >> SHIFT
+    return mixed
+
+
+def next_slot(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The next slot of the same segment; after its last one comes its first."""
+    return (slots & ~(SEGMENT - 1)) | ((slots + 1) & (SEGMENT - 1))
