@@ -10,7 +10,7 @@ tail has passed its token, the joiner says so, and becomes the tail.
 
 The first configuration has all replicas in order of their index, or those that have come within a named
 wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
-back without it takes the newest configuration that a replica was told.
+back without it takes the newest configuration that one of those replicas was told.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,6 +44,7 @@ class ConfigurationService(Participant):
         self._appended = 0
         self._synced = 0
         self._told = 0  # number of the configuration that was told last
+        self._remember: dict[str, Configuration] = {}  # what replicas were told last
         self._absent: dict[str, None] = {}  # members that are not connected, while their grace lasts
         self.takes = {
             **{(role, Advertisement): self._heartbeat for role in Role},
@@ -128,24 +129,33 @@ class ConfigurationService(Participant):
             self._consider()
 
     def _remembered(self, channel: Channel, message: Configuration) -> None:
-        """What we said in an earlier life, if we do not know it."""
+        """What a replica was told last, by us in an earlier life, if anything."""
         if channel.name not in self.replicas:
             self.refuse(channel, Refusal.UNEXPECTED, f"{channel.name} is no replica of {self.region}")
-        elif message.number > self.chain.number:
-            self.log("configuration_remembered", region=self.region, number=message.number)
-            self.chain = chain_of(message, self.replicas)
-            for name in self.chain.everyone:
-                self._wait_for(name, self.parameters.connect_timeout_us)
-            self._decide(self.chain)
-            self._consider()
+            return
+        self._remember[channel.name] = message
+        if self.chain.number:
+            self._adopt()
+        else:
+            self._form(all_or_none=True)
+
+    def _adopt(self) -> bool:
+        """Go on from the newest configuration that a replica knows, if it is newer than ours."""
+        newest = max(self._remember.values(), key=lambda told: told.number)
+        if newest.number <= self.chain.number:
+            return False
+        self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
+        self.chain = chain_of(newest, self.replicas)
+        for name in self.chain.everyone:
+            self._wait_for(name, self.parameters.connect_timeout_us)
+        self._decide(self.chain)
+        self._consider()
+        return True
 
     # --- Decisions
 
     def _consider(self) -> None:
         """After a replica has come: it may be back, new, or the one that was awaited."""
-        if not self.chain.number:
-            self._form(all_or_none=True)
-            return
         for name in self.chain.everyone:
             channel = self.channels.get(name)
             if channel is None:
@@ -168,8 +178,10 @@ class ConfigurationService(Participant):
 
     def _form(self, *, all_or_none: bool) -> None:
         """The first configuration."""
-        present = [name for name in self.replicas if name in self.channels]
+        present = [name for name in self.replicas if name in self.channels and name in self._remember]
         if self.chain.number or not present or (all_or_none and len(present) < len(self.replicas)):
+            return
+        if self._adopt():
             return
         incarnations = tuple(self.channels[name].incarnation for name in present)
         self._decide(Chain(0, 1, tuple(present), None, incarnations))

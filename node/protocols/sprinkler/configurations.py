@@ -116,10 +116,10 @@ class Chains:
         """The region of a process of the run."""
         return self._members[name].region if name in self._members else None
 
-    def configuration(self, region: str) -> Configuration | None:
-        """What the region's service told last."""
+    def configuration(self, region: str) -> Configuration:
+        """What the region's service told last; one with number 0 if it has not told anything."""
         chain = self.chain(region)
-        return configuration_of(chain, self.replicas(region)) if chain.number else None
+        return configuration_of(chain if chain.number else Chain(0, 0), self.replicas(region))
 
     def learn(self, region: str, told: Configuration) -> bool:
         """Take what a region's service told; False if it is not newer than what is known, or senseless."""

@@ -167,7 +167,7 @@ class Proxy(Participant):
 
     def _remember_place(self) -> None:
         told = self.chains.configuration(self.region)
-        if told is not None:
+        if told.number:
             self.journal.write(told)
 
     def _prepare_to_join(self, chain: Chain) -> None:
@@ -431,7 +431,5 @@ class Proxy(Participant):
         """Clients come to the proxy by themselves."""
 
     def _tell_service(self, channel: Channel) -> None:
-        """A service that lost its disk learns what it said last."""
-        told = self.chains.configuration(self.region)
-        if told is not None:
-            self.send(channel, told)
+        """A service that lost its disk learns from its replicas what it said last."""
+        self.send(channel, self.chains.configuration(self.region))
