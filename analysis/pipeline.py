@@ -254,6 +254,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "fidelity": results["fidelity"],
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
+        "chains": acts.chains(case.logged, facts),
     }
     for name, table in timelines.items():
         write(table, run.table(name))

@@ -15,6 +15,7 @@ from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
 
 _PROCESS_ENDS = {"continue", "restart"}
+_PEACEFUL = {"join", "leave"}  # of clients that come and go, nothing is disturbed
 _SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
 
 
@@ -70,6 +71,8 @@ def _changes(record: RunRecord) -> list[_Change]:
         else:
             continue  # never applied
         if "process" in planned:
+            if planned["action"] in _PEACEFUL:
+                continue
             disturbs, subject = planned["action"] not in _PROCESS_ENDS, (planned["process"], "")
         else:
             subject = (planned["link"], planned["direction"])

@@ -76,6 +76,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
             "expectations": tables.expectations_table(record),
             "fidelity": tables.fidelity_table(record),
             "faults": tables.faults_table(record),
+            "chains": tables.chains_table(record),
             "processes": tables.processes_table(record),
             "captures": tables.captures_table(record),
             "probes": tables.probes_table(record),

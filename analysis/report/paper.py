@@ -51,6 +51,43 @@ _SECTIONS = {
         panels={"throughput": "figure 7a", "latency": "figure 7b", "topology": "figure 8"},
         overshoot_s=5.0,
     ),
+    ("sprinkler-2013", "3.3"): PaperSection(
+        citation="Sprinkler (2013), section 3.3",
+        words={
+            ("kill", "detect_s"): "In case a replica fails, it is removed from the chain.",
+            (
+                "kill",
+                "resubscribe_s",
+            ): "If the head is removed, peer proxies and clients that try to publish events "
+            "have to be notified.",
+            (
+                "kill",
+                "switch_s",
+            ): "If it is the tail that is removed, a new tail ensues that has to set up new "
+            "connections with the head nodes of its peer proxies.",
+            (
+                "kill",
+                "catch_up_s",
+            ): "Both endpoints on each new connection exchange advertisements to allow the "
+            "proxies to recover.",
+            (
+                "kill",
+                "lost",
+            ): "no events can get lost until all replicas in the chain fail and lose their state",
+            (
+                "restart",
+                "applied_s",
+            ): "Sprinkler allows recovery of a crashed replica, as well as adding a replica "
+            "with no initial state.",
+            ("restart", "detect_s"): "will start receiving the events that it missed",
+            (
+                "restart",
+                "settled_s",
+            ): "Once the new tail is caught up, the old tail gives up its function and "
+            "passes a token to the new replica.",
+        },
+        panels={"topology": "figure 5a"},
+    ),
 }
 
 

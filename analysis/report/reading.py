@@ -33,6 +33,7 @@ class RunRecord:
     recovery: tuple[Row, ...]
     fidelity: tuple[Row, ...]
     missing: tuple[str, ...]  # names of tables that are not there
+    chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
 
     @property
     def name(self) -> str:
@@ -105,6 +106,7 @@ def read_record(directory: RunDirectory) -> RunRecord:
         latency=tables["latency"] or (),
         recovery=tables["recovery"] or (),
         fidelity=tables["fidelity"] or (),
+        chains=_read_table(directory.table("chains")) or (),
         missing=tuple(name for name, rows in tables.items() if rows is None),
     )
 

@@ -20,6 +20,7 @@ _TIMES = (
     ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
     ("returned_s", "Direct again", "every affected stream comes from its owner again"),
 )
+PAIRS_SHOWN = 400  # there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
 
@@ -77,7 +78,7 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
     return Recovery(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(held, *times, backlog, _wrong(figures)),
+        measures=(held, *times, backlog, _wrong(figures, quoted("lost"))),
         citation=section.citation
         if section and any(kind == fault["kind"] for kind, _ in section.words)
         else "",
@@ -86,13 +87,14 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
     )
 
 
-def _wrong(figures: Row) -> Measure:
+def _wrong(figures: Row, quotation: str) -> Measure:
     """What was delivered wrongly, over all clients."""
     values = [figures.get(key) for key in _WRONG]
     known = None not in values
     value = "0" if not any(values) else ", ".join(number(value) for value in values)
     meaning = "(event, client) pairs since the fault"
-    return Measure("Lost, duplicated, out of order", meaning, value if known else NOT_MEASURED, not known, "")
+    shown = value if known else NOT_MEASURED
+    return Measure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
 
 
 def _reasons(rows: list[Row]) -> tuple[str, ...]:
@@ -122,10 +124,14 @@ def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
             figure(number(row.get("backlog_events")), row.get("backlog_events")),
             figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
         )
-        for row in rows
-        if row["affected"]
+        for row in sorted((row for row in rows if row["affected"]), key=_slowness)[:PAIRS_SHOWN]
     )
     return table(f"pairs-{fault}", columns, made)
+
+
+def _slowness(row: Row) -> tuple[bool, float]:
+    """What orders pairs: those that never recovered first, then the slowest."""
+    return row.get("switch_s") is not None, -(row.get("switch_s") or 0.0)
 
 
 def _origin(record: RunRecord, stream: int) -> str:

@@ -21,6 +21,7 @@ _TRUST = {
 _EXPECTATIONS_SHOWN = 4
 _REASONS_SHOWN = 4
 _NOTES_SHOWN = 2
+WRONG = ("lost", "duplicated", "out_of_order", "corrupted", "resurrected", "unordered_publishers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +140,24 @@ def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
 def _event_headlines(record: RunRecord) -> tuple[Headline, ...]:
     """What was lost, and of how much."""
     events = record.summary.get("events") or {}
-    parts = [(key, events.get(key)) for key in ("lost", "duplicated", "out_of_order", "corrupted")]
+    parts = [(key, events.get(key, 0)) for key in WRONG]
     wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
     delivered = large(events.get("delivered"), "deliveries")
+    tombstones = events.get("tombstoned")
+    collected = (
+        (Headline(large(tombstones, ""), "came as tombstones: collected before they were delivered"),)
+        if tombstones
+        else ()
+    )
     if all(value == 0 for _, value in parts):
-        return (Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),)
+        return (
+            Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
+            *collected,
+        )
     if wrong:
         return (
             Headline(wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"),
+            *collected,
         )
     return ()
 

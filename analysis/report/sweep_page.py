@@ -12,7 +12,7 @@ from typing import Any
 from analysis.report.formatting import count_of, large, with_unit
 from analysis.report.page import environment, plotly_script
 from analysis.report.paper_figures import charts as paper_charts
-from analysis.report.story import Headline
+from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
 from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
@@ -20,7 +20,6 @@ from analysis.sweeps import Sweep, SweptRun
 
 SIMULATOR = "simulator"
 PROBLEMS_SHOWN = 100
-WRONG = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unordered_publishers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ from analysis.report.formatting import (
 from analysis.report.reading import Row, RunRecord
 
 
+PROCESSES_SHOWN = 500
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """`sort` orders the column; None (not measured) always goes last. `status` is "", "good" or "bad"."""
@@ -140,8 +143,33 @@ def faults_table(record: RunRecord) -> Table:
     return table("faults", columns, rows)
 
 
+def chains_table(record: RunRecord) -> Table:
+    """Every configuration of the regions' chains."""
+    rows = (
+        (
+            words(row["region"]),
+            figure(str(row["number"]), row["number"]),
+            figure(precise_seconds(row["at_s"]), row["at_s"]),
+            words(" → ".join(row["chain"])),
+            words(row["joining"]),
+        )
+        for row in record.chains
+    )
+    columns = (
+        Column("Region"),
+        Column("Configuration", True),
+        Column("Decided", True, "seconds since start"),
+        Column("Chain", help="from head to tail"),
+        Column("Joining", help="beyond the tail, catching up"),
+    )
+    return table("chains", columns, rows)
+
+
 def processes_table(record: RunRecord) -> Table:
-    """Every node process and how it ended."""
+    """Node processes and how they ended; those that ended unexpectedly first, and not thousands of them."""
+    processes = sorted(
+        record.run.get("processes") or (), key=lambda p: bool((p.get("exit") or {}).get("expected"))
+    )
     rows = (
         (
             words(p["name"]),
@@ -149,7 +177,7 @@ def processes_table(record: RunRecord) -> Table:
             figure(str(p.get("pid") or ""), p.get("pid")),
             _exit_cell(p.get("exit")),
         )
-        for p in record.run.get("processes") or ()
+        for p in processes[:PROCESSES_SHOWN]
     )
     return table("processes", (Column("Process"), Column("Host"), Column("PID", True), Column("Ended")), rows)
 

@@ -1,8 +1,9 @@
-"""When proxies acted on a fault: they subscribed anew, gave a silent peer up, or heard from one again.
+"""When proxies acted on a fault: they subscribed anew, gave a peer up, heard from one again, or changed their
+chain.
 
 SUBSCRIBE is seen in the packets of the proxy that sent it. What no packet shows (that a peer was taken for
-silent) stands in the nodes' logs; only the few kinds of records named here are read, and only of proxies.
-Both are few.
+silent) stands in the nodes' logs; only the few kinds of records named here are read, and only of proxies and
+of configuration services. Both are few.
 """
 
 import json
@@ -27,20 +28,36 @@ SUBSCRIBE, SWITCHED, SILENT, LOST, CONNECTED = (
     "peer_lost",
     "peer_connected",
 )
-LOGGED = (SWITCHED, SILENT, LOST, CONNECTED)
+CONFIGURED, REMOVED, JOINED, HEAD, TAIL = (
+    "configuration_changed",
+    "replica_removed",
+    "replica_joined",
+    "became_head",
+    "became_tail",
+)
+CHAIN = (CONFIGURED, REMOVED, JOINED, HEAD, TAIL)
+LOGGED = (SWITCHED, SILENT, LOST, CONNECTED, *CHAIN)
+WRITERS = ("proxy", "configuration")
 ACTS_MAX = 100_000
 """Of one run and kind; a system that subscribes more often is measured by its first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that a region's proxy did. `peer` is the other region, `stream` the one concerned, if any."""
+    """Something that a region's proxy, or its configuration service, did.
+
+    `peer` is the other one's region, `stream` the one concerned, if any. Of a configuration: its number, its
+    chain from head to tail, and who joins it.
+    """
 
     t_ns: int
     what: str
     region: str
     peer: str | None
     stream: int | None
+    number: int | None = None
+    chain: tuple[str, ...] = ()
+    joining: str | None = None
 
 
 def subscriptions(messages: pa.Table) -> pa.Table:
@@ -60,8 +77,9 @@ def from_subscriptions(asked: pa.Table, facts: Facts) -> list[Act]:
 
 
 def from_logs(run: RunDirectory, facts: Facts) -> list[Act]:
-    """Acts from the proxies' logs, in order of time; a host without a log has none."""
-    found = [act for host in facts.with_role("proxy") for act in _read_log(run.log(host), host, facts)]
+    """Acts from proxies' and configuration services' logs, in order of time; a host without one has none."""
+    hosts = [host for role in WRITERS for host in facts.with_role(role)]
+    found = [act for host in hosts for act in _read_log(run.log(host), host, facts)]
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 
 
@@ -80,20 +98,46 @@ def sources(acts: Iterable[Act]) -> dict[int, dict[str, Sources]]:
     }
 
 
-def on_fault(acts: Iterable[Act], fault: Fault, end_ns: int, stream: int, region: str) -> list[Act]:
-    """What the region's proxy did about this fault for this stream: after it, before `end_ns` (the next
-    fault).
+def on_fault(
+    acts: Iterable[Act],
+    fault: Fault,
+    end_ns: int,
+    stream: int,
+    region: str,
+    struck: frozenset[str] = frozenset(),
+) -> list[Act]:
+    """What was done about this fault for this stream and region: after it, before `end_ns` (the next fault).
 
-    It concerns the stream, or the connection to a region to which the fault changed the link.
+    What the region's own proxy did concerns the stream, or the connection to a region to which the fault
+    changed the link, or in which it struck a replica. What is done in a region in which it struck one, to its
+    chain or about a replica that is lost, counts for all.
     """
-    peers = {b if a == region else a for a, b in fault.hops if region in (a, b)}
-    return [
-        act
+    peers = {b if a == region else a for a, b in fault.hops if region in (a, b)} | struck
+
+    def concerns(act: Act) -> bool:
+        if act.region in struck and (act.what in CHAIN or (act.stream is None and act.peer == act.region)):
+            return True
+        return act.region == region and (
+            act.stream == stream if act.stream is not None else act.what not in CHAIN and act.peer in peers
+        )
+
+    return [act for act in acts if fault.t_ns <= act.t_ns < end_ns and concerns(act)]
+
+
+def chains(acts: Iterable[Act], facts: Facts) -> pa.Table:
+    """`schemas.CHAINS`: every configuration that a region's service decided, in order of time."""
+    rows_of = [
+        {
+            "region": act.region,
+            "at_s": facts.seconds(act.t_ns),
+            "number": act.number,
+            "chain": list(act.chain),
+            "joining": act.joining,
+        }
         for act in acts
-        if act.region == region
-        and fault.t_ns <= act.t_ns < end_ns
-        and (act.stream == stream if act.stream is not None else act.peer in peers)
+        if act.what == CONFIGURED and act.number is not None
     ]
+    return pa.Table.from_pylist(rows_of, schema=schemas.CHAINS)
 
 
 def _read_log(path: Path, host: str, facts: Facts) -> Iterator[Act]:
@@ -119,4 +163,7 @@ def _act(record: Mapping[str, Any], host: str, facts: Facts) -> Act:
         region=facts.hosts[host].region,
         peer=peer.region if peer else None,
         stream=record.get("stream"),
+        number=record.get("number"),
+        chain=tuple(record.get("chain") or ()),
+        joining=record.get("joining"),
     )

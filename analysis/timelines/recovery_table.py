@@ -58,6 +58,9 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
             facts.next_fault_ns(fault) or NEVER,
             pair["stream"],
             facts.hosts[pair["client"]].region,
+            frozenset(
+                facts.hosts[host].region for host in fault.processes if facts.hosts[host].role == "proxy"
+            ),
         )
         detect_s = _first(mine, fault)
         asked = [act for act in mine if act.what == SUBSCRIBE] or [

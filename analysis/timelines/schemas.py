@@ -103,6 +103,15 @@ WIRE = _schema(
     ("bytes", _BIGINT, False),
 )
 
+# Configurations of the regions' chains, as their configuration services decided them.
+CHAINS = _schema(
+    ("region", _STRING, False),
+    ("at_s", _DOUBLE, False),  # since time 0
+    ("number", _BIGINT, False),
+    ("chain", pa.list_(_STRING), False),  # processes from head to tail
+    ("joining", _STRING, True),
+)
+
 # SUBSCRIBE as proxies sent it.
 SUBSCRIPTIONS = _schema(
     ("host", _STRING, False), ("dst", _STRING, False), ("stream", _INT, False), ("t_ns", _BIGINT, False)

@@ -13,7 +13,7 @@
   const trace = (line) => ({
     x: line.x, y: line.y, name: line.name, mode: line.x.length > MARKERS_MAX ? "lines" : "lines+markers",
     line: { color: line.colour, dash: line.dash, width: 2 }, marker: { size: 6 },
-    hovertemplate: `${line.name}: %{y:.4s} at %{x:.4~g}<extra></extra>`,
+    hovertemplate: `${line.name}: %{y:.4s} at %{x:.4~g}<extra><\/extra>`,
   });
 
   const extent = (chart, axis) => {
@@ -35,8 +35,8 @@
     ends.forEach((end, i) => { if (i && end.at < ends[i - 1].at + gap) end.at = ends[i - 1].at + gap; });
     const over = ends.length ? Math.max(0, ends.at(-1).at - 1) : 0;
     return ends.map(({ line, at }) => ({
-      text: `<b>${line.name}</b>`, x: 1.012, xref: "paper", xanchor: "left", y: at - over, yref: "paper", showarrow: false,
-      font: { color: line.colour, size: 12 },
+      text: line.name, x: 1.012, xref: "paper", xanchor: "left", y: at - over, yref: "paper", showarrow: false,
+      font: { color: line.colour, size: 12, weight: 700 },
     }));
   };
 

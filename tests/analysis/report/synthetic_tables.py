@@ -103,6 +103,7 @@ def latency(scenario: Scenario, random: np.random.Generator) -> list[dict[str, A
                     "start_s": float(start),
                     "bin_s": BIN_S,
                     "count": int(scenario.rate_per_s * BIN_S),
+                    "mean_ms": p50,
                     "p50_ms": p50,
                     "p95_ms": p95,
                     "p99_ms": p99,
