@@ -1,0 +1,156 @@
+"""Durable replicas in virtual time: what was acknowledged is there after a restart of everything."""
+
+import pytest
+
+from node.protocols.building import build_machine
+from node.protocols.sprinkler.messages import Events
+from tests.node.cluster import COARSE, Cluster, S, specs
+
+DURABLE = {**COARSE, "durable": True, "segment_limit_bytes": 20_000}
+
+
+def cluster(**given):
+    parameters = {**DURABLE, **given.pop("parameters", {})}
+    return Cluster(parameters=parameters, storage="/disks", **given)
+
+
+def test_a_replica_alone_comes_back_from_its_disk_and_serves_everything_again():
+    c = cluster(regions=1)
+    c.run(3 * S)
+    c.drain(2 * S)
+    published = c.published()[0]
+    assert published > 1000
+    for name in ("r0/proxy-0", "r0/client-0"):
+        c.network.kill(name)
+    c.network.start("r0/proxy-0")
+    c.network.run(c.network.clock.now_us + 3 * S)
+    assert c.machine("r0/proxy-0").history.streams[0].cnt >= published
+    c.network.start("r0/client-0")
+    c.network.run(c.network.clock.now_us + 5 * S)
+    assert c.delivered() == {"r0/client-0": {0: published}}
+    c.check_deliveries()
+
+
+def test_nothing_is_acknowledged_or_served_before_it_is_synced():
+    c = cluster(regions=1)
+    c.run(2 * S)
+    node = c.network.nodes["r0/proxy-0"]
+    c.network.disks.fill(node)
+    c.run(2 * S + S // 10)
+    at = c.published()[0]
+    c.run(3 * S)
+    stored = sum(
+        message.count
+        for messages in c.network.disks.of("r0/proxy-0").segments.values()
+        for message in messages
+        if isinstance(message, Events)
+    )
+    assert c.published()[0] == at == c.delivered()["r0/client-0"][0] == stored
+    c.network.disks.free(node)
+    c.run(5 * S)
+    c.drain()
+    assert c.published()[0] > at + 1000
+    c.check_deliveries()
+
+
+def test_a_full_disk_refuses_publishers_and_loses_nothing_when_it_is_free_again():
+    c = cluster(regions=2)
+    c.run(2 * S)
+    node = c.network.nodes["r0/proxy-0"]
+    c.network.disks.fill(node)
+    c.run(6 * S)
+    refused = [fields for _, name, fields in c.logged("refused_peer") if name == "r0/proxy-0"]
+    assert refused
+    assert {fields["code"] for fields in refused} == {"history_full"}
+    elsewhere = c.published()[1]
+    assert elsewhere > 8000  # the other region goes on
+    c.network.disks.free(node)
+    c.run(8 * S)
+    c.drain()
+    c.check_deliveries()
+
+
+def test_a_killed_replica_has_what_was_acknowledged_whatever_it_lost_of_the_rest():
+    for seed in range(8):
+        c = cluster(regions=2, seed=seed)
+        c.run(2 * S + 12_345 * seed)
+        acknowledged = c.published()
+        c.network.kill("r0/proxy-0")
+        c.network.start("r0/proxy-0")
+        c.run(c.network.clock.now_us + 1)
+        assert c.machine("r0/proxy-0").history.streams[0].cnt >= acknowledged[0]
+        c.run(5 * S)
+        c.drain()
+        c.check_deliveries()
+
+
+def test_a_repeated_publication_is_known_after_a_restart():
+    """The acknowledgement is lost with the process: the driver repeats, and nothing is there twice."""
+    c = cluster(regions=1)
+    for kill_us in (2 * S, 2 * S + 333_333, 3 * S, 3 * S + 777_777):
+        c.run(kill_us)
+        c.network.kill("r0/proxy-0")
+        c.network.start("r0/proxy-0")
+    c.run(6 * S)
+    c.drain()
+    driver = c.machine("r0/driver-0")
+    assert c.machine("r0/proxy-0").history.streams[0].cnt == driver.publisher.published
+    c.check_deliveries()
+
+
+def test_durable_replicas_without_a_place_for_it_are_refused():
+    spec = specs(regions=1, parameters=DURABLE)[0]
+    with pytest.raises(ValueError, match="r0/proxy-0"):
+        build_machine(spec, None)
+
+
+CHAINED = {
+    "flush_interval_us": 50_000,
+    "advertisement_period_us": 200_000,
+    "restore_wait_us": 400_000,
+    "connect_timeout_us": 200_000,
+    "reconnect_last_us": 100_000,
+    "failure_grace_us": 40_000,
+    "request_timeout_us": 200_000,
+    "retry_us": 100_000,
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledged(seed):
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=CHAINED)
+    c.run(2 * S + 54_321 * seed)
+    acknowledged = c.published()
+    region = [name for name, node in c.network.nodes.items() if node.spec.region == "r0"]
+    lost = [name for name in region if "proxy" in name or "configuration" in name]
+    for name in lost:
+        c.network.kill(name)
+    c.run(c.network.clock.now_us + seed * S // 4)
+    for name in lost:
+        c.network.start(name)
+    c.run(c.network.clock.now_us + 8 * S)
+    c.drain()
+    assert c.published()[0] > acknowledged[0] + 500
+    assert c.logged("events_lost") == []
+    c.check_deliveries()
+    for name in lost:
+        if "proxy" in name:
+            streams = c.machine(name).history.streams
+            assert {stream: state.committed for stream, state in streams.items()} == c.published(), name
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_replicas_that_are_killed_in_turn_lose_nothing_and_do_not_start_from_nothing(seed):
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=CHAINED)
+    c.run(2 * S)
+    for turn in range(6):
+        name = f"r0/proxy-{(seed + turn) % 3}"
+        c.network.kill(name)
+        c.run(c.network.clock.now_us + 100_000 + 30_000 * ((seed * turn) % 7))
+        c.network.start(name)
+        c.run(c.network.clock.now_us + 1)
+        assert c.machine(name).history.streams[1].cnt > 0
+        c.run(c.network.clock.now_us + 900_000)
+    c.drain()
+    assert c.logged("events_lost") == []
+    c.check_deliveries()
