@@ -20,7 +20,6 @@ from node.sim.clock import Clock
 from node.sim.connections import Connections
 from node.sim.process import KEEPING, Node, Observer, Sent
 from node.sim.storage import Disks
-from node.sim.storage import Disks
 from node.sim.wires import Line, Region, Wires
 
 
@@ -54,7 +53,6 @@ class Network:
         self._connections = Connections(self.clock, wires, CODECS[first.system], seed, self._give)
         self._connections.trace_limit = trace_limit
         self.disks = Disks(self.clock, self._give, seed)
-        self.disks = Disks(self.clock, self._give, seed)
         self._carry: dict[type, Callable[[Node, Any], None]] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
@@ -69,8 +67,6 @@ class Network:
             m.Listen: _listen,
             m.Ready: self._ready,
             m.Finished: self._finished,
-            m.Append: self._append,
-            m.Rewrite: self._rewrite,
             m.PauseReading: lambda _, effect: self._connections.pause_reading(effect.connection),
             m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
@@ -184,20 +180,6 @@ class Network:
         if node.timers.get(timer) == serial:
             del node.timers[timer]
             self._give(node, m.TimerFired(timer))
-
-    def _append(self, node: Node, effect: m.Append) -> None:
-        if node.spec.storage is not None:
-            self.disks.take(node, effect)
-            return
-        node.unstored += 1
-        self.clock.at(self.clock.now_us, self._synced, node)
-
-    def _synced(self, node: Node) -> None:
-        self._give(node, m.Synced(node.unstored))
-
-    def _rewrite(self, node: Node, effect: m.Rewrite) -> None:
-        if node.spec.storage is not None:
-            self.disks.take(node, effect)
 
     def _ready(self, node: Node, _: m.Ready) -> None:
         node.ready = True

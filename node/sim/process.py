@@ -20,7 +20,6 @@ class Node:
     listening: int | None = None
     stopped: bool = False
     waiting: list[tuple["End | None", m.Input, int]] = field(default_factory=list)
-    unstored: int = 0  # Append that a process without storage asked for
     timers: dict[m.Timer, int] = field(default_factory=dict)  # name -> serial of its latest setting
     ends: dict[int, "End"] = field(default_factory=dict)
     logs: list[tuple[int, m.Log]] = field(default_factory=list)
