@@ -16,7 +16,8 @@ from random import Random
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.client import Client, Event
+from node.protocols.sprinkler.application import Event
+from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import CODEC
 from node.tcp.adapter import Adapter
 
@@ -85,10 +86,11 @@ class SprinklerClient:
 
 @asynccontextmanager
 async def connect(spec: NodeSpec, seed: int = 0) -> AsyncIterator[SprinklerClient]:
-    """Connect to the proxy of `spec`'s region (role "client") and subscribe to every stream."""
+    """Take part in the region of `spec` (role "client"): its neighbours find it at its own address."""
     machine = Client(spec, Random(seed), keeps_events=True)  # noqa: S311 - spreads retries, no secret
     quiet = Quiet()
-    adapter = Adapter(machine, CODEC, "", quiet)
+    address = next((member.address for member in spec.members if member.name == spec.name), "")
+    adapter = Adapter(machine, CODEC, address, quiet)
     client = SprinklerClient(machine, adapter)
     adapter.after_input = client.looked
     adapter.give(m.Started())

@@ -11,14 +11,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from node.protocols.sprinkler.batches import last_seq
+from node.protocols.sprinkler.batches import Batch, last_seq
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.messages import Answered, Events, Request, SparseEvents
+from node.protocols.sprinkler.messages import Answered, Request
 
 OPEN_REQUESTS = 4096  # of one channel; who asks for more without reading is dropped
 ANSWER_LIMIT_BYTES = 16_777_216  # of one answer; who wants more asks again
-
-Batch = Events | SparseEvents
 
 
 class Store(Protocol):
@@ -42,7 +40,7 @@ class Open:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.at = request.next - 1
+        self.at = max(0, request.next - 1)
         self.given_bytes = 0
 
 

@@ -1,48 +1,53 @@
-"""A client: takes every event of every stream from its region's proxy, as in the paper's prototype (4).
+"""A client: takes every event of every stream within its region (paper 3.2), for an application (2.1).
 
-It subscribes at its own counters, so that after a lost connection it goes on where it was. Each batch is
-checked (seq - range <= cnt < seq, as in the paper's deliverEvent, Fig. 3) and put on record with the CRC of
-its events' bytes. For applications there is `get_event`, one event at a time, and `publish`; for the
-testbed's clients the record is all. An application that does not take its events stops the reading from the
-network, at a named bound.
+What it does with its neighbours is in `dissemination` (its view, NOTIFY, answers) and `requests` (asking for
+events); its Recv is in `received`. It is connected with the tail of its region's proxy, the region's
+configuration service, its neighbours, and the head if it publishes. A neighbour that leaves the view stays
+connected for a little while, since it may still be answering.
+
+Each batch is put on record with its events' bytes. For applications there is `get_event`, one event at a
+time, and `publish`; for the testbed's clients the record is all. For an application that does not take its
+events nothing more is requested from a named bound on.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
+from node.core.dialing import Target
 from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import cut_before, event_payload, last_seq, unpack_events
+from node.protocols.sprinkler.application import Event, events_of, record_of
+from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.membership import own_proxy
+from node.protocols.sprinkler.configurations import Chains
+from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.messages import (
     Advertisement,
+    Answered,
+    Configuration,
     Counter,
     Events,
-    Kind,
+    Notify,
     Published,
     Refusal,
+    Refused,
     Role,
-    Subscribe,
+    SparseEvents,
+    View,
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
+from node.protocols.sprinkler.received import Received
+from node.protocols.sprinkler.requests import Requests
 
-KEPT_BATCHES = 256  # that the application has not taken, before nothing more is read
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What `get_event` gives. A tombstone stands for `range` collected events up to `seq` and has no data."""
-
-    kind: Kind
-    stream: int
-    seq: int
-    range: int
-    data: bytes
+SWEEP: m.Timer = ("sweep",)
+RETRY: m.Timer = ("retry",)
+SWEEPS_A_TIMEOUT = 2
+KEPT_BATCHES = 256  # that the application has not taken, before nothing more is requested
 
 
 class Client(Participant):
@@ -52,18 +57,39 @@ class Client(Participant):
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness, *, keeps_events: bool = False) -> None:
         parameters = Parameters(**spec.parameters)
-        super().__init__(spec.name, parameters, rng, [own_proxy(spec, parameters, spec.index)])
-        self.cnt = dict.fromkeys(sorted(spec.streams.values()), 0)
+        self._chains = Chains(spec, parameters)
+        super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
+        self._region = spec.region
+        self._members = spec.members
+        self._tail = self._chains.tail(spec.region)
+        self._head = self._chains.head(spec.region)
+        self.received = Received(spec.streams.values(), parameters.recv_limit_bytes)
+        self.dissemination = Dissemination(self, self.received, spec)
+        self.requests = Requests(
+            self, spec.streams.values(), parameters.recv_limit_bytes, parameters.request_timeout_us
+        )
         self.publisher = Publisher(spec.streams[spec.region], parameters)
-        self.duplicates = 0  # events that came again and were dropped
+        self._publishes = False
+        self._targets: dict[int, Target] = {}  # of neighbours
+        self._left: dict[int, int] = {}  # neighbours that are no more, and since when
         self._keeps_events = keeps_events
-        self._batches: deque[Events] = deque()  # for the application
+        self._batches: deque[Batch] = deque()  # for the application
         self._events: deque[Event] = deque()  # the first of them, taken apart
-        self._paused: Channel | None = None  # not read from, until the application has taken its events
+        for_both: Mapping[type, Callable[[Channel, Any], None]] = {
+            Events: self.requests.receive_events,
+            SparseEvents: self.requests.receive_events,
+            Notify: self.requests.receive_notify,
+            Answered: self.requests.answered,
+            View: self.dissemination.receive_view,
+        }
         self.takes = {
-            (Role.PROXY, Events): self._deliver,
+            **{(role, kind): take for role in (Role.CLIENT, Role.PROXY) for kind, take in for_both.items()},
+            **self.dissemination.takes,
             (Role.PROXY, Published): self._published,
-            (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.PROXY, Advertisement): self._proxy_advertised,
+            (Role.CLIENT, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
+            (Role.CONFIGURATION, Configuration): self._configured,
         }
 
     # --- The client interface (paper 2.1)
@@ -73,6 +99,7 @@ class Client(Participant):
 
         It is published once `published_requests` has reached that number.
         """
+        self._publishes = True
         return self.publisher.request(event)
 
     def get_event(self) -> Event | None:
@@ -85,8 +112,8 @@ class Client(Participant):
 
     @property
     def wants_reading(self) -> bool:
-        """Whether the application has taken enough for reading to go on; the next input resumes it."""
-        return self._paused is not None and len(self._batches) < KEPT_BATCHES // 2
+        """Whether the application has taken enough for requests to go on; the next input resumes them."""
+        return self.requests.paused and len(self._batches) < KEPT_BATCHES // 2
 
     @property
     def published_requests(self) -> int:
@@ -96,61 +123,156 @@ class Client(Participant):
     # --- Hooks
 
     def started(self) -> None:
-        """A new session of the record of deliveries."""
+        """A new session of the record of deliveries; listen to the neighbours."""
         self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0))
+        self.emit(m.Listen(self.parameters.port))
+        self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
+        self.dissemination.start()
 
     def opened(self, channel: Channel) -> None:
-        """Take every stream from where we are, and repeat what is not acknowledged."""
-        self.send(channel, *(Subscribe(stream, cnt) for stream, cnt in self.cnt.items()))
-        self.publisher.rewind()
+        """The tail is told that we are here; what is not acknowledged is repeated to the head."""
+        self.dissemination.opened(channel)
+        if channel.name == self._tail:
+            self._tail_opened(channel)
+        if channel.name == self._head:
+            self.publisher.rewind()
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """Its reading need not be resumed."""
-        self._paused = None
+        """What it was to send is asked of the proxy."""
+        self.dissemination.lost(channel)
+        self.requests.lost(channel)
+
+    def writable(self, channel: Channel) -> None:
+        """Go on with its answers."""
+        self.dissemination.writable(channel)
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """Time to look for what does not come, to repeat what was refused, or dissemination's."""
+        if timer == SWEEP:
+            self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
+            self.requests.sweep()
+            self._forget_left()
+        elif timer == RETRY:
+            self.publisher.rewind()
+        else:
+            self.dissemination.timer_fired(timer)
 
     def settle(self) -> None:
-        """Send what the application published, and read as long as it takes its events."""
-        self.publisher.flush()
-        for channel in list(self.channels.values()):
-            self.publish_unsent(channel, self.publisher)
-            if self._paused is None and len(self._batches) >= KEPT_BATCHES:
-                self._paused = channel
-                self.pause_reading(channel)
-        if self._paused is not None and self.wants_reading:
-            self.resume_reading(self._paused)
-            self._paused = None
+        """Notify of what was delivered, send what the application published, ask for what it has room for."""
+        self.dissemination.flush()
+        if self._keeps_events:
+            self._publish()
+            if len(self._batches) >= KEPT_BATCHES:
+                self.requests.paused = True
+            elif self.wants_reading:
+                self.requests.resume()
 
-    def counters(self) -> list[Counter]:
+    def refused(self, channel: Channel, message: Refused) -> None:
+        """A full history may have room later, and another replica may be the head."""
+        if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
+            self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
+
+    def is_ready(self) -> bool:
+        """Connected with its region's proxy."""
+        return self._tail in self.channels
+
+    def counters(self) -> Sequence[Counter]:
         """How far it got."""
-        return [Counter(stream, cnt) for stream, cnt in self.cnt.items()]
+        return [Counter(stream, progress.cnt) for stream, progress in self.requests.streams.items()]
 
     def progress(self) -> m.Progress:
         """How far it got."""
-        return m.Progress(delivered=self.cnt)
+        return m.Progress(
+            delivered={stream: progress.cnt for stream, progress in self.requests.streams.items()}
+        )
+
+    # --- For dissemination and requests
+
+    def proxy_channel(self) -> Channel | None:
+        """To the tail of the region's proxy."""
+        return self.channels.get(self._tail) if self._tail is not None else None
+
+    def view_changed(self) -> None:
+        """Connect with the neighbours as they are now; those that left stay for a request timeout."""
+        neighbours = self._neighbours()
+        for member in self._targets:
+            if member not in neighbours:
+                self._left.setdefault(member, self.now_us)
+        for member in neighbours:
+            self._left.pop(member, None)
+        self._connect()
+
+    def deliver(self, batch: Batch, cnt: int) -> None:
+        """The action of deliverEvent (Fig. 3): into Recv, on record, and a NOTIFY at the end of the input."""
+        self.received.add(batch, cnt)
+        self.dissemination.grew(batch.stream)
+        if self._keeps_events:
+            self._batches.append(batch)
+        self.emit(record_of(batch, cnt))
 
     # --- Its own parts
 
-    def _deliver(self, channel: Channel, batch: Events) -> None:
-        cnt = self.cnt.get(batch.stream)
-        if cnt is None:
-            self.refuse(channel, Refusal.UNKNOWN_STREAM, f"did not ask for {batch.stream}", batch.stream)
-        elif last_seq(batch) <= cnt:
-            self.duplicates += batch.count
-        elif batch.first_seq > cnt + 1:
-            self.log("hole", "warning", stream=batch.stream, cnt=cnt, first_seq=batch.first_seq)
-            self.drop(channel, "a hole in its events")  # the new connection subscribes at our counter
-        else:
-            self._accept(batch if batch.first_seq > cnt else cut_before(batch, cnt))
+    @property
+    def _sweep_us(self) -> int:
+        return max(1, self.parameters.request_timeout_us // SWEEPS_A_TIMEOUT)
 
-    def _accept(self, batch: Events) -> None:
-        stream = batch.stream
-        self.cnt[stream] = last_seq(batch)
-        if self._keeps_events:
-            self._batches.append(batch)
-        tombstone = batch.kind == Kind.TOMBSTONE
-        payload = b"" if tombstone else event_payload(batch.count, batch.event_bytes, batch.payload)
-        kind = RecordKind.TOMBSTONE if tombstone else RecordKind.DELIVERED
-        self.emit(m.Record(kind, stream, batch.first_seq, batch.count, batch.count, payload))
+    def _neighbours(self) -> list[int]:
+        return [member for member in self.dissemination.view.members if member != self.dissemination.proxy]
+
+    def _connect(self) -> None:
+        """Say whom to be connected with."""
+        known, port = self._targets, self.parameters.port
+        self._targets = {
+            member: known.get(member)
+            or Target(self._members[member].name, self._members[member].address, port)
+            for member in [*self._neighbours(), *self._left]
+        }
+        chain = self._chains.targets_for(self.name, publishes=self._publishes)
+        self.keep_connected([*chain, *self._targets.values()])
+
+    def _forget_left(self) -> None:
+        """Neighbours that left the view long enough ago are disconnected."""
+        before_us = self.now_us - self.parameters.request_timeout_us
+        gone = [member for member, since_us in self._left.items() if since_us <= before_us]
+        for member in gone:
+            del self._left[member]
+        if gone:
+            self._connect()
+
+    def _configured(self, channel: Channel, message: Configuration) -> None:
+        """The region's chain has changed: another tail may serve, another head may take publications."""
+        if not self._chains.learn(self._region, message):
+            return
+        tail, head = self._tail, self._head
+        self._tail, self._head = self._chains.tail(self._region), self._chains.head(self._region)
+        if tail != self._tail and tail in self.channels:
+            self.requests.lost(self.channels[tail])
+        self._connect()
+        if tail != self._tail and self._tail in self.channels:
+            self._tail_opened(self.channels[self._tail])
+        if head != self._head and self._head in self.channels:
+            self.publisher.rewind()
+
+    def _tail_opened(self, channel: Channel) -> None:
+        self.dissemination.tell_view(channel)
+        self.requests.proxy_opened()
+
+    def _proxy_advertised(self, channel: Channel, message: Advertisement) -> None:
+        if channel.name == self._tail:
+            self.requests.advertised(message.counters)
+
+    def _publish(self) -> None:
+        """Send what is due to the head, and be connected with it from the first publication on."""
+        if not self._publishes:
+            return
+        self.publisher.flush()
+        if self._head is None:
+            return
+        channel = self.channels.get(self._head)
+        if channel is not None:
+            self.publish_unsent(channel, self.publisher)
+        elif self._head not in self.dialers:
+            self._connect()
 
     def _published(self, channel: Channel, message: Published) -> None:
         try:
@@ -158,12 +280,3 @@ class Client(Participant):
         except RemoteProtocolError as error:
             self.refuse(channel, Refusal.UNEXPECTED, str(error))
             self.drop(channel, "unexpected acknowledgement", abort=False)
-
-
-def events_of(batch: Events) -> list[Event]:
-    """The single events of a batch; a tombstone is one."""
-    if batch.kind == Kind.TOMBSTONE:
-        return [Event(Kind.TOMBSTONE, batch.stream, last_seq(batch), batch.count, b"")]
-    datas = unpack_events(batch.count, batch.event_bytes, batch.payload)
-    kind = Kind(batch.kind)
-    return [Event(kind, batch.stream, batch.first_seq + at, 1, data) for at, data in enumerate(datas)]

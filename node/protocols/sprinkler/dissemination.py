@@ -93,6 +93,7 @@ class Dissemination:
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
         self._told: dict[Channel, int] = {}  # the flush up to which a neighbour was told everything
+        self._everything: Notify | None = None  # all counters as of the last flush, if anyone was told them
         self._quiet = True  # no flush since the last shuffle
         self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
@@ -167,6 +168,7 @@ class Dissemination:
         self._grown.clear()
         self._step += 1
         self._quiet = False
+        self._everything = None
         step, told, emit = self._step, self._told, self._node.emit
         size_bytes, messages = CODEC.size_bytes(news), (news,)
         for channel in self._targets:
@@ -198,8 +200,10 @@ class Dissemination:
         if self._told.get(channel, 0) == self._step or channel.awaiting:
             return
         self._told[channel] = self._step
-        cnt = self._store.cnt
-        self._node.send(channel, Notify(tuple([Counter(stream, cnt(stream)) for stream in self._streams])))
+        if self._everything is None:
+            cnt = self._store.cnt
+            self._everything = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._streams]))
+        self._node.send(channel, self._everything)
 
     # --- Membership
 

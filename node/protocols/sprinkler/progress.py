@@ -10,9 +10,8 @@ from bisect import bisect_left
 from collections import deque
 from operator import attrgetter
 
-from node.protocols.sprinkler.batches import last_seq
+from node.protocols.sprinkler.batches import Batch, last_seq
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.received import Batch
 
 FIRST_SEQ = attrgetter("first_seq")
 

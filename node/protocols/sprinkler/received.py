@@ -11,13 +11,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from node.protocols.sprinkler.messages import Events, SparseEvents
+from node.protocols.sprinkler.batches import Batch
 
 COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole chunk that came in alive
 COMPACTED_FROM = 512  # discarded batches at the head of a list, before the list is shortened
 BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that tombstones are bounded, too
-
-Batch = Events | SparseEvents
 
 
 class Kept:

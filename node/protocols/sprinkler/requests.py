@@ -20,11 +20,10 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.batches import Batch, cut_before, last_seq
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import Answered, Counter, Kind, Notify, Refusal, Request
 from node.protocols.sprinkler.progress import FIRST_SEQ, Asked, Progress
-from node.protocols.sprinkler.received import Batch
 
 ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
 

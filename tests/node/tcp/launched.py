@@ -24,9 +24,9 @@ def free_port() -> int:
 
 
 def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
-    """As `cluster.specs`, each region's processes at an address of their own on the loopback."""
+    """As `cluster.specs`, each process at an address of its own on the loopback."""
     parameters = {"port": free_port(), **given.pop("parameters", {})}
-    made = specs(address=lambda region, at: f"127.0.{region[1:]}.1", parameters=parameters, **given)
+    made = specs(address=lambda region, at: f"127.0.{region[1:]}.{at + 1}", parameters=parameters, **given)
     return [
         replace(
             spec, log=str(folder / f"{spec.host}.jsonl"), deliveries=str(folder / f"{spec.host}.deliveries")

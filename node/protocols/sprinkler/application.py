@@ -1,0 +1,52 @@
+"""What becomes of delivered batches: a line on record, and single events for the application (2.1)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.protocols.sprinkler.batches import (
+    Batch,
+    event_payload,
+    event_seqs,
+    last_seq,
+    sized_payload,
+    unpack_batch,
+)
+from node.protocols.sprinkler.messages import Kind, SparseEvents
+
+
+class Event(NamedTuple):
+    """What `get_event` gives. A tombstone stands for `range` collected events up to `seq` and has no data.
+
+    A named tuple, since applications take millions: it is made in a third of the time of a frozen dataclass.
+    """
+
+    kind: Kind
+    stream: int
+    seq: int
+    range: int
+    data: bytes
+
+
+def record_of(batch: Batch, cnt: int) -> m.Record:
+    """What is put on record of a delivered batch that ends at `cnt`."""
+    covered = cnt - batch.first_seq + 1
+    if batch.kind == Kind.TOMBSTONE:
+        return m.Record(RecordKind.TOMBSTONE, batch.stream, batch.first_seq, batch.count, covered)
+    kind = RecordKind.SPARSE if isinstance(batch, SparseEvents) else RecordKind.DELIVERED
+    payload = event_payload(batch.count, batch.event_bytes, sized_payload(batch))
+    return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
+
+
+def events_of(batch: Batch) -> Iterator[Event]:
+    """The single events of a batch, and tombstones for those that are missing between them."""
+    stream, kind, next_seq = batch.stream, Kind(batch.kind), batch.first_seq
+    if kind is Kind.TOMBSTONE:
+        yield Event(kind, stream, last_seq(batch), batch.count, b"")
+        return
+    for seq, data in zip(event_seqs(batch), unpack_batch(batch), strict=True):
+        if seq > next_seq:
+            yield Event(Kind.TOMBSTONE, stream, seq - 1, seq - next_seq, b"")
+        yield Event(kind, stream, seq, 1, data)
+        next_seq = seq + 1

@@ -1,0 +1,264 @@
+"""A region of clients in virtual time (paper 3.2): everyone gets everything in order, whatever happens."""
+
+import pytest
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.protocols.building import build_machine
+from node.protocols.sprinkler.client import Client
+from node.protocols.sprinkler.messages import Events, Notify, Request
+from tests.node.cluster import COARSE, Cluster, S
+
+CLIENTS = 30
+PROXY = "r0/proxy-0"
+
+
+def region(clients=CLIENTS, regions=1, rate_per_s=2000, build=build_machine, replicas=1, **parameters):
+    given = {**COARSE, **parameters}
+    if replicas > 1:
+        more = {"proxies": replicas, "configuration": True}
+        return Cluster(build=build, regions=regions, clients=clients, parameters=given, **more)
+    return Cluster(build=build, regions=regions, clients=clients, rate_per_s=rate_per_s, parameters=given)
+
+
+def names(numbers):
+    return [f"r0/client-{number}" for number in numbers]
+
+
+def clients(cluster):
+    return [node.machine for node in cluster.network.nodes.values() if node.spec.role == "client"]
+
+
+def sent(cluster, kind, source=None):
+    return [
+        line for line in cluster.network.trace if type(line.message) is kind and source in {None, line.source}
+    ]
+
+
+def drained(cluster):
+    cluster.drain(5 * S)
+    cluster.check_deliveries()
+
+
+@pytest.mark.parametrize("fanout", range(1, 9))
+def test_everyone_gets_everything_in_order_at_any_fanout(fanout):
+    cluster = region(fanout=fanout)
+    cluster.run(4 * S)
+    drained(cluster)
+
+
+def test_streams_of_other_regions_are_disseminated_too():
+    cluster = region(clients=10, regions=2)
+    cluster.run(4 * S)
+    drained(cluster)
+
+
+def test_most_events_come_from_peers():
+    cluster = region()
+    cluster.run(4 * S)
+    drained(cluster)
+    by_proxy = len(sent(cluster, Events, PROXY))
+    assert by_proxy < len(sent(cluster, Events)) / 4
+    assert not any(each.requests.timeouts or each.requests.duplicates for each in clients(cluster))
+
+
+def test_a_node_notifies_f_neighbours_at_once_and_others_after_a_shuffle():
+    cluster = region(fanout=3, shuffle_time_us=200_000)
+    cluster.run(4 * S)
+    told = {}
+    for line in sent(cluster, Notify):
+        if line.time_us > 2 * S:
+            told.setdefault(line.source, {}).setdefault(line.time_us, set()).add(line.target)
+    assert len(told) == CLIENTS + 1
+    for at_once in told.values():
+        assert max(map(len, at_once.values())) == 3
+        assert len(set().union(*at_once.values())) > 10
+
+
+def test_a_client_of_a_region_of_its_own_gets_all_from_the_proxy():
+    cluster = region(clients=1)
+    cluster.run(4 * S)
+    drained(cluster)
+    assert clients(cluster)[0].dissemination.view.members == [clients(cluster)[0].dissemination.proxy]
+
+
+def test_the_last_event_of_a_burst_reaches_everyone_without_another_one():
+    cluster = region(fanout=1)
+    cluster.run(4 * S)
+    cluster.network.tell(m.StopDrivers())
+    cluster.run(5 * S)
+    assert set(cluster.published()) == {0}
+    assert all(got == cluster.published() for got in cluster.delivered().values())
+
+
+def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on():
+    cluster = region()
+    late = names(range(10))
+    for name in late:
+        cluster.network.kill(name)
+    cluster.run(5 * S)
+    for name in late:
+        cluster.network.start(name)
+    cluster.run(8 * S)
+    drained(cluster)
+
+
+def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
+    cluster = region()
+    cluster.run(3 * S)
+    for name in names(range(10)):
+        cluster.network.kill(name)
+    cluster.run(12 * S)
+    members = clients(cluster)[0].dissemination._members
+    known = {members[each].name for client in clients(cluster) for each in client.dissemination.view.members}
+    assert not known & set(names(range(10)))
+    drained(cluster)
+
+
+def test_clients_leave_and_nobody_waits_for_them():
+    cluster = region()
+    cluster.run(3 * S)
+    for name in names(range(15)):
+        cluster.network.give(name, m.Finish())
+        cluster.run(cluster.network.clock.now_us + S // 10)
+        cluster.network.kill(name)
+    cluster.run(6 * S)
+    drained(cluster)
+
+
+def test_a_client_that_comes_back_after_a_minute_gets_what_peers_have_long_discarded():
+    cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
+    cluster.run(3 * S)
+    cluster.network.kill("r0/client-3")
+    cluster.run(63 * S)
+    cluster.network.start("r0/client-3")
+    cluster.run(66 * S)
+    assert cluster.delivered()["r0/client-3"][0] > 300_000
+    drained(cluster)
+
+
+def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
+    cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
+    cluster.network.kill("r0/client-3")
+    cluster.run(30 * S)
+    cluster.network.start("r0/client-3")
+    most = 0
+    while cluster.delivered()["r0/client-3"][0] < 100_000:
+        cluster.run(cluster.network.clock.now_us + 1_000)
+        most = max(most, cluster.machine("r0/client-3").requests.streams[0].early_bytes)
+    assert most <= 50_000
+    asked = sent(cluster, Request, "r0/client-3")
+    old = [line for line in asked if line.message.next < 100_000]
+    assert len([line for line in old if line.target == PROXY]) > 0.9 * len(old)
+    drained(cluster)
+
+
+def test_a_stopped_client_goes_on_where_it_was():
+    cluster = region()
+    cluster.run(3 * S)
+    cluster.network.stop("r0/client-7")
+    cluster.run(9 * S)
+    cluster.network.resume("r0/client-7")
+    cluster.run(11 * S)
+    drained(cluster)
+    assert len(cluster.records("r0/client-7", RecordKind.SESSION)) == 1
+
+
+def test_a_stopped_peer_holds_nobody_up_for_longer_than_the_timeout():
+    cluster = region(clients=5, request_timeout_us=400_000)
+    cluster.run(3 * S)
+    cluster.network.stop("r0/client-0")
+    cluster.run(4 * S)
+    behind = [
+        cluster.published()[0] - got[0] for name, got in cluster.delivered().items() if name != "r0/client-0"
+    ]
+    assert max(behind) <= 2000 * 0.75
+
+
+def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy():
+    cluster = region(clients=20, view_size=4)
+    cluster.run(3 * S)
+    for client in clients(cluster):
+        own = client.dissemination._own
+        half = [at for at in range(2, 22) if (at < 12) == (own < 12) and at != own]
+        client.dissemination.view.members = half[:4]
+        client.view_changed()
+    cluster.machine(PROXY).dissemination.view.members = []
+    cluster.run(15 * S)
+    views = {client.dissemination._own: client.dissemination.view.members for client in clients(cluster)}
+    mixed = [own for own, view in views.items() if any((at < 12) != (own < 12) for at in view if at)]
+    assert len(mixed) > 5
+    drained(cluster)
+
+
+def test_views_connect_everyone():
+    cluster = region(clients=60, view_size=6, gossip_period_us=200_000)
+    cluster.run(6 * S)
+    of = {client.name: client.dissemination for client in clients(cluster)}
+    places = {part._own: name for name, part in of.items()}
+    joined = {name: set() for name in of}
+    for name, part in of.items():
+        for other in part.view.members:
+            if other != part.proxy:
+                joined[name].add(places[other])
+                joined[places[other]].add(name)
+    reached, found = {"r0/client-0"}, ["r0/client-0"]
+    for name in found:
+        new = sorted(joined[name] - reached)
+        reached.update(new)
+        found += new
+    assert len(reached) == 60
+    assert all(len(part.view.members) <= 6 for part in of.values())
+
+
+def test_when_the_tail_dies_clients_go_on_with_the_next_one():
+    cluster = region(clients=10, replicas=3)
+    cluster.run(3 * S)
+    assert {client.proxy_channel().name for client in clients(cluster)} == {"r0/proxy-2"}
+    cluster.network.kill("r0/proxy-2")
+    cluster.run(5 * S)
+    assert {client.proxy_channel().name for client in clients(cluster)} == {"r0/proxy-1"}
+    cluster.network.start("r0/proxy-2")
+    cluster.run(8 * S)
+    assert {client.proxy_channel().name for client in clients(cluster)} == {"r0/proxy-2"}
+    drained(cluster)
+
+
+def test_a_client_far_behind_goes_on_with_the_next_tail():
+    cluster = region(clients=6, replicas=2, recv_limit_bytes=20_000)
+    cluster.run(3 * S)
+    cluster.network.kill("r0/client-3")
+    cluster.run(20 * S)
+    cluster.network.start("r0/client-3")
+    cluster.run(20 * S + 20_000)
+    cluster.network.kill("r0/proxy-1")
+    assert cluster.delivered()["r0/client-3"][0] < 20_000
+    cluster.run(24 * S)
+    drained(cluster)
+
+
+class Application(Client):
+    """A client whose application takes events when told."""
+
+    def __init__(self, spec, rng):
+        super().__init__(spec, rng, keeps_events=True)
+
+
+def test_an_application_that_takes_nothing_is_not_sent_more_and_goes_on_later():
+    def build(spec, rng):
+        return Application(spec, rng) if spec.name == "r0/client-0" else build_machine(spec, rng)
+
+    cluster = region(
+        clients=4, rate_per_s=4000, build=build, flush_interval_us=5_000, recv_limit_bytes=20_000
+    )
+    cluster.run(8 * S)
+    lazy = cluster.machine("r0/client-0")
+    assert cluster.delivered()["r0/client-0"][0] < cluster.published()[0] / 2
+    taken = []
+    while cluster.network.clock.now_us < 12 * S:
+        while (event := lazy.get_event()) is not None:
+            taken.append(event.seq)
+        cluster.network.give("r0/client-0", m.Nudge())
+        cluster.run(cluster.network.clock.now_us + 10_000)
+    assert taken == list(range(1, len(taken) + 1))
+    assert len(taken) > cluster.published()[0] - 1000

@@ -1,0 +1,98 @@
+"""Figure 3 by the letter never delivers; the readings taken do (checklist, Sprinkler, RLP)."""
+
+from node.protocols.building import build_machine
+from node.protocols.sprinkler.answers import Answers
+from node.protocols.sprinkler.client import Client
+from node.protocols.sprinkler.messages import Kind
+from node.protocols.sprinkler.requests import Requests
+from tests.node.cluster import COARSE, Cluster, S
+
+LITTLE = {**COARSE, "recv_limit_bytes": 20_000}
+
+
+class Literal(Client):
+    """cnt = -1 and next = 0, although the first event's number is 1."""
+
+    def __init__(self, spec, rng):
+        super().__init__(spec, rng)
+        for progress in self.requests.streams.values():
+            progress.cnt, progress.next = -1, 0
+
+
+class NeverAsksTheProxy(Requests):
+    """Without requestFromProxy: what peers do not have is never had."""
+
+    def request_from_proxy(self, progress):
+        """Nothing."""
+
+
+def literal_counters(spec, rng):
+    return Literal(spec, rng) if spec.role == "client" else build_machine(spec, rng)
+
+
+def never_asking_the_proxy(spec, rng):
+    machine = build_machine(spec, rng)
+    if spec.role == "client":
+        machine.requests.__class__ = NeverAsksTheProxy
+    return machine
+
+
+class Exclusive:
+    """A store seen through the interval (seq - range, seq), which is empty for an event of range 1."""
+
+    def __init__(self, store):
+        self._store = store
+        self.cnt = store.cnt
+
+    def after(self, stream, cnt, limit_bytes):
+        found = self._store.after(stream, cnt, limit_bytes)
+        return [each for each in found if each.kind == Kind.TOMBSTONE and each.count > 1]
+
+
+def exclusive_intervals(spec, rng):
+    machine = build_machine(spec, rng)
+    if spec.role in {"client", "proxy"}:
+        answers = machine.dissemination._answers
+        assert type(answers) is Answers
+        answers._store = Exclusive(answers._store)
+    return machine
+
+
+def after_a_while(build):
+    cluster = Cluster(build=build, regions=1, clients=10, parameters=COARSE)
+    cluster.run(4 * S)
+    cluster.drain(5 * S)
+    assert cluster.published()[0] > 1000
+    return cluster
+
+
+def test_with_the_readings_everything_is_delivered():
+    after_a_while(build_machine).check_deliveries()
+
+
+def test_by_the_letter_nothing_is_ever_delivered():
+    assert all(got[0] < 1 for got in after_a_while(literal_counters).delivered().values())
+
+
+def test_with_the_interval_that_excludes_its_end_nothing_is_ever_delivered():
+    assert all(got[0] < 1 for got in after_a_while(exclusive_intervals).delivered().values())
+
+
+def comes_back(build):
+    cluster = Cluster(build=build, regions=1, clients=10, parameters=LITTLE)
+    cluster.run(3 * S)
+    cluster.network.kill("r0/client-0")
+    cluster.run(20 * S)
+    cluster.network.start("r0/client-0")
+    cluster.run(25 * S)
+    return cluster.delivered()["r0/client-0"][0], cluster.published()[0]
+
+
+def test_who_was_away_gets_the_rest_from_the_proxy():
+    got, published = comes_back(build_machine)
+    assert got > published - 1000
+
+
+def test_without_the_proxy_who_was_away_stands_still():
+    got, published = comes_back(never_asking_the_proxy)
+    assert got < published / 2
