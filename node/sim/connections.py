@@ -180,6 +180,8 @@ class Connections:
         kind = type(given)
         if kind is m.Disconnected:
             self._forget(end)
+            if not end.connected:  # reset before the answer came
+                given = m.ConnectFailed(end.other.node.spec.name, "reset")
         elif kind is m.Connected:
             end.connected = True
         self._give(end.node, given)
