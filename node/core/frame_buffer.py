@@ -3,15 +3,20 @@
 `room` is where the next bytes belong, `filled` gives the frames that became whole, as views of that memory.
 Frames that are kept (a proxy's history) keep their buffer, so nothing is copied between the socket and
 whoever keeps it. A buffer that is used up is replaced, and the beginning of an unfinished frame moves to the
-new one. Buffers start small and grow with what comes in at once, so an idle connection costs little.
+new one. Buffers start small and grow with what comes in at once, so an idle connection costs little. Large
+ones are mapped in huge pages where the kernel has them: a proxy keeps all that comes in, and getting its
+memory in small pages took a third of its time.
 """
 
+import contextlib
+import mmap
 from collections.abc import Iterator
 
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, read_header
 
 FIRST_BYTES = 4_096
-LARGEST_BYTES = 1 << 20  # unless a frame is larger
+LARGEST_BYTES = 1 << 22  # unless a frame is larger
+MAPPED_FROM_BYTES = 1 << 21  # a huge page
 GROWTH = 4
 
 
@@ -37,7 +42,7 @@ class FrameBuffer:
         """Where the next bytes belong; never empty. Their number is then told to `filled`."""
         if self._end == len(self._view) or self._start + self._wanted > len(self._view):
             held = self._view[self._start : self._end]
-            view = memoryview(bytearray(max(self._size, self._wanted)))
+            view = memoryview(_memory(max(self._size, self._wanted)))
             view[: len(held)] = held
             self._view, self._start, self._end = view, 0, len(held)
         return self._view[self._end :]
@@ -61,3 +66,13 @@ class FrameBuffer:
             start += length
             self._start = start
             yield Frame(message_type, whole[HEADER_BYTES:], whole)
+
+
+def _memory(size: int) -> bytearray | mmap.mmap:
+    """Memory for a buffer; it is given back when the last frame in it is gone."""
+    if size < MAPPED_FROM_BYTES:
+        return bytearray(size)
+    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped

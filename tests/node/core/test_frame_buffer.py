@@ -15,6 +15,10 @@ def frame(body, message_type=1):
     return encode_header(message_type, len(body), LIMIT_BYTES) + body
 
 
+def large_frame(body):
+    return encode_header(1, len(body), 1 << 20) + body
+
+
 def fill(buffer, data, pieces):
     """Write `data` in pieces of these sizes, in turn, as far as there is room each time."""
     found, at, turn = [], 0, 0
@@ -44,6 +48,12 @@ def test_frames_come_out_whole_and_stay_as_they_are(sizes, pieces):
 def test_single_bytes_are_enough():
     frames = fill(FrameBuffer(LIMIT_BYTES), frame(b"one") + frame(b"") + frame(b"three"), [1])
     assert [bytes(each.body) for each in frames] == [b"one", b"", b"three"]
+
+
+def test_frames_outlive_the_large_buffer_that_they_came_in():
+    buffer, body = FrameBuffer(1 << 20), bytes(range(256)) * 3000
+    frames = [only for _ in range(20) for only in fill(buffer, large_frame(body), [1 << 22])]
+    assert [bytes(each.body) for each in frames] == [body] * 20
 
 
 def test_what_was_given_out_cannot_be_written():
