@@ -36,7 +36,7 @@ def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     columns = [
         np.full(len(published_ns), stream, np.int32),
         published_ns,
-        came_ns[known] - published_ns,
+        np.maximum(came_ns[known] - published_ns, 0),  # the driver may hear of it later than all clients
         cut.count[known],
     ]
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)

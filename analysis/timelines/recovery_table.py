@@ -68,7 +68,8 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
         ]
         resubscribe_s = _first(asked, fault)
         reasons += [] if mine else ["detect_s: the proxy did nothing about it"]
-        reasons += [] if asked else ["resubscribe_s: the proxy did not subscribe anew"]
+        nobody = "nobody had to subscribe anew" if fault.processes else "the proxy did not subscribe anew"
+        reasons += [] if asked else [f"resubscribe_s: {nobody}"]
     return {
         "fault": fault.name,
         "stream": pair["stream"],
