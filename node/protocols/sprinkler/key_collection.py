@@ -48,8 +48,12 @@ class KeyCollection:
 
     def dropped(self, position: int) -> None:
         """The first batch, at this position, is about to be dropped."""
-        self.dead -= self._list.dead[position]
-        self._index.floor = self._list.last_seqs[position]
+        end = self._list.last_seqs[position]
+        pending = self._pending_count
+        if pending:
+            self._forget_pending(self._index.floor + 1, end)
+        self.dead -= self._list.dead[position] + pending - self._pending_count
+        self._index.floor = end
 
     def alive_until(self, batch: Batch, seq: int) -> int:
         """How many of the batch's events up to `seq` are not collected by key."""
@@ -185,7 +189,7 @@ class KeyCollection:
         )
 
     def _forget_pending(self, first: int, last: int) -> None:
-        """Dead events that were taken out before they were counted."""
+        """Dead events that are taken out before they were counted."""
         seqs = np.concatenate(self._pending)
         self._pending = [seqs[(seqs < first) | (seqs > last)]]
         self._pending_count = len(self._pending[0])
