@@ -1,0 +1,141 @@
+"""Clusters with replicated proxies, what is done to them at random, and what must hold whatever was done."""
+
+from random import Random
+
+from node.core.deliveries import RecordKind
+from tests.node.cluster import Cluster, S
+
+QUICK = {  # short periods: a simulated failure costs little time
+    "flush_interval_us": 50_000,
+    "advertisement_period_us": 200_000,
+    "restore_wait_us": 400_000,
+    "connect_timeout_us": 200_000,
+    "reconnect_last_us": 100_000,
+    "failure_grace_us": 40_000,
+    "request_timeout_us": 200_000,
+    "retry_us": 100_000,
+}
+
+
+def chained(**given) -> Cluster:
+    """Regions of three replicas and a configuration service, with short periods."""
+    given = {"regions": 2, "proxies": 3, "configuration": True, "rate_per_s": 500, "storage": "disk", **given}
+    return Cluster(parameters={**QUICK, **given.pop("parameters", {})}, **given)
+
+
+def chain(cluster: Cluster, region: str = "r0") -> str:
+    """The members' numbers from head to tail, as the region's service has them: "012"."""
+    members = cluster.machine(f"{region}/configuration-0").chain.members
+    return "".join(name[-1] for name in members)
+
+
+def check(cluster: Cluster, *, drained_s: float = 4) -> None:
+    """After a drain: nothing lost, duplicated or reordered, and every replica has the same.
+
+    What was acknowledged was delivered to every client, once, with its bytes; nothing else was delivered.
+    """
+    cluster.drain(int(drained_s * S))
+    assert cluster.logged("events_lost") == []
+    cluster.check_deliveries()
+    published = cluster.published()
+    for name, node in cluster.network.nodes.items():
+        if node.spec.role == "proxy":
+            got = {stream: state.cnt for stream, state in node.machine.history.streams.items()}
+            assert got == published, name
+            committed = {stream: state.committed for stream, state in node.machine.history.streams.items()}
+            assert committed == published, name
+        if node.spec.role == "driver":
+            assert node.machine.publisher.is_idle, name
+            sizes = [count for _, _, count, _ in cluster.records(name, RecordKind.PUBLISHED)]
+            assert (
+                sum(sizes) == node.machine.publisher.acknowledged == published[node.machine.publisher.stream]
+            )
+
+
+ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]
+
+
+class Chaos:
+    """Kills, stops and cuts at random, never of so many replicas of a region that its state would be lost."""
+
+    def __init__(self, cluster: Cluster, seed: int, regions: int = 2, replicas: int = 3) -> None:
+        self.cluster = cluster
+        self.rng = Random(seed)
+        self.replicas = {
+            f"r{at}": [f"r{at}/proxy-{index}" for index in range(replicas)] for at in range(regions)
+        }
+        self.services = [f"r{at}/configuration-0" for at in range(regions)]
+        self.dead: list[str] = []
+        self.stopped: list[str] = []
+        self.cut = False  # the way between the first two regions
+        self.done: list[tuple[int, str, str]] = []
+
+    def step(self) -> None:
+        """Do one thing."""
+        nodes = self.cluster.network.nodes
+        action = self.rng.choice(
+            ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]
+        )
+        if action in {"kill", "stop"}:
+            region = self.rng.choice(sorted(self.replicas))
+            members = self._caught_up(region)
+            others = [name for name in self.replicas[region] if name in nodes and name not in self.stopped]
+            name = self.rng.choice(others) if others else None
+            if name is not None and [each for each in members if each != name]:
+                self._do(action, name)
+        elif action == "service":
+            name = self.rng.choice(self.services)
+            if name in nodes:
+                self._do("kill", name)
+        elif action == "cut":
+            self._cut_or_heal()
+        elif action == "start" and self.dead:
+            self._do("start", self.rng.choice(self.dead))
+        elif action == "resume" and self.stopped:
+            self._do("resume", self.rng.choice(self.stopped))
+
+    def end(self) -> None:
+        """Everyone is back."""
+        if self.cut:
+            self._cut_or_heal()
+        for name in list(self.stopped):
+            self._do("resume", name)
+        for name in list(self.dead):
+            self._do("start", name)
+
+    def _cut_or_heal(self) -> None:
+        network = self.cluster.network
+        self.done.append((network.clock.now_us, "heal" if self.cut else "cut", "r0 r1"))
+        (network.heal if self.cut else network.cut)("r0", "r1")
+        self.cut = not self.cut
+
+    def _caught_up(self, region: str) -> list[str]:
+        """Members that run, as every one of those that run sees it."""
+        service = self.cluster.network.nodes.get(f"{region}/configuration-0")
+        if service is None:
+            return []
+        members = service.machine.chain.members
+        nodes = self.cluster.network.nodes
+        return [
+            name
+            for name in members
+            if name in nodes
+            and name not in self.stopped
+            and service.machine.chain.has(name, nodes[name].machine.incarnation)
+        ]
+
+    def _do(self, action: str, name: str) -> None:
+        network = self.cluster.network
+        self.done.append((network.clock.now_us, action, name))
+        if action == "kill":
+            network.kill(name)
+            self.dead.append(name)
+        elif action == "start":
+            network.start(name)
+            self.dead.remove(name)
+        elif action == "stop":
+            network.stop(name)
+            self.stopped.append(name)
+        else:
+            network.resume(name)
+            self.stopped.remove(name)

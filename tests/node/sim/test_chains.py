@@ -1,0 +1,257 @@
+"""Replicated proxies in virtual time (paper 3.3): replicas and services die, stop and come back, one after
+the other and at random, and nothing is lost, repeated or reordered."""
+
+import itertools
+
+import pytest
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from tests.node.chained import Chaos, chain, chained, check
+from tests.node.cluster import S
+
+HEAD, MIDDLE, TAIL = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
+SERVICE = "r0/configuration-0"
+PLACES = pytest.mark.parametrize(("name", "left"), [(HEAD, "12"), (MIDDLE, "02"), (TAIL, "01")])
+SEEDS = range(30)
+
+
+def longest_pause_s(cluster, client, stream, from_us):
+    """Between two deliveries of the stream to the client, from then on."""
+    times = [
+        time_us
+        for time_us, record in cluster.network.nodes[client].records
+        if record.kind == RecordKind.DELIVERED and record.stream == stream and time_us >= from_us
+    ]
+    return max(later - earlier for earlier, later in itertools.pairwise(times)) / S
+
+
+def test_a_chain_delivers_what_one_proxy_does():
+    cluster = chained()
+    cluster.run(3 * S)
+    assert chain(cluster) == "012"
+    check(cluster)
+
+
+@PLACES
+def test_a_killed_replica_is_removed_and_the_others_go_on(name, left):
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.kill(name)
+    cluster.run(4 * S)
+    assert chain(cluster) == left
+    for client in ("r0/client-0", "r1/client-0"):
+        for stream in (0, 1):
+            assert longest_pause_s(cluster, client, stream, 2 * S) < 1
+    check(cluster)
+
+
+@PLACES
+def test_a_replica_that_starts_again_catches_up_and_becomes_the_tail(name, left):
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.kill(name)
+    cluster.run(4 * S)
+    cluster.network.start(name)
+    cluster.run(5 * S)
+    assert chain(cluster) == left + name[-1]
+    assert [line[1] for line in cluster.logged("became_tail", from_us=4 * S)] == [name]
+    ((_, _, passed),) = cluster.logged("token_passed")
+    assert passed["to"] == name
+    check(cluster)
+
+
+@PLACES
+def test_a_stopped_replica_is_removed_and_does_no_harm_when_it_continues(name, left):
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.stop(name)
+    cluster.run(4 * S)
+    assert chain(cluster) == left
+    cluster.network.resume(name)
+    cluster.run(5 * S)
+    assert chain(cluster) == left + name[-1]
+    check(cluster)
+
+
+@PLACES
+def test_a_short_stop_changes_nothing(name, left):
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.stop(name)
+    cluster.run(2 * S + 100_000)
+    cluster.network.resume(name)
+    cluster.run(3 * S)
+    assert chain(cluster) == "012"
+    check(cluster)
+
+
+@pytest.mark.parametrize("killed", [(HEAD, MIDDLE), (MIDDLE, TAIL), (HEAD, TAIL)])
+def test_two_of_three_die_at_once_and_the_last_one_has_everything(killed):
+    cluster = chained()
+    cluster.run(2 * S)
+    for name in killed:
+        cluster.network.kill(name)
+    cluster.run(3 * S)
+    assert len(chain(cluster)) == 1
+    for name in killed:
+        cluster.network.start(name)
+    cluster.run(5 * S)
+    assert len(chain(cluster)) == 3
+    check(cluster)
+
+
+def test_an_empty_replica_is_added_while_events_flow():
+    cluster = chained()
+    cluster.network.kill(TAIL)
+    cluster.run(6 * S)
+    published = cluster.published()[0]
+    cluster.network.start(TAIL)
+    cluster.run(7 * S)
+    assert cluster.machine(TAIL).history.streams[0].cnt > published
+    assert chain(cluster) == "012"
+    check(cluster)
+
+
+def test_all_three_die_in_turn_while_each_comes_back_before_the_next():
+    cluster = chained()
+    at_us = 2 * S
+    for name in (HEAD, MIDDLE, TAIL) * 2:
+        cluster.run(at_us)
+        cluster.network.kill(name)
+        cluster.run(at_us + S)
+        cluster.network.start(name)
+        at_us += 2 * S
+    cluster.run(at_us)
+    check(cluster)
+
+
+@pytest.mark.parametrize("after_us", [5_000, 9_000, 14_000, 20_000, 40_000])
+@pytest.mark.parametrize("dies", ["joiner", "tail", "head"])
+def test_a_failure_during_a_join_voids_its_token_and_loses_nothing(dies, after_us):
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.kill(MIDDLE)
+    cluster.run(3 * S)
+    cluster.network.start(MIDDLE)
+    cluster.run(3 * S + after_us)
+    name = {"joiner": MIDDLE, "tail": TAIL, "head": HEAD}[dies]
+    cluster.network.kill(name)
+    cluster.run(4 * S)
+    cluster.network.start(name)
+    cluster.run(6 * S)
+    assert len(chain(cluster)) == 3
+    check(cluster)
+
+
+def test_the_chain_goes_on_while_its_service_is_away():
+    cluster = chained()
+    cluster.run(2 * S)
+    cluster.network.kill(SERVICE)
+    cluster.run(4 * S)
+    assert longest_pause_s(cluster, "r1/client-0", 0, 2 * S) < 0.5
+    cluster.network.start(SERVICE)
+    cluster.run(5 * S)
+    assert chain(cluster) == "012"
+    assert [fields["number"] for _, _, fields in cluster.logged("configuration_changed", from_us=4 * S)] == []
+    check(cluster)
+
+
+@pytest.mark.parametrize("storage", ["disk", None])
+def test_a_service_that_starts_again_finds_out_who_died_meanwhile(storage):
+    """From its disk, or without one from what its replicas remember."""
+    cluster = chained(storage=storage)
+    cluster.run(2 * S)
+    cluster.network.kill(SERVICE)
+    cluster.run(3 * S)
+    cluster.network.kill(HEAD)
+    cluster.run(4 * S)
+    cluster.network.start(SERVICE)
+    cluster.run(6 * S)
+    assert chain(cluster) == "12"
+    cluster.network.start(HEAD)
+    cluster.run(7 * S)
+    assert chain(cluster) == "120"
+    check(cluster)
+
+
+def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():
+    cluster = chained(proxies=1)
+    cluster.run(2 * S)
+    cluster.network.kill(HEAD)
+    cluster.run(4 * S)
+    assert chain(cluster) == "0"
+    cluster.network.start(HEAD)
+    cluster.run(6 * S)
+    published = cluster.published()[0]
+    ((_, _, anew),) = cluster.logged("chain_began_anew")
+    assert anew["replica"] == HEAD
+    cluster.drain()
+    assert cluster.published()[0] >= published > 2000
+    assert all(reached == cluster.published() for reached in cluster.delivered().values())
+
+
+def test_a_durable_last_member_comes_back_with_everything():
+    cluster = chained(proxies=1, parameters={"durable": True})
+    cluster.run(2 * S)
+    cluster.network.kill(HEAD)
+    cluster.run(4 * S)
+    cluster.network.start(HEAD)
+    cluster.run(6 * S)
+    check(cluster)
+
+
+def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
+    """The head dies with everything acknowledged to nobody: acknowledgements are slower than the kill."""
+    cluster = chained(rate_per_s=5000)
+    cluster.run(2 * S)
+    cluster.network.stop("r0/driver-0")
+    cluster.network.kill(HEAD)
+    cluster.run(2 * S + 200_000)
+    known = cluster.machine(MIDDLE).history.streams[0].cnt
+    cluster.network.resume("r0/driver-0")
+    cluster.run(3 * S)
+    driver = cluster.machine("r0/driver-0")
+    assert driver.publisher.published > known
+    check(cluster)
+
+
+def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
+    """Their numbers are used anew by the second head, and the third must not take a retry for them."""
+    cluster = chained(rate_per_s=5000)
+    cluster.run(2 * S)
+    cluster.network.stop(TAIL)  # it takes publications without their events, or nothing at all
+    cluster.run(2 * S + 60_000)
+    cluster.network.kill(HEAD)
+    cluster.network.resume(TAIL)
+    cluster.run(2 * S + 300_000)
+    cluster.network.kill(MIDDLE)
+    cluster.run(4 * S)
+    assert chain(cluster) == "2"
+    for name in (HEAD, MIDDLE):
+        cluster.network.start(name)
+    cluster.run(6 * S)
+    check(cluster)
+
+
+def test_regions_without_a_service_have_their_proxies_in_order():
+    cluster = chained(configuration=False)
+    cluster.run(3 * S)
+    assert cluster.machine(HEAD).chain.chain.members == (HEAD, MIDDLE, TAIL)
+    check(cluster)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_dies_stops_and_comes_back_nothing_is_lost(seed):
+    cluster = chained(seed=seed, rate_per_s=1000)
+    chaos = Chaos(cluster, seed)
+    now_us = 2 * S
+    cluster.run(now_us)
+    for _ in range(20):
+        chaos.step()
+        now_us += chaos.rng.choice([20_000, 100_000, 400_000, 900_000])
+        cluster.run(now_us)
+    chaos.end()
+    cluster.run(now_us + 3 * S)
+    cluster.network.tell(m.Nudge())
+    check(cluster)
