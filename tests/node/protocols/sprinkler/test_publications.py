@@ -1,0 +1,72 @@
+"""Publications: which requests are known, which are void, and what a follower is still to be sent."""
+
+from node.protocols.sprinkler.messages import Publication
+from node.protocols.sprinkler.publications import Publications
+
+ONE, OTHER = ("r0/driver-0", 1), ("r0/driver-1", 1)
+
+
+def publication(first_seq, first_request, publisher=ONE, count=10):
+    return Publication(0, first_seq, count, first_request, publisher[1], publisher[0])
+
+
+def three():
+    publications = Publications(8, 8)
+    taken = [publication(1, 1), publication(11, 1, OTHER), publication(21, 11)]
+    for each in taken:
+        publications.add(each)
+    return publications, taken
+
+
+def test_a_request_is_known_by_its_publisher_and_incarnation():
+    publications, taken = three()
+    assert publications.known(ONE, 11) is taken[2]
+    assert publications.known(OTHER, 11) is None
+    assert publications.known((ONE[0], 2), 1) is None
+
+
+def test_what_is_not_stored_is_forgotten_when_its_head_is_gone():
+    publications, taken = three()
+    publications.forget_beyond(20)
+    assert publications.known(ONE, 11) is None
+    assert publications.known(OTHER, 1) is taken[1]
+
+
+def test_numbers_that_are_used_anew_make_void_what_had_them():
+    """Or a retry of a publication that died with its head would be taken for the one in its place."""
+    publications, _ = three()
+    publications.add(publication(11, 11))
+    assert publications.known(OTHER, 1) is None
+    assert publications.known(ONE, 11).first_seq == 11
+
+
+def test_a_follower_is_sent_everything_once_and_all_again_after_a_rewind():
+    publications, taken = three()
+    assert publications.take_unsent(2) == taken[:2]
+    assert not publications.all_sent
+    assert publications.take_unsent(2) == taken[2:]
+    assert publications.all_sent
+    publications.rewind()
+    assert publications.take_unsent(9) == taken
+
+
+def test_a_follower_is_sent_what_replaced_a_void_publication():
+    publications, taken = three()
+    publications.take_unsent(9)
+    anew = publication(21, 1, ("r0/driver-2", 1))
+    publications.add(anew)
+    assert publications.take_unsent(9) == [anew]
+    assert publications.beyond(10) == [taken[1], anew]
+
+
+def test_of_each_publisher_the_latest_are_kept_and_memory_is_bounded():
+    publications = Publications(4, 2)
+    for number in range(5000):
+        publications.add(publication(1 + 10 * number, 1 + number, ONE))
+    assert publications.known(ONE, 4996) is None
+    assert publications.known(ONE, 4997) is not None
+    assert len(publications.take_unsent(9999)) == 4
+    assert len(publications._order) < 200
+    for number in range(5000, 5003):
+        publications.add(publication(1 + 10 * number, 1, (f"r0/driver-{number}", 1)))
+    assert publications.known(ONE, 5000) is None
