@@ -112,6 +112,7 @@ class Journal(Volatile):
         self._synced = dict.fromkeys(history.streams, 0)
         self._committed = dict.fromkeys(history.streams, 0)  # as written
         self._failed = False
+        self._holes: dict[int, str] = {}  # while restoring: what is missing before events not yet void
 
     @property
     def has_room(self) -> bool:
@@ -127,6 +128,7 @@ class Journal(Volatile):
     def restore(self, stored: Iterable[m.StoredSegment]) -> None:
         """Put what an earlier process left into Hist and the publications, and collect what it had collected.
 
+        Events that were truncated later may stand there without those before them: compaction knew already.
         Raises StorageError if it does not fit together.
         """
         for segment in stored:
@@ -137,6 +139,8 @@ class Journal(Volatile):
             self._history.collect_some()
             self.compaction.closed(known)
             self._current = Segment(segment.number + 1)
+        for hole in self._holes.values():
+            raise StorageError(hole)
         for stream, history in self._history.streams.items():
             self._synced[stream] = history.cnt
             self._committed[stream] = history.committed
@@ -168,11 +172,16 @@ class Journal(Volatile):
             return
         if batch.first_seq > stream.cnt + 1:
             missing = f"{stream.cnt + 1} to {batch.first_seq - 1}"
-            raise StorageError(f"segment {segment}: events {missing} of stream {batch.stream} are missing")
+            self._holes.setdefault(
+                batch.stream, f"segment {segment}: events {missing} of stream {batch.stream} are missing"
+            )
+            return
         self._history.append(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
     def _replay_truncation(self, stream: int, cnt: int) -> None:
         state = self._history.streams[stream]
+        if cnt <= state.cnt:
+            self._holes.pop(stream, None)
         if cnt < state.committed:  # it started over
             self._history.streams[stream] = StreamHistory(stream)
         elif cnt < state.cnt:

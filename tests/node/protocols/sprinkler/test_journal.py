@@ -264,6 +264,22 @@ def test_a_replica_that_starts_over_does_not_have_its_former_state_again():
     assert events_of(again.history, 0) == {1: b"first of the new"}
 
 
+def test_a_truncation_that_compaction_knows_before_the_segments_behind_it_leaves_no_hole():
+    replica = Replica()
+    for _ in range(3):
+        replica.store(1, [bytes(100)] * 30)  # a segment each
+        replica.settle()
+    replica.truncate(1)
+    for _ in range(6):
+        replica.store(0, [bytes(500)])
+        replica.settle()
+    assert any(isinstance(effect, m.Rewrite) for effects in replica.effects for effect in effects)
+    for _ in range(len(replica.waiting)):
+        replica.sync(1)
+        check_back(replica)
+    assert back(replica.disk).history.streams[1].cnt == 0
+
+
 def test_what_was_truncated_does_not_count_as_stored_when_its_sync_is_reported():
     replica = Replica()
     replica.store(1, [b"a", b"b", b"c"])

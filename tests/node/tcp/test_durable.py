@@ -1,0 +1,179 @@
+"""Durable replicas as real processes with real files: killed at any time, full disks, damaged logs."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from node.core.deliveries import RecordKind
+from node.protocols.sprinkler.messages import CODEC, Events
+from node.tcp.log_files import LogFiles
+from tests.node.tcp.launched import WAIT_S, Launched, launcher, log_lines, loopback_specs, records
+
+DURABLE = {"durable": True, "segment_limit_bytes": 30_000, "restore_wait_us": 300_000}
+
+
+def durable_specs(folder, **given):
+    specs = loopback_specs(folder, parameters=DURABLE, rate_per_s=5000, **given)
+    return [replace(spec, storage=str(folder / "storage" / spec.host)) for spec in specs]
+
+
+def start_all(launched, specs):
+    for spec in specs:
+        launched.start(spec)
+    launched.wait_ready(len(specs))
+
+
+def wait_published(launched, count):
+    launched.wait(lambda: launched.published.get("r0/driver-0", {}).get("0", 0) >= count)
+
+
+def kill(launched, spec):
+    before = len(launched.all_said("exited"))
+    launched.tell("signal", name=spec.name, signal=int(signal.SIGKILL))
+    launched.wait(lambda: len(launched.all_said("exited")) > before)
+
+
+def batches(found):
+    return [(record.stream, record.first_seq, record.count, record.batch_crc) for record in found]
+
+
+def test_a_killed_replica_comes_back_from_its_files_again_and_again(tmp_path):
+    specs = durable_specs(tmp_path, regions=1)
+    proxy, driver, client = specs
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        for turn in range(1, 6):
+            wait_published(launched, 1500 * turn)
+            kill(launched, proxy)
+            launched.start(proxy)
+        kill(launched, client)
+        del launched.delivered[client.name]
+        launched.start(client)
+        launched.drain(clients=1)
+        launched.finish(6 + len(specs))
+    published = batches(records(driver, RecordKind.PUBLISHED))
+    delivered = batches(records(client, RecordKind.DELIVERED))
+    assert sum(count for _, _, count, _ in published) >= 7500
+    assert delivered[-len(published) :] == published  # the new client got everything from the beginning
+    assert stored_events(proxy) == published[-1][1] + published[-1][2] - 1
+    assert not [line for line in log_lines(proxy) if line["event"] in {"events_lost", "storage_damaged"}]
+
+
+def stored_events(spec):
+    """How many events are in its log, which has no holes."""
+    files = LogFiles(Path(spec.storage), CODEC)
+    files.open()
+    cnt = 0
+    for segment in files.read():
+        for message in segment.messages:
+            if isinstance(message, Events):
+                assert message.first_seq == cnt + 1
+                cnt += message.count
+    files.close()
+    return cnt
+
+
+def test_a_process_that_keeps_nothing_makes_no_files(tmp_path):
+    specs = durable_specs(tmp_path, regions=1)
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        wait_published(launched, 500)
+        launched.drain(clients=1)
+        launched.finish(len(specs))
+    assert [path.name for path in (tmp_path / "storage").iterdir()] == [specs[0].host]
+
+
+def test_a_damaged_log_ends_the_start_with_a_line_that_says_what_to_do(tmp_path, capfd):
+    specs = durable_specs(tmp_path, regions=1)
+    proxy = specs[0]
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        wait_published(launched, 10_000)
+        kill(launched, proxy)
+        first = min(Path(proxy.storage).glob("*.log"))
+        content = bytearray(first.read_bytes())
+        content[len(content) // 2] ^= 1
+        first.write_bytes(content)
+        launched.start(proxy)
+        (_, ended) = launched.wait(lambda: len(found := launched.all_said("exited")) > 1 and found)
+        assert ended["code"] not in (0, None)
+    (line,) = [line for line in log_lines(proxy) if line["event"] == "storage_damaged"]
+    assert str(first) in line["problem"]
+    assert "Put the file back from a copy" in line["problem"]
+    capfd.readouterr()
+
+
+def test_a_torn_tail_is_cut_with_a_warning_and_nothing_that_was_acknowledged_is_lost(tmp_path):
+    specs = durable_specs(tmp_path, regions=1)
+    proxy, _, client = specs
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        wait_published(launched, 2000)
+        kill(launched, proxy)
+        last = max(Path(proxy.storage).glob("*.log"))
+        with last.open("ab") as file:
+            file.write(b"torn by the crash")
+        launched.start(proxy)
+        wait_published(launched, launched.published["r0/driver-0"]["0"] + 2000)
+        launched.drain(clients=1)
+        launched.finish(1 + len(specs))
+    warnings = [line for line in log_lines(proxy) if line["event"] == "log_cut"]
+    assert [line["level"] for line in warnings] == ["warning"]
+    assert "cut off 17 bytes" in warnings[0]["problem"]
+    assert records(client, RecordKind.TOMBSTONE) == []
+
+
+@contextmanager
+def launcher_with_tiny_disk(folder):
+    """A launcher that has a file system of 4 MB at `folder`, nearly full of ballast. Gives that file, too."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    script = (
+        "mount -t tmpfs -o size=4m tmpfs $1 && head -c 4000000 /dev/zero > $1/ballast && "
+        f"exec {sys.executable} -m node.tcp.launcher"
+    )
+    process = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", *user, "sh", "-c", script, "sh", str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Launched(process), Path(f"/proc/{process.pid}/root{folder}/ballast")
+    finally:
+        process.stdin.close()
+        process.wait(WAIT_S)
+        process.stdout.close()
+
+
+def notable(launched, event):
+    return [said for said in launched.all_said("log") if said["record"]["event"] == event]
+
+
+def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_path):
+    specs = durable_specs(tmp_path, regions=1)
+    proxy, driver, client = specs
+    (tmp_path / "storage").mkdir()
+    with launcher_with_tiny_disk(tmp_path / "storage") as (launched, ballast):
+        start_all(launched, specs)
+        launched.go()
+        (full,) = launched.wait(lambda: notable(launched, "storage_full"))
+        assert full["name"] == proxy.name
+        assert "No space left" in full["record"]["problem"]
+        launched.wait(lambda: notable(launched, "refused_peer"))
+        ballast.unlink()
+        wait_published(launched, launched.published["r0/driver-0"]["0"] + 2000)
+        launched.drain(clients=1)
+        launched.finish(len(specs))
+    lines = [line["event"] for line in log_lines(proxy) if line["event"].startswith("storage_")]
+    assert lines == ["storage_full", "storage_recovered"]
+    refused = [line for line in log_lines(proxy) if line["event"] == "refused_peer"]
+    assert {line["code"] for line in refused} == {"history_full"}
+    assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
