@@ -2,21 +2,17 @@
 
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.protocols.sprinkler.batches import (
-    cut_after,
-    cut_before,
     event_seqs,
     last_seq,
     pack_events,
-    tombstone,
     unpack_batch,
 )
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, Publish, SparseEvents
+from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate
 
 STREAM = 3
 KEYS = [b"aa", b"bb", b"cc", b"dd"]

@@ -1,0 +1,52 @@
+"""When to log how much Hist keeps: at numbers of events that stand at even distances on a logarithmic scale,
+as the paper draws them (Fig. 10).
+
+A proxy makes one `HistorySamples(history)` and calls `due()` once per input, after `collect_some`; for each
+row that comes back it logs `hist`, with the row's fields:
+
+    for row in self._samples.due():
+        self.log("hist", **row)
+"""
+
+from node.protocols.sprinkler.history import History
+
+PER_DECADE = 20
+FIRST = 1000  # events
+
+
+class HistorySamples:
+    """Of each stream of a Hist, by events committed."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._next = dict.fromkeys(history.streams, FIRST)
+
+    def due(self) -> list[dict[str, int]]:
+        """A row for each stream that reached its next point.
+
+        stream; events: numbered and committed; live: of these, not collected; stored: kept, with those that
+        are collected and not yet freed; bytes: payload of what is stored. Events that are stored beyond what
+        is committed count as stored only.
+        """
+        rows = []
+        for number, stream in self._history.streams.items():
+            if stream.committed >= self._next[number]:
+                rows.append(
+                    {
+                        "stream": number,
+                        "events": stream.committed,
+                        "live": stream.live - (stream.cnt - stream.committed),
+                        "stored": stream.stored,
+                        "bytes": stream.bytes,
+                    }
+                )
+                self._next[number] = point_after(stream.committed)
+        return rows
+
+
+def point_after(events: int) -> int:
+    """The first point of the scale beyond this number of events."""
+    step = 0
+    while (point := round(FIRST * 10 ** (step / PER_DECADE))) <= events:
+        step += 1
+    return point
