@@ -89,7 +89,7 @@ def analyze(
 
 
 def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The same in this process, one task after the other: for runs without captures, and within Spark's tasks.
+    """The same in this process, one task after the other: for runs without captures, within Spark's tasks.
 
     Raises AnalysisError or InputError as `analyze`, and for a run with captures.
     """

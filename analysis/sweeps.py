@@ -132,7 +132,7 @@ class Spread:
 
 
 def read_sweep(directory: SweepDirectory) -> Sweep:
-    """A sweep's record and what its runs left. Raises InputError if there is no sweep, or none of its plans."""
+    """A sweep's record and what its runs left. Raises InputError if there is no sweep."""
     record = directory.read()
     return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.points))
 
@@ -155,7 +155,7 @@ def grouped(
 
 
 def report(directory: SweepDirectory) -> Path:
-    """Write report.html and figures/ of a sweep; returns the page's path. Raises InputError as `read_sweep`."""
+    """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
     from analysis.report.sweep_page import write_sweep_report  # noqa: PLC0415  (that stands on this module)
 
     return write_sweep_report(read_sweep(directory))

@@ -24,7 +24,8 @@ PAPER_SAVED = {"zeta": "roughly three-fourths", "zipf": "roughly 85 % at skew 1.
 
 def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
     """How often keys were invalidated, by their age, both logarithmic."""
-    lines, slopes = [], []
+    lines: list[SweepLine] = []
+    slopes: list[Comparison] = []
     for run in _once(sweep):
         counts: dict[float, float] = {}
         for record in _logged(run, "driver", AGES):
@@ -52,10 +53,11 @@ def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
 
 
 def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Events stored against events generated, both logarithmic; a: unbounded keys, b: a bounded set of them."""
+    """Events stored against events generated, both logarithmic. a: unbounded keys, b: a bounded set."""
     charts = []
     for part, kind in (("a", "zeta"), ("b", "zipf")):
-        lines, comparisons = [], []
+        lines: list[SweepLine] = []
+        comparisons: list[Comparison] = []
         for run in _once(sweep):
             if (run.workload("keys") or {}).get("distribution") != kind:
                 continue

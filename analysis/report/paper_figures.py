@@ -170,7 +170,11 @@ def _by_load(runs: list[SweptRun], region: str) -> tuple[SweepLine, ...]:
         mine = [run for run in runs if (run.parameter("fanout") or 0) == fanout]
         latency = grouped(mine, lambda run: run.offered_per_s, lambda run: run.latency_ms.get(region))
         throughput = grouped(mine, lambda run: run.offered_per_s, lambda run: run.settled_per_s)
-        points = [(throughput[load].mean, latency[load]) for load in sorted(latency) if load in throughput]
+        points = [
+            (throughput[load].mean, latency[load])
+            for load in sorted(latency, key=lambda load: load or 0.0)
+            if load in throughput
+        ]
         if points:
             found.append(line_of(f"F = {fanout}", place, points))
     return tuple(found)

@@ -97,7 +97,7 @@ def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> S
 
 
 def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Throughput and latency against the axis with the most values that are numbers, a line for the others."""
+    """Throughput and latency against the axis with the most numbers, a line for the values of the others."""
     axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
     if not axes:
         return ()

@@ -23,7 +23,6 @@ from analysis.report.formatting import (
 )
 from analysis.report.reading import Row, RunRecord
 
-
 PROCESSES_SHOWN = 500
 
 

@@ -19,6 +19,9 @@ _CIRCLE_RADIUS = 0.37
 LABELS_UP_TO = 24  # more links than this are drawn without their figures
 
 
+SHOWN_ROLES = ("proxy", "driver", "client")
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnRegion:
     """A region's place."""
@@ -116,10 +119,10 @@ def _disturbance(band: Band) -> str:
 
 
 def _inside(record: RunRecord, region: str) -> str:
-    """The roles in a region and how many of each."""
+    """How many proxies, drivers and clients there are in a region; there is no room for more."""
     counts: dict[str, int] = {}
     for process in record.plan.get("processes", ()):
-        if process["region"] == region:
+        if process["region"] == region and process["role"] in SHOWN_ROLES:
             counts[process["role"]] = counts.get(process["role"], 0) + 1
     return ", ".join(count_of(count, role) for role, count in counts.items())
 

@@ -99,12 +99,7 @@ def sources(acts: Iterable[Act]) -> dict[int, dict[str, Sources]]:
 
 
 def on_fault(
-    acts: Iterable[Act],
-    fault: Fault,
-    end_ns: int,
-    stream: int,
-    region: str,
-    struck: frozenset[str] = frozenset(),
+    acts: Iterable[Act], fault: Fault, end_ns: int, stream: int, region: str, *, struck: frozenset[str]
 ) -> list[Act]:
     """What was done about this fault for this stream and region: after it, before `end_ns` (the next fault).
 

@@ -26,27 +26,9 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.finality import unjustified
 from analysis.timelines.groups import SPAN, SPAN_BITS, replicated, shifted, sums, totals, within
 from analysis.timelines.pieces import Batches, digest, repeats, union
-from analysis.timelines.verification import Published, verify
+from analysis.timelines.recorded import Got, Published
+from analysis.timelines.verification import verify
 from node.core.deliveries import RecordKind
-
-
-@dataclass(frozen=True, slots=True)
-class Got:
-    """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
-
-    group: client times streams plus stream. session: groups apart once more by session, counted densely.
-    reach: sequence numbers from `first` on, of which `events` came as events.
-    """
-
-    group: Ints
-    session: Ints
-    first: Ints
-    reach: Ints
-    events: Ints
-    whole: Bools  # a batch of events without tombstones: its CRC can be compared
-    t_ns: Ints
-    crc: Ints
-    running: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +169,8 @@ def _behind(batches: Batches) -> Ints:
     """How many numbers of each batch lie before the end of an earlier batch of its session."""
     end = batches.end_seq
     highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))
-    return np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
+    behind: Ints = np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
+    return behind
 
 
 def _lost(

@@ -14,29 +14,17 @@ The rest was collected against the rule. Where events and tombstones are mixed i
 benefit is assumed: the tombstones are taken to be the oldest.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import SPAN, SPAN_BITS
-from analysis.timelines.verification import Published
+from analysis.timelines.recorded import Got, Published
 
 SLACK_NS = 1_000_000_000
 
 
-class Records(Protocol):
-    """What is needed of `deliveries.Got`."""
-
-    group: Ints
-    first: Ints
-    reach: Ints
-    events: Ints
-    t_ns: Ints
-
-
-def unjustified(got: Records, known: Published, facts: Facts, streams: int) -> Ints:
+def unjustified(got: Got, known: Published, facts: Facts, streams: int) -> Ints:
     """For each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
     found = np.zeros(len(collected), np.int64)
@@ -49,7 +37,7 @@ def unjustified(got: Records, known: Published, facts: Facts, streams: int) -> I
     return found
 
 
-def _bounds(got: Records, some: Ints, known: Published, facts: Facts, streams: int) -> Ints:
+def _bounds(got: Got, some: Ints, known: Published, facts: Facts, streams: int) -> Ints:
     """The first sequence number that may not have been collected yet, for each of some records."""
     if facts.collect is None:
         return np.zeros(len(some), np.int64)
@@ -63,7 +51,7 @@ def _bounds(got: Records, some: Ints, known: Published, facts: Facts, streams: i
     return highest
 
 
-def _highest(got: Records, known: Published, streams: int) -> Ints:
+def _highest(got: Got, known: Published, streams: int) -> Ints:
     """The highest number of each group's stream that was published, or that the group got."""
     published = np.zeros(streams, np.int64)
     np.maximum.at(published, known.runs[0] >> SPAN_BITS, (known.runs[1] - 1) & (SPAN - 1))
@@ -74,7 +62,7 @@ def _highest(got: Records, known: Published, streams: int) -> Ints:
     return highest
 
 
-def _older(got: Records, some: Ints, known: Published, age_ns: int, streams: int) -> Ints:
+def _older(got: Got, some: Ints, known: Published, age_ns: int, streams: int) -> Ints:
     """The first number that was not acknowledged `age_ns` before each of some records came."""
     found = np.zeros(len(some), np.int64)
     for stream in range(streams):

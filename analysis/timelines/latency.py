@@ -77,6 +77,5 @@ def headline(collected: pa.Table) -> dict[str, float | None]:
     if not len(totals):
         return dict.fromkeys(("mean_ms", *NAMES))
     mean_ms = float((latency_ns.astype(float) * count).sum() / count.sum()) / 1e6
-    return {"mean_ms": mean_ms} | {
-        name: float(values[0]) / 1e6 for name, values in zip(NAMES, percentiles, strict=True)
-    }
+    found: dict[str, float | None] = {"mean_ms": mean_ms}
+    return found | {name: float(row[0]) / 1e6 for name, row in zip(NAMES, percentiles, strict=True)}

@@ -118,7 +118,8 @@ def digest(runs: tuple[Ints, Ints]) -> int:
 def _distinct(values: Ints) -> Ints:
     """In order, each once: what `np.unique` does, three times faster on long arrays of many values."""
     ordered = np.sort(values)
-    return ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]]
+    distinct: Ints = ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]]
+    return distinct
 
 
 def _first_times(edges: Ints, batches: Batches) -> Ints:

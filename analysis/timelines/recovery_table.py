@@ -58,9 +58,7 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
             facts.next_fault_ns(fault) or NEVER,
             pair["stream"],
             facts.hosts[pair["client"]].region,
-            frozenset(
-                facts.hosts[host].region for host in fault.processes if facts.hosts[host].role == "proxy"
-            ),
+            struck=_struck(fault, facts),
         )
         detect_s = _first(mine, fault)
         asked = [act for act in mine if act.what == SUBSCRIBE] or [
@@ -96,7 +94,7 @@ def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], 
     none.
     """
     affected = [row for row in rows if row["affected"]]
-    names = [*WORST, "returned_s"] if fault.mends else [*WORST]
+    names = [*WORST, "returned_s"] if fault.mends and fault.hops else [*WORST]
     worst = {name: _worst([row[name] for row in affected]) for name in names}
     detected = [row["detect_s"] for row in affected if row["detect_s"] is not None]
     sums = {name: _sum([row[name] for row in rows]) for name in SUMS}
@@ -108,6 +106,12 @@ def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], 
     return figures, sorted(
         {reason for row in affected for reason in (row["reason"] or "").split("; ") if reason}
     )
+
+
+def _struck(fault: Fault, facts: Facts) -> frozenset[str]:
+    """The regions of which the fault concerned a replica."""
+    hosts = [facts.hosts[name] for name in fault.processes]
+    return frozenset(host.region for host in hosts if host.role == "proxy")
 
 
 def _first(acts: list[Act], fault: Fault) -> float | None:

@@ -18,7 +18,7 @@ def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
 
 
 # One row per batch, place and direction. 'published': arrived whole at its local proxy, and later
-# acknowledged; 'arrived' and 'sent': whole at the host's capture. Nothing where there are no captures of hosts.
+# acknowledged; 'arrived' and 'sent': whole at the host's capture. Empty without captures of hosts.
 EVENTS = _schema(
     ("host", _STRING, False),
     ("region", _STRING, False),

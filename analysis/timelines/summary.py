@@ -156,8 +156,8 @@ def _events(findings: Findings) -> dict[str, int | None]:
 def _throughput(
     facts: Facts, deliveries: list[dict[str, Any]] | None
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Events that came while the drivers ran, a second, at one client, in the mean and at the slowest one, and
-    their bytes. Clients that were not there all the time do not count, unless there are no others.
+    """Events that came while the drivers ran, a second, at one client, mean and at the slowest one, and their
+    bytes. Clients that were not there all the time do not count, unless there are no others.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
     if (

@@ -1,11 +1,11 @@
 """Throughput in bins: per region and per stream as clients see it, per WAN link and direction as packets show
 it.
 
-Events of a region are those that arrived at its clients, from wherever, divided by their number; of a
-stream, those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends sent each
-other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and each
-link is summed by itself; `table` puts the sums (bins times names) together,
-from time 0 on: what goes before is connecting and probing.
+Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
+those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends
+sent each other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and
+each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
+before is connecting and probing.
 """
 
 from collections import Counter, defaultdict

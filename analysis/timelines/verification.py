@@ -11,47 +11,16 @@ publication.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import SPAN_BITS, shifted, within
-from analysis.timelines.pieces import Batches
+from analysis.timelines.recorded import Got, Published
 
 UNIQUE_BYTES = 10
 """From this size on an event holds its whole request number and driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Acknowledged batches as parallel arrays, in order of stream (a place in the run's list) and number.
-
-    batches: in their streams' spans (`groups`), with the times of their acknowledgements. runs: all that is
-    known to be published.
-    """
-
-    stream: Ints
-    batches: Batches
-    crc: Ints
-    running: Ints
-    driver: Ints
-    session: Ints
-    runs: tuple[Ints, Ints]
-
-
-class Records(Protocol):
-    """What is needed of `deliveries.Got`."""
-
-    group: Ints
-    session: Ints
-    first: Ints
-    reach: Ints
-    events: Ints
-    whole: Bools
-    crc: Ints
-    running: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +32,7 @@ class Verdict:
     published_twice: Ints
 
 
-def verify(stream: Ints, got: Records, known: Published, new: Ints, facts: Facts) -> Verdict:
+def verify(stream: Ints, got: Got, known: Published, new: Ints, facts: Facts) -> Verdict:
     """Compare each delivered batch with what was published.
 
     stream: each batch's place in the run's list of streams. new: how many of its events are new to its
@@ -87,7 +56,7 @@ def verify(stream: Ints, got: Records, known: Published, new: Ints, facts: Facts
     return Verdict(np.where(wrong, got.events, 0), unverified, twice)
 
 
-def _runs_astray(stream: Ints, got: Records, same: Bools, known: Published, at: Ints) -> Bools:
+def _runs_astray(stream: Ints, got: Got, same: Bools, known: Published, at: Ints) -> Bools:
     """Batches at which a client's running CRC first leaves the driver's.
 
     Comparable only where one driver, started once, publishes the stream, and the client's session has it
@@ -117,7 +86,7 @@ def _starts(known: Published, streams: int) -> tuple[Ints, Bools]:
     return start, single
 
 
-def _like_another(stream: Ints, got: Records, same: Bools, known: Published, facts: Facts) -> Bools:
+def _like_another(stream: Ints, got: Got, same: Bools, known: Published, facts: Facts) -> Bools:
     """Whole batches without an acknowledgement that are like one elsewhere: acknowledged, or before it."""
     found = np.zeros(len(stream), bool)
     if facts.keyed or (facts.event_bytes or 0) < UNIQUE_BYTES:

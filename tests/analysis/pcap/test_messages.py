@@ -73,7 +73,8 @@ message = st.one_of(
     st.builds(Refused, st.integers(1, 5), u32, u64, st.text("xyz ")),
     st.builds(
         lambda stream, seq, reaches: SparseEvents(
-            Kind.DATA, 0, stream, seq, len(reaches), 3, 0, 0, struct.pack(f">{len(reaches)}I", *reaches) + bytes(3 * len(reaches))
+            Kind.DATA, 0, stream, seq, len(reaches), 3, 0, 0,
+            struct.pack(f">{len(reaches)}I", *reaches) + bytes(3 * len(reaches)),
         ),
         u32, u64, st.lists(st.integers(1, 2**31), min_size=1, max_size=20),
     ),
@@ -169,8 +170,8 @@ def test_messages_are_found_however_segments_cut_them(
         assert (row["stream_offset"], row["length"]) == (offset, len(frame.whole))
         assert row["payload_length"] == len(frame.body) - layout.head.size
         for field in (
-            "stream", "kind", "first_seq", "count", "first_request", "request", "cnt", "next", "last", "configuration",
-            "number",
+            "stream", "kind", "first_seq", "count", "first_request", "request", "cnt", "next", "last",
+            "configuration", "number",
         ):  # fmt: skip
             if hasattr(one, field):
                 assert row[COLUMNS.get(field, field)] == getattr(one, field)

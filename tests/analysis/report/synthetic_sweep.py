@@ -112,7 +112,8 @@ def tables(
         bins = [round(BIN_S * number, 6) for number in range(int(DURATION_S / BIN_S) + 3)]
         rows = [
             {"scope": "region", "name": region, "direction": None, "start_s": start_s, "bin_s": BIN_S,
-             "events_per_s": 0.0 if start_s >= DURATION_S else value * (early if start_s == 0 else 1), "bytes_per_s": None}
+             "events_per_s": 0.0 if start_s >= DURATION_S else value * (early if start_s == 0 else 1),
+             "bytes_per_s": None}
             for region, value in throughput.items()
             for start_s in bins
         ]  # fmt: skip
@@ -121,7 +122,8 @@ def tables(
         )
         rows = [
             {"origin": region, "start_s": start_s, "bin_s": BIN_S, "count": 100,
-             "mean_ms": value * (early if start_s == 0 else 1), "p50_ms": value, "p95_ms": value, "p99_ms": value,
+             "mean_ms": value * (early if start_s == 0 else 1), "p50_ms": value, "p95_ms": value,
+             "p99_ms": value,
              "max_ms": value}
             for region, value in latency.items()
             for start_s in bins

@@ -1,4 +1,4 @@
-"""A sweep's page in a real browser: it draws its figures, on wide screens and phones, and asks for nothing."""
+"""A sweep's page in a real browser: it draws its figures, on screens of any width, and asks for nothing."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

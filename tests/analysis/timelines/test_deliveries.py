@@ -20,7 +20,7 @@ def content(first_seq, count, of=0):
 
 
 def records(host, kind, batches, *, session=0, content=content, running=None, t_s=1.0, stream=0):
-    """Rows in order; `running` starts from that CRC instead of a session's 0. A batch may say what it covers."""
+    """Rows in order; `running` starts from that CRC instead of 0. A batch may say what it covers."""
     rows, crc = [], running or 0
     for number, (first_seq, count, *covered) in enumerate(batches):
         data = content(first_seq, count)

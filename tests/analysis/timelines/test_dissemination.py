@@ -1,4 +1,4 @@
-"""Events that go from client to client, and batches from which events were collected, count for what they are."""
+"""Events that go from client to client, and batches with tombstones in them, count for what they are."""
 
 import pyarrow as pa
 
@@ -14,7 +14,8 @@ def arrived(host, peer, first_seq, count, t_ms, *, kind=0, type_="EVENTS", cover
     row = dict.fromkeys(MESSAGES.names) | {
         "capture": f"{host}-eth0", "host": host, "direction": "in", "src": FACTS.hosts[peer].address,
         "dst": FACTS.hosts[host].address, "sport": 7000, "dport": 7000, "connection": 0, "stream_offset": 0,
-        "length": 100, "retransmitted": False, "type": type_, "stream": 0, "kind": kind, "first_seq": first_seq,
+        "length": 100, "retransmitted": False, "type": type_, "stream": 0, "kind": kind,
+        "first_seq": first_seq,
         "count": count, "covered": count if covered is None else covered, "payload_length": 10 * count,
         "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS,
     }  # fmt: skip

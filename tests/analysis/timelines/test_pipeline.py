@@ -57,7 +57,8 @@ def test_the_summary_has_every_number(whole):
     switch_s = (1 * S + 2 * LAN) / 1e9
     # 2 x 50 of 2800 batches wait for the switch, for 1000, 980, 960 ms...; p99 is the 29th from above.
     assert summary.pop("latency") == {
-        "mean_ms": pytest.approx(67.383, abs=0.001), "p50_ms": 49.0, "p95_ms": 81.0, "p99_ms": 720.0, "max_ms": 1000.0,
+        "mean_ms": pytest.approx(67.383, abs=0.001), "p50_ms": 49.0, "p95_ms": 81.0, "p99_ms": 720.0,
+        "max_ms": 1000.0,
     }  # fmt: skip
     assert summary.pop("throughput") == {
         "events_per_s": pytest.approx(2000, rel=0.01),

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import Act, from_logs, from_subscriptions, on_fault, sources
+from analysis.timelines.acts import Act, chains, from_logs, from_subscriptions, on_fault, sources
 from analysis.timelines.facts import read_facts
 from analysis.timelines.recovery_table import headline, table
 from experiments.rundir import RunDirectory
@@ -50,7 +50,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
         act(CUT + 3, "peer_lost", peer="r0", stream=None),  # another peer
         act(RESTORED + 1),  # after the next fault
     ]
-    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3") == []
+    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset()) == []
     (row,) = rows_of([pair()], acts).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"]) == (None, None)
     assert row["reason"] == (
@@ -129,3 +129,62 @@ def test_subscriptions_name_regions():
         schema=schemas.SUBSCRIPTIONS,
     )
     assert from_subscriptions(asked, FACTS) == [Act(4, "subscribe", "r3", "r1", 2)]
+
+
+# --- Replicas
+
+KILLED = read_facts(
+    run_json(
+        "roles={proxy: 3, driver: 1, client: 2}",
+        "faults=[{name: dead, at: 5s, kill: r2/proxy-2}, {name: back, at: 9s, restart: r2/proxy-2}]",
+        "expect=[]",
+    )
+)
+
+
+def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
+    acts = [
+        act(CUT + 2 * MS, "peer_lost", region="r2", peer="r2", stream=None),
+        act(CUT + 200 * MS, "configuration_changed", region="r2", peer=None, stream=None),
+        act(CUT + 300 * MS, "subscribe", region="r3", peer="r2", stream=2),
+    ]
+    (row,) = table(
+        pa.Table.from_pylist([pair(fault="dead")], schema=schemas.PAIRS), acts, None, KILLED
+    ).to_pylist()
+    assert (row["detect_s"], row["resubscribe_s"]) == (0.002, 0.3)
+
+
+def test_what_another_regions_chain_does_does_not_count():
+    elsewhere = [act(CUT + 200 * MS, "configuration_changed", region="r0", peer=None, stream=None)]
+    (dead, _) = KILLED.faults
+    assert on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"})) == []
+    assert on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r0", struck=frozenset({"r2"})) == []
+
+
+def test_a_replica_that_comes_back_returns_no_way():
+    figures, _ = headline(rows_of([]), KILLED)
+    assert "returned_s" not in figures["back"]
+
+
+def test_configurations_are_read_from_the_services_logs(tmp_path):
+    facts = read_facts(run_json("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
+    run = RunDirectory(tmp_path)
+    run.logs.mkdir()
+    said = {
+        "t_ns": ZERO + 5 * S,
+        "level": "info",
+        "event": "configuration_changed",
+        "region": "r2",
+        "number": 2,
+    }
+    said |= {"chain": ["r2/proxy-0", "r2/proxy-1"], "joining": "r2/proxy-2"}
+    run.log("r2-configuration-0").write_text(json.dumps(said) + '\n{"t_ns": 1, "event": "configuration_cha')
+    assert chains(from_logs(run, facts), facts).to_pylist() == [
+        {
+            "region": "r2",
+            "at_s": 5.0,
+            "number": 2,
+            "chain": ["r2/proxy-0", "r2/proxy-1"],
+            "joining": "r2/proxy-2",
+        }
+    ]

@@ -195,7 +195,8 @@ def _row(world: World, host: str, kind: str, peer: str, stream: int, first_seq: 
     world.events.append(
         {
             "host": host, "region": region, "role": role, "kind": kind, "peer": peer, "stream": stream,
-            "first_seq": first_seq, "count": BATCH, "events": BATCH, "t_ns": ZERO + t, "bytes": BATCH * EVENT_BYTES,
+            "first_seq": first_seq, "count": BATCH, "events": BATCH, "t_ns": ZERO + t,
+            "bytes": BATCH * EVENT_BYTES,
         }
     )  # fmt: skip
 
