@@ -10,7 +10,7 @@ travel in one batch. An application that does not take its events is not sent mo
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -46,6 +46,7 @@ class SprinklerClient:
         self._machine = machine
         self._adapter = adapter
         self._published: deque[tuple[int, asyncio.Future[None]]] = deque()  # who waits for which request
+        self._events: Iterator[Event] = iter(())  # of the batch that is being taken
         self._arrived = asyncio.Event()
         self._flushing = False
 
@@ -64,11 +65,8 @@ class SprinklerClient:
 
     async def get_event(self) -> Event:
         """The next event of any stream, each stream in its order."""
-        while (event := self._machine.get_event()) is None:
-            self._arrived.clear()
-            await self._arrived.wait()
-        if self._machine.wants_reading:
-            self._adapter.give(m.Nudge())
+        while (event := next(self._events, None)) is None:
+            await self._next_batch()
         return event
 
     def looked(self) -> None:
@@ -78,6 +76,17 @@ class SprinklerClient:
             if not done.done():
                 done.set_result(None)
         self._arrived.set()
+
+    async def _next_batch(self) -> None:
+        """Take the next batch, or wait until something arrives."""
+        events = self._machine.get_events()
+        if self._machine.wants_reading:
+            self._adapter.give(m.Nudge())
+        if events is not None:
+            self._events = events
+        else:
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def _flush(self) -> None:
         self._flushing = False

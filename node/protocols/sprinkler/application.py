@@ -1,6 +1,8 @@
 """What becomes of delivered batches: a line on record, and single events for the application (2.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 
 from node.core import machine as m
@@ -39,8 +41,19 @@ def record_of(batch: Batch, cnt: int) -> m.Record:
     return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
 
 
-def events_of(batch: Batch) -> Iterator[Event]:
+_make_event = partial(tuple.__new__, Event)  # of a tuple; `Event._make` takes three times as long
+
+
+def events_of(batch: Batch) -> Iterable[Event]:
     """The single events of a batch, and tombstones for those that are missing between them."""
+    if batch.kind != Kind.TOMBSTONE and not isinstance(batch, SparseEvents):
+        seqs, datas = event_seqs(batch), unpack_batch(batch)
+        fields = zip(repeat(Kind(batch.kind)), repeat(batch.stream), seqs, repeat(1), datas)
+        return map(_make_event, fields)
+    return _with_tombstones(batch)
+
+
+def _with_tombstones(batch: Batch) -> Iterator[Event]:
     stream, kind, next_seq = batch.stream, Kind(batch.kind), batch.first_seq
     if kind is Kind.TOMBSTONE:
         yield Event(kind, stream, last_seq(batch), batch.count, b"")

@@ -11,7 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from node.protocols.sprinkler.messages import (
     U32_BYTES,
@@ -37,8 +37,7 @@ def pack_events(events: Sequence[bytes]) -> tuple[int, bytes]:
 def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> list[bytes]:
     """The single events of a payload without reaches."""
     if event_bytes:
-        whole = bytes(payload)
-        return [whole[start : start + event_bytes] for start in range(0, len(whole), event_bytes)]
+        return list(chain.from_iterable(struct.iter_unpack(f"{event_bytes}s", payload)))
     events, start = [], U32_BYTES * count
     for size in event_sizes(count, payload):
         events.append(bytes(payload[start : start + size]))

@@ -11,7 +11,7 @@ events nothing more is requested from a named bound on.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from node.core import machine as m
@@ -74,7 +74,7 @@ class Client(Participant):
         self._left: dict[int, int] = {}  # neighbours that are no more, and since when
         self._keeps_events = keeps_events
         self._batches: deque[Batch] = deque()  # for the application
-        self._events: deque[Event] = deque()  # the first of them, taken apart
+        self._events: Iterator[Event] = iter(())  # of the batch that is being taken
         for_both: Mapping[type, Callable[[Channel, Any], None]] = {
             Events: self.requests.receive_events,
             SparseEvents: self.requests.receive_events,
@@ -104,11 +104,16 @@ class Client(Participant):
 
     def get_event(self) -> Event | None:
         """The next event in the order of its stream, or None if none is there now."""
-        if not self._events:
-            if not self._batches:
+        while (event := next(self._events, None)) is None:
+            events = self.get_events()
+            if events is None:
                 return None
-            self._events.extend(events_of(self._batches.popleft()))
-        return self._events.popleft()
+            self._events = events
+        return event
+
+    def get_events(self) -> Iterator[Event] | None:
+        """The events of the next batch, made one by one; None if none is there now."""
+        return iter(events_of(self._batches.popleft())) if self._batches else None
 
     @property
     def wants_reading(self) -> bool:
