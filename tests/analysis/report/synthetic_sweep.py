@@ -184,7 +184,7 @@ def latency_load(path: Path) -> SweepDirectory:
 
 
 def collection(path: Path) -> SweepDirectory:
-    """Figures 9 and 10, by the proxies' and drivers' logs."""
+    """Figures 9 and 10, by the proxies' logs."""
 
     def make(values: Mapping[str, Any], seed: int) -> Made:
         keys, skew = values["workload.keys.distribution"], values["workload.keys.skew"]
@@ -195,15 +195,10 @@ def collection(path: Path) -> SweepDirectory:
             for step in range(21):
                 generated = round(10 ** (1 + step / 4))
                 stored = round(generated ** (1 - 0.11 * (skew - 0.6) - (0.03 if keys == "zipf" else 0)))
-                lines.append({"t_ns": 2, "event": "history_stored", "generated": generated, "stored": stored})
+                row = {"stream": 0, "events": generated, "live": stored, "stored": stored + 7}
+                lines.append({"t_ns": 2, "level": "info", "event": "hist", **row})
             text = "\n".join(json.dumps(line) for line in lines)
-            (directory / "logs/r0-proxy-0.jsonl").write_text(
-                text + '\n{"t_ns": 3, "event": "history_stored", "gen'
-            )
-            ages = [2**n for n in range(18)]
-            counts = [round(1e6 * age ** (-skew / 1.4)) for age in ages]
-            aged = {"t_ns": 4, "event": "invalidations_by_age", "ages": ages, "counts": counts}
-            (directory / "logs/r0-driver-0.jsonl").write_text(json.dumps(aged) + "\n")
+            (directory / "logs/r0-proxy-0.jsonl").write_text(text + '\n{"t_ns": 3, "event": "hist", "stre')
 
         return made, summary(1e5), logs
 
