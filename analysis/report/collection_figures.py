@@ -1,8 +1,9 @@
 """Figures 9 and 10 of the paper (5.4): the workload by the age of keys, and what key-based collection saves.
 
 Figure 9 is of the workload alone, so it is drawn from its generator. For figure 10 proxies log `hist`
-records, for each stream with `events`, as many as were numbered, and `live`, how many of these are not collected.
-Savings depend on how many events there were, so that number always stands beside them (checklist, 5.4).
+records, for each stream with `events`, as many as were numbered, and `live`, how many of these are not
+collected. Savings depend on how many events there were, so that number always stands beside them (checklist,
+5.4).
 """
 
 import json
