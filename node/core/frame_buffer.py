@@ -18,6 +18,7 @@ FIRST_BYTES = 4_096
 LARGEST_BYTES = 1 << 22  # unless a frame is larger
 MAPPED_FROM_BYTES = 1 << 21  # a huge page
 GROWTH = 4
+FEW_READS = 16  # that fill a buffer: the next one is larger
 
 
 class FrameBuffer:
@@ -53,7 +54,7 @@ class FrameBuffer:
         The iterator has to be used up before the next call of `room`.
         """
         self._end += count
-        if self._end == len(self._view):
+        if count * FEW_READS >= self._size:
             self._size = min(self._size * GROWTH, LARGEST_BYTES)
         view, start, end = self._view.toreadonly(), self._start, self._end
         self._wanted = HEADER_BYTES
