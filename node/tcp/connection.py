@@ -106,8 +106,11 @@ class Connection(asyncio.BufferedProtocol):
     # --- What the owner asks for
 
     def send(self, messages: Sequence[Any]) -> None:
-        """Write messages in order."""
-        if self._transport is not None:
+        """Write messages in order.
+
+        A transport that found its connection broken tells us a little later, and raises until then.
+        """
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.writelines(
                 [buffer for message in messages for buffer in self._codec.encode(message, self._limit_bytes)]
             )
@@ -119,25 +122,26 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_reading(self) -> None:
         """Take nothing more in."""
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Read on."""
-        if self._transport is not None:
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def close(self, *, abort: bool) -> None:
         """Close after what is written has gone, or at once."""
         self._awaited = False
         if self._transport is not None:
-            if abort:
+            if abort and not self._transport.is_closing():
                 # Without this the kernel would go on sending what it holds, for as long as its own back-off
                 # lasts, to a peer that has long been given up (socket(7), SO_LINGER).
                 linger = struct.pack("ii", 1, 0)
                 self._transport.get_extra_info("socket").setsockopt(
                     socket.SOL_SOCKET, socket.SO_LINGER, linger
                 )
+            if abort:
                 self._transport.abort()
             else:
                 self._transport.close()
