@@ -10,10 +10,9 @@ until the channel is writable again.
 from collections.abc import Callable
 from typing import Any
 
-from node.protocols.sprinkler.batches import last_seq
+from node.protocols.sprinkler.batches import Batch, last_seq
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import Events
 
 STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
 
@@ -74,10 +73,10 @@ class Subscribers:
                 return
             self._send(channel, *found)
 
-    def _round(self, channel: Channel, cursors: dict[int, int]) -> list[Events]:
+    def _round(self, channel: Channel, cursors: dict[int, int]) -> list[Batch]:
         """A share of each stream that the channel is behind on. Streams that had theirs go to the end."""
         room_bytes = channel.room_bytes
-        found: list[Events] = []
+        found: list[Batch] = []
         for stream in self._behind(cursors):
             before = len(found)
             limit_bytes = min(STREAM_SHARE_BYTES, room_bytes)
