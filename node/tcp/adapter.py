@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from node.core import machine as m
+from node.core.checksums import joined_crc
 from node.core.deliveries import DeliveryRecord, encode_record
 from node.core.layout import Codec
 from node.tcp.connection import Connection
@@ -23,6 +24,7 @@ from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage
 
 BACKLOG = 128
+JOINED_FROM_BYTES = 32_768  # from here on it is faster to compute with CRCs than to read the bytes again
 CLOSE_LIMIT_S = 1.0  # for what is written to go out at the end
 
 
@@ -246,14 +248,19 @@ class Adapter:
             self._storage.take(effect)
 
     def _record(self, effect: m.Record) -> None:
-        running_crc = zlib.crc32(effect.payload, self._running_crc.get(effect.stream, 0))
+        payload_bytes = len(effect.payload)
+        batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(effect.stream, 0)
+        if payload_bytes < JOINED_FROM_BYTES:
+            running_crc = zlib.crc32(effect.payload, before)
+        else:
+            running_crc = joined_crc(before, batch_crc, payload_bytes)
         self._running_crc[effect.stream] = running_crc
         record = DeliveryRecord(
             stream=effect.stream,
             count=effect.count,
             first_seq=effect.first_seq,
             time_ns=time.time_ns(),
-            batch_crc=zlib.crc32(effect.payload),
+            batch_crc=batch_crc,
             running_crc=running_crc,
             kind=effect.kind,
             covered=effect.covered,
