@@ -128,7 +128,7 @@ def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Links", run.get("links")),
         ("Outcome", f"{run.get('outcome') or 'none'}, phase {run.get('phase')}"),
         ("Length", _length(times)),
-        ("Commit", _commit(run.get("commit"))),
+        ("Commit", short_commit(run.get("commit"))),
         ("Machine", f"{machine.get('cpus')} cores, {memory / 2**30:.0f} GiB" if memory else None),
         ("TCP", (run.get("tcp") or {}).get("congestion_control")),
         *(
@@ -139,7 +139,7 @@ def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in entries if value not in (None, ""))
 
 
-def _commit(commit: str | None) -> str | None:
+def short_commit(commit: str | None) -> str | None:
     """As many digits as tell commits apart; whether the tree was changed beside it."""
     if not commit:
         return None

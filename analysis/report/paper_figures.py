@@ -8,7 +8,7 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.report.collection_figures import figure_9, figure_10
-from analysis.report.formatting import EN_DASH, NOT_MEASURED, large, scaled, with_unit
+from analysis.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.report.sweep_charts import (
     Comparison,
     Reference,
@@ -184,7 +184,7 @@ def _offered(runs: Sequence[SweptRun]) -> tuple[Reference, ...]:
     """What the drivers offered, where all runs were offered the same."""
     loads = {run.offered_per_s for run in runs}
     load = loads.pop() if len(loads) == 1 else None
-    return (Reference(f"offered: {scaled(load, 'events/s')}", load, load),) if load else ()
+    return (Reference(f"offered: {large(load, 'events/s')}", load, load),) if load else ()
 
 
 Builder = Callable[[Sweep], tuple[SweepChart, ...]]

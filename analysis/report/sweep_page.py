@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report.formatting import count_of, large, with_unit
-from analysis.report.page import environment, plotly_script
+from analysis.report.page import environment, plotly_script, short_commit
 from analysis.report.paper_figures import charts as paper_charts
 from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
@@ -206,7 +206,7 @@ def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
             "Where",
             "in virtual time" if record.place == SIMULATOR else f"real processes, links: {record.links}",
         ),
-        ("Commit", record.commit or ""),
+        ("Commit", short_commit(record.commit) or ""),
         ("Outcome", record.outcome or "not ended"),
     ]
     return tuple((name, value) for name, value in entries if value)

@@ -3,7 +3,8 @@ stream.
 
 A pair is *affected* by a fault of links if the way of the stream to the client's region, just before the
 fault, crossed one of the link directions that the fault changed; by a fault of a process if the way touched
-that proxy's region, or the process is the client. A fault that mends (restore, continue, restart) affects the
+that proxy's region, or the process is the client. A client that was itself killed, stopped, late or gone shows
+only what that did to it: by other faults it is not affected. A fault that mends (restore, continue, restart) affects the
 pairs that were on a detour and whose direct way it gives back; `returned` is when their region had the stream
 from its owner again, for good. The times themselves are defined in `recovery_times`.
 
@@ -73,6 +74,8 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
     old = history.way(client, fault.t_ns)
     if client in fault.processes:
         return True
+    if client in history.facts.disturbed:
+        return False
     struck = {hosts[host].region for host in fault.processes if hosts[host].role == "proxy"}
     if fault.mends:
         detour = old is None or len(old) > 1

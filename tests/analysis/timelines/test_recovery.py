@@ -159,6 +159,18 @@ def test_killing_a_proxy_affects_what_went_through_it(world):
     }
 
 
+def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone(world):
+    faults = (
+        "faults=[{name: dead, at: 5s, kill: r2/proxy-0}, {name: gone, at: 6s, leave: r3/client-0}]",
+        "expect=[]",
+    )
+    rows = pairs_of(world, facts_of(*faults), 2)
+    affected = {(fault, client) for (fault, client), row in rows.items() if row["affected"]}
+    assert {client for fault, client in affected if fault == "gone"} == {"r3-client-0"}
+    assert ("dead", "r3-client-0") not in affected
+    assert ("dead", "r3-client-1") in affected
+
+
 def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
     facts = facts_of()
     group = world.stream(2)
