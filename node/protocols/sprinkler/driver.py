@@ -5,6 +5,8 @@ It calls the per-event `publish` of the client interface for every event. Batche
 flush interval. It takes no events. Each acknowledged batch is put on record.
 """
 
+from typing import TYPE_CHECKING
+
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
@@ -26,6 +28,9 @@ from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
 from node.protocols.sprinkler.workload import Workload, driver_tag
 
+if TYPE_CHECKING:
+    from node.protocols.sprinkler.key_popularity import Keys
+
 TICK: m.Timer = ("tick",)
 RETRY: m.Timer = ("retry",)
 
@@ -41,6 +46,7 @@ class Driver(Participant):
         self._region = spec.region
         super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
         self._workload = Workload.from_mapping(spec.workload)
+        self._keys = drawn_keys(self._workload, rng)
         collect = self._workload.collect
         self.publisher = Publisher(spec.streams[spec.region], parameters, collect.predicate, collect.argument)
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
@@ -136,7 +142,8 @@ class Driver(Participant):
 
     def _publish(self, count: int) -> None:
         publish = self.publisher.publish
-        for event in self._workload.events(self.publisher.requested + 1, count, self._tag):
+        keys = self._keys.draw_bytes(count) if self._keys else ()
+        for event in self._workload.events(self.publisher.requested + 1, count, self._tag, keys):
             publish(event)
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
@@ -157,3 +164,13 @@ class Driver(Participant):
         self.emit(
             m.Record(RecordKind.PUBLISHED, batch.stream, message.first_seq, batch.count, batch.count, payload)
         )
+
+
+def drawn_keys(workload: Workload, rng: m.Randomness) -> "Keys | None":
+    """Where the events' keys come from, if they have any."""
+    if workload.keys is None:
+        return None
+    # NumPy costs every process 14 MB: only drivers with keys have it
+    from node.protocols.sprinkler.key_popularity import Keys  # noqa: PLC0415
+
+    return Keys.from_mapping(workload.keys, rng)

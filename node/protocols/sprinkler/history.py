@@ -224,6 +224,7 @@ class StreamHistory:
             return
         if batch.predicate == Predicate.OLDER_THAN:
             position = self._list.since(batch.time_us - batch.argument)
+            position = min(position, len(self._list.batches) - 1)  # a peer's times may fall
             end = min(self._list.at(position).first_seq, batch.first_seq) - 1
         else:
             end = predicates.prefix_end(batch, last)

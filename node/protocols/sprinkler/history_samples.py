@@ -1,10 +1,10 @@
 """When to log how much Hist keeps: at numbers of events that stand at even distances on a logarithmic scale,
 as the paper draws them (Fig. 10).
 
-A proxy makes one `HistorySamples(history)` and calls `due()` once per input, after `collect_some`; for each
-row that comes back it logs `hist`, with the row's fields:
+A proxy makes one `HistorySamples()` and calls `due` once per input, after `collect_some`; for each row that
+comes back it logs `hist`, with the row's fields:
 
-    for row in self._samples.due():
+    for row in self._samples.due(self.history):
         self.log("hist", **row)
 """
 
@@ -15,13 +15,12 @@ FIRST = 1000  # events
 
 
 class HistorySamples:
-    """Of each stream of a Hist, by events committed."""
+    """Of each stream of a proxy's Hist, by events committed."""
 
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._next = dict.fromkeys(history.streams, FIRST)
+    def __init__(self) -> None:
+        self._next: dict[int, int] = {}  # by stream: the next point
 
-    def due(self) -> list[dict[str, int]]:
+    def due(self, history: History) -> list[dict[str, int]]:
         """A row for each stream that reached its next point.
 
         stream; events: numbered and committed; live: of these, not collected; stored: kept, with those that
@@ -29,8 +28,8 @@ class HistorySamples:
         is committed count as stored only.
         """
         rows = []
-        for number, stream in self._history.streams.items():
-            if stream.committed >= self._next[number]:
+        for number, stream in history.streams.items():
+            if stream.committed >= self._next.get(number, FIRST):
                 rows.append(
                     {
                         "stream": number,

@@ -24,6 +24,7 @@ from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.history_samples import HistorySamples
 from node.protocols.sprinkler.journal import Journal, Volatile
 from node.protocols.sprinkler.messages import (
     Advertisement,
@@ -92,6 +93,7 @@ class Proxy(Participant):
         self._clients = [member.name for member in with_role(spec, "client") if self._is_ours(member.name)]
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self._empty_history()
+        self._samples = HistorySamples()
         self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
@@ -377,6 +379,9 @@ class Proxy(Participant):
                     self.resume_reading(channel)
         self.subscribers.flush()
         self.dissemination.flush()
+        self.history.collect_some()
+        for row in self._samples.due(self.history):
+            self.log("hist", **row)
 
     def is_ready(self) -> bool:
         """Part of the chain, and connected with everyone whom its place in it demands."""

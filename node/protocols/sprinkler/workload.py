@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 from node.protocols.sprinkler.messages import Predicate
@@ -38,6 +39,7 @@ class Workload:
     event_size_bytes: int
     rate_per_s: float | None
     collect: Collect = Collect()
+    keys: Mapping[str, Any] | None = None  # by which keys are drawn, for `key_popularity.Keys`
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> "Workload":
@@ -48,7 +50,7 @@ class Workload:
         collect = Collect()
         if asked := given.get("collect"):
             collect = Collect(Predicate[asked["predicate"].upper()], asked["argument"])
-        return cls(given["event_size_bytes"], rate_per_s, collect)
+        return cls(given["event_size_bytes"], rate_per_s, collect, given.get("keys"))
 
     def due(self, elapsed_us: int) -> int:
         """How many events an open loop has published `elapsed_us` after its start."""
@@ -56,9 +58,17 @@ class Workload:
             return 0
         return int(self.rate_per_s * elapsed_us / US_PER_S)
 
-    def events(self, first_request: int, count: int, tag: int) -> Sequence[bytes]:
-        """The events with these request numbers; `tag` tells the run's drivers apart (see `driver_tag`)."""
-        return numbered_events(first_request, count, tag, self.event_size_bytes)
+    def events(self, first_request: int, count: int, tag: int, keys: Sequence[bytes] = ()) -> Sequence[bytes]:
+        """The events with these request numbers; `tag` tells the run's drivers apart (see `driver_tag`).
+
+        keys: of the events, if they have any: one for each, of at least a byte.
+        """
+        if not keys:
+            return numbered_events(first_request, count, tag, self.event_size_bytes)
+        rest_bytes = self.event_size_bytes - len(keys[0])
+        if rest_bytes <= 0:  # the low bytes of a key differ most
+            return [key[-self.event_size_bytes :] for key in keys]
+        return list(map(add, keys, numbered_events(first_request, count, tag, rest_bytes)))
 
 
 def driver_tag(number: int, start: int) -> int:

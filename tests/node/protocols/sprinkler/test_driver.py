@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.errors import LocalProtocolError, RemoteProtocolError
+from node.protocols.sprinkler.batches import unpack_events
 from node.protocols.sprinkler.driver import Driver
 from node.protocols.sprinkler.messages import (
     Hello,
@@ -31,9 +32,11 @@ S = 1_000_000
 class Bench:
     """A driver with a proxy played by hand and a clock that fires its timers."""
 
-    def __init__(self, rate_per_s=20_000, closed_loop=False, collect=None, **parameters):
+    def __init__(self, rate_per_s=20_000, closed_loop=False, collect=None, keys=None, **parameters):
         spec = next(s for s in specs(regions=1, parameters=parameters) if s.role == "driver")
         spec.workload.update(rate_per_s=rate_per_s, closed_loop=closed_loop, collect=collect)
+        if keys:
+            spec.workload["keys"] = keys
         self.driver = Driver(spec, Random(3))
         self.now_us = 0
         self.timers = {}
@@ -266,6 +269,30 @@ def test_events_made_by_the_thousand_are_those_made_one_by_one(size, count, firs
     events = Workload(size, 1.0).events(first, count, 77)
     for at in {0, count // 3, count - 1}:
         assert events[at] == Workload(size, 1.0).events(first + at, 1, 77)[0]
+
+
+def test_events_with_keys_begin_with_them_and_all_differ():
+    keys = {"distribution": "zipf", "skew": 1.1, "count": 50, "insertions": 0.0}
+    collect = {"predicate": "same_key", "argument": 8}
+    bench = Bench(collect=collect, keys=keys)
+    bench.connect()
+    bench.give(m.Go(0))
+    while bench.now_us < S:
+        bench.run(bench.now_us + 10_000, answer=False)
+    sent = bench.acknowledge()
+    events = [event for batch in sent for event in unpack_events(batch.count, 10, batch.payload)]
+    assert {batch.predicate for batch in sent} == {Predicate.SAME_KEY}
+    drawn = {int.from_bytes(event[:8]) for event in events}
+    assert drawn == set(range(1, 51))
+    assert [event[8:] for event in events] == [(n + 1 & 0xFFFF).to_bytes(2) for n in range(len(events))]
+
+
+@pytest.mark.parametrize("size", [1, 4, 8, 9, 30])
+def test_keyed_events_have_the_asked_size(size):
+    drawn = [number.to_bytes(8) for number in (7, 300, 7)]
+    events = Workload(size, 1.0).events(5, 3, 77, drawn)
+    assert [event[:8] for event in events] == [key[-size:] for key in drawn]
+    assert {len(event) for event in events} == {size}
 
 
 def test_a_workload_without_a_rate_must_be_a_closed_loop():

@@ -103,12 +103,12 @@ def test_more_invalidations_lie_higher_and_more_skew_falls_steeper():
 
 def test_samples_of_hist_stand_twenty_to_a_decade():
     history = History([0, 1], 1 << 30)
-    samples, rows = HistorySamples(history), []
+    samples, rows = HistorySamples(), []
     for first in range(1, 10_001, 50):
         history.append(Events(Kind.GC, Predicate.LAST, 1, first, 50, 10, 100, 0, bytes(500)))
         history.commit(1, first + 49)
         history.collect_some()
-        rows += samples.due()
+        rows += samples.due(history)
     assert len(rows) == 21
     assert rows[0] == {"stream": 1, "events": 1000, "live": 101, "stored": 150, "bytes": 1500}
     assert [row["events"] for row in rows] == sorted({row["events"] for row in rows})
