@@ -160,6 +160,8 @@ class Replication:
         """The successors have more."""
         if channel is self._successor:
             for counter in message.counters:
+                if counter.stream not in self._node.history.streams:
+                    continue
                 self._below[counter.stream] = max(counter.cnt, self._below.get(counter.stream, 0))
                 self._changed[counter.stream] = None
 

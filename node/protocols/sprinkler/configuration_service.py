@@ -20,7 +20,7 @@ from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains, chain_of, configuration_of
-from node.protocols.sprinkler.messages import Advertisement, Configuration, Joined, Refusal, Role
+from node.protocols.sprinkler.messages import Advertisement, Configuration, Joined, Refusal, Role, Standing
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 
@@ -132,6 +132,13 @@ class ConfigurationService(Participant):
         """What a replica was told last, by us in an earlier life, if anything."""
         if channel.name not in self.replicas:
             self.refuse(channel, Refusal.UNEXPECTED, f"{channel.name} is no replica of {self.region}")
+            return
+        members = [replica for replica in message.replicas if replica.standing == Standing.MEMBER]
+        known = all(replica.index < len(self.replicas) for replica in message.replicas)
+        if message.number and not (members and known):
+            self.refuse(
+                channel, Refusal.UNEXPECTED, f"CONFIGURATION {message.number} is none of {self.region}"
+            )
             return
         self._remember[channel.name] = message
         if self.chain.number:

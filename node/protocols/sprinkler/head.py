@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.protocols.sprinkler.batches import cut_before, last_seq, tombstone
+from node.protocols.sprinkler.batches import TOMBSTONE_RANGE_MAX, cut_before, last_seq, tombstone
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.journal import FULL_REASON, Volatile
@@ -261,7 +261,10 @@ class Head:
         self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
         if cnt < seen:
             self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)
-            self._node.store(tombstone(stream, cnt + 1, seen))
+        while cnt < seen:
+            last = min(seen, cnt + TOMBSTONE_RANGE_MAX)
+            self._node.store(tombstone(stream, cnt + 1, last))
+            cnt = last
 
     def _log_full(self) -> None:
         if not self._full:

@@ -17,6 +17,7 @@ from node.core.layout import Codec, Field, Layout, Tail
 
 NAME_LIMIT_BYTES = 255
 U32_BYTES = 4
+NUMBER_MAX = 1 << 50  # of events and configurations: three years of 10 million a second, and far from 2^64
 
 
 class Role(IntEnum):
@@ -96,6 +97,11 @@ class Advertisement:
 
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        for counter in self.counters:
+            check_number("ADVERTISEMENT", counter.cnt)
+
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
@@ -103,6 +109,10 @@ class Subscribe:
 
     stream: Annotated[int, Field("I", "", "the stream")]
     cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        check_number("SUBSCRIBE", self.cnt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,7 @@ class Events:
         check_predicate("EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"EVENTS with first_seq {self.first_seq} and count {self.count}")
+        check_number("EVENTS", self.first_seq)
         if self.kind == Kind.TOMBSTONE:
             if len(self.payload):
                 raise RemoteProtocolError("EVENTS: a tombstone with a payload")
@@ -174,6 +185,7 @@ class SparseEvents:
         check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"SPARSE_EVENTS with first_seq {self.first_seq} and count {self.count}")
+        check_number("SPARSE_EVENTS", self.first_seq)
         if len(self.payload) < U32_BYTES * self.count:
             raise RemoteProtocolError(
                 f"SPARSE_EVENTS with {len(self.payload)} bytes for {self.count} reaches"
@@ -210,6 +222,7 @@ class Publish:
             raise RemoteProtocolError(
                 f"PUBLISH with first_request {self.first_request} and count {self.count}"
             )
+        check_number("PUBLISH", self.first_request)
         check_payload("PUBLISH", self.count, self.event_bytes, self.payload)
 
 
@@ -351,6 +364,17 @@ class Configuration:
         tuple[Replica, ...], Tail("rows", "members from head to tail, then who joins", Replica)
     ]
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for what is no chain."""
+        check_number("CONFIGURATION", self.number)
+        indices = [replica.index for replica in self.replicas]
+        if len(dict.fromkeys(indices)) != len(indices):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with a replica that stands there twice")
+        if any(replica.standing != Standing.MEMBER for replica in self.replicas[:-1]):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with members behind who joins")
+        if any(replica.standing > Standing.JOINING for replica in self.replicas):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with an unknown standing")
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -363,6 +387,12 @@ def check_predicate(name: str, kind: int, predicate: int) -> None:
     """Raises RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
     if predicate > Predicate.SAME_KEY or (kind == Kind.GC) != (predicate != Predicate.NONE):
         raise RemoteProtocolError(f"{name} of kind {kind} with predicate {predicate}")
+
+
+def check_number(name: str, number: int) -> None:
+    """Raises RemoteProtocolError for a number that nobody gets to."""
+    if number > NUMBER_MAX:
+        raise RemoteProtocolError(f"{name} with number {number}")
 
 
 def check_payload(name: str, count: int, event_bytes: int, payload: bytes | memoryview) -> None:

@@ -12,6 +12,7 @@ from node.core.layout import wire_name
 from node.protocols.sprinkler.batches import cut_before, pack_events, tombstone, unpack_events
 from node.protocols.sprinkler.messages import (
     CODEC,
+    NUMBER_MAX,
     Advertisement,
     Answered,
     Configuration,
@@ -41,7 +42,7 @@ from node.protocols.sprinkler.messages import (
 )
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
-seq = st.integers(1, 2**63)
+seq, cnt = st.integers(1, NUMBER_MAX), st.integers(0, NUMBER_MAX)
 some_events = st.lists(st.binary(max_size=40), min_size=1, max_size=20)
 names = st.text(min_size=1, max_size=60)
 
@@ -90,11 +91,19 @@ def sparse(batch):
     )
 
 
-counters = st.lists(st.builds(Counter, u32, u64), max_size=9).map(tuple)
+counters = st.lists(st.builds(Counter, u32, cnt), max_size=9).map(tuple)
+chains = st.builds(
+    lambda members, joins: tuple(
+        Replica(index, Standing.JOINING if joins and at == len(members) - 1 else Standing.MEMBER, incarnation)
+        for at, (index, incarnation) in enumerate(members.items())
+    ),
+    st.dictionaries(u32, u64, max_size=9),
+    st.booleans(),
+)
 messages = st.one_of(
     st.builds(Hello, st.sampled_from(Role), u64, names),
-    st.builds(Advertisement, st.lists(st.builds(Counter, u32, u64), max_size=9).map(tuple)),
-    st.builds(Subscribe, u32, u64),
+    st.builds(Advertisement, counters),
+    st.builds(Subscribe, u32, cnt),
     st.builds(Unsubscribe, u32),
     batches(),
     st.builds(tombstone, u32, st.integers(1, 2**31), st.integers(2**31, 2**32 - 1)),
@@ -107,12 +116,7 @@ messages = st.one_of(
     st.builds(Follow, u64, counters),
     st.builds(Stored, counters),
     st.builds(Token, u64),
-    st.builds(
-        Configuration,
-        u64,
-        u64,
-        st.lists(st.builds(Replica, u32, st.sampled_from(Standing), u64), max_size=9).map(tuple),
-    ),
+    st.builds(Configuration, cnt, u64, chains),
     st.builds(Joined, u64),
     publications(),
     st.builds(Published, u32, seq, seq, u32),
@@ -175,6 +179,13 @@ def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size(
         Events(0, 0, 1, 1, 2, 0, 0, 0, b"\0\0\0\1"),
         Events(0, 0, 1, 1, 1, 0, 0, 0, b"\xff\xff\xff\xffx"),
         Events(2, 0, 1, 1, 5, 0, 0, 0, b"tombstones carry nothing"),
+        Events(0, 0, 1, NUMBER_MAX + 1, 1, 1, 0, 0, b"x"),
+        Advertisement((Counter(0, 5), Counter(1, NUMBER_MAX + 1))),
+        Subscribe(0, 2**64 - 1),
+        Configuration(2**64 - 1, 0, ()),
+        Configuration(1, 0, (Replica(0, Standing.MEMBER, 1), Replica(0, Standing.MEMBER, 1))),
+        Configuration(1, 0, (Replica(0, Standing.JOINING, 1), Replica(1, Standing.MEMBER, 1))),
+        Configuration(1, 0, (Replica(0, 2, 1),)),
         Publish(2, 0, 1, 1, 1, 1, 0, b"x"),
         Publish(0, 0, 1, 0, 1, 1, 0, b"x"),
         Publish(0, 0, 1, 1, 1, 2, 0, b"x"),

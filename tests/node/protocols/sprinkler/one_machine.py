@@ -1,0 +1,147 @@
+"""One machine and surroundings in which anything may happen that the rules of `node.core.machine` allow.
+
+Checked on the way: what it sends can be encoded and is let through by decoders, and one input never has more
+than a bounded number of effects.
+"""
+
+from random import Random
+
+from node.core import machine as m
+from node.core.errors import RemoteProtocolError
+from node.core.framing import FrameReader
+from node.protocols.building import build_machine
+from node.protocols.sprinkler import messages as wire
+from node.protocols.sprinkler.messages import CODEC
+from tests.node.cluster import specs
+
+EFFECTS_MAX = 2000  # of one input
+DURABLE = {"parameters": {"durable": True}, "storage": "/disks", "regions": 2, "clients": 2}
+LAYOUTS = {  # in the first a replica waits for a service; in the others it is head, tail or both at once
+    "configured": specs(proxies=2, configuration=True, **DURABLE),
+    "static": specs(proxies=2, **DURABLE),
+    "alone": specs(proxies=1, **DURABLE),
+}
+NAMES = [spec.name for spec in LAYOUTS["configured"]] + ["r0/proxy-9", "stranger", "x" * 255]
+ROLES = {spec.name: wire.Role[spec.role.upper()] for spec in LAYOUTS["configured"]}
+
+
+class Around:
+    """The surroundings of one machine, in which anything may happen that the rules allow."""
+
+    def __init__(self, layout, name):
+        self.spec = next(spec for spec in LAYOUTS[layout] if spec.name == name)
+        self.machine = build_machine(self.spec, Random(1))
+        self.now_us = 0
+        self.open: dict[int, str | None] = {}  # connections, and who was dialled
+        self.dialling: list[str] = []
+        self.timers: dict[m.Timer, int] = {}
+        self.writable: list[int] = []
+        self.number = 0
+        self.appended = self.synced = 0
+        self.logs: list[m.Log] = []
+        self.sent: list = []
+        self.unread: set[int] = set()
+        self.give(m.Started())
+
+    def give(self, given):
+        effects = self.machine.handle(given, self.now_us)
+        assert len(effects) < EFFECTS_MAX
+        for effect in effects:
+            self.carry_out(effect)
+
+    def carry_out(self, effect):
+        match effect:
+            case m.Send(number, messages):
+                for message in messages:
+                    frame = b"".join(CODEC.encode(message, self.machine.frame_limit_bytes))
+                    assert CODEC.decode(next(FrameReader(len(frame)).feed(frame))) == message
+                self.sent += [(number, message) for message in messages]
+            case m.Connect(peer=peer):
+                self.dialling.append(peer)
+                assert self.dialling.count(peer) <= 2 * (1 + self.number)
+            case m.Close(number):
+                self.open.pop(number, None)
+            case m.SetTimer(timer, at_us):
+                self.timers[timer] = at_us
+            case m.CancelTimer(timer):
+                self.timers.pop(timer, None)
+            case m.AwaitWritable(number):
+                self.writable.append(number)
+            case m.Append(messages=messages):
+                assert all(CODEC.encode(message) for message in messages)
+                self.appended += 1
+            case m.Log():
+                self.logs.append(effect)
+            case m.PauseReading(number):
+                self.unread.add(number)
+            case m.ResumeReading(number):
+                self.unread.discard(number)
+            case _:
+                pass
+
+    def pick(self, choice):
+        return sorted(self.open)[choice % len(self.open)] if self.open else None
+
+    def do(self, what, first, second):
+        if what == "accept":
+            self.number += 1
+            self.open[self.number] = None
+            number = self.number
+            self.give(m.Connected(number))
+            role = ROLES.get(first, wire.Role.CLIENT)
+            if number in self.open:
+                self.give(m.Received(number, [wire.Hello(role, second, first)]))
+        elif what == "dialled" and self.dialling:
+            peer = self.dialling.pop(first % len(self.dialling))
+            if second == 0:
+                self.give(m.ConnectFailed(peer, "refused"))
+                return
+            self.number += 1
+            self.open[self.number] = peer
+            self.give(m.Connected(self.number, peer))
+            if self.number in self.open:
+                self.give(m.Received(self.number, [wire.Hello(ROLES[peer], second, peer)]))
+        elif what == "messages" and (number := self.pick(first)) is not None and number not in self.unread:
+            self.receive(number, second)
+        elif what == "malformed" and (number := self.pick(first)) is not None:
+            self.give(m.Malformed(number, "garbage"))
+        elif what == "lost" and (number := self.pick(first)) is not None:
+            del self.open[number]
+            self.give(m.Disconnected(number, "reset"))
+        elif what == "time":
+            self.pass_time(first)
+        elif what == "disk":
+            if first:
+                self.synced = self.appended
+                self.give(m.Synced(self.synced))
+            else:
+                self.give(m.StorageFailed("no space left on device"))
+
+    def receive(self, number, messages):
+        """As a connection does: what decoders do not let through ends it."""
+        good = []
+        for message in messages:
+            try:
+                frame = b"".join(CODEC.encode(message))
+                good.append(CODEC.decode(next(FrameReader().feed(frame))))
+            except RemoteProtocolError as error:
+                self.give(m.Received(number, good))
+                self.give(m.Malformed(number, str(error)))
+                return
+        self.give(m.Received(number, good))
+
+    def pass_time(self, microseconds):
+        until_us = self.now_us + microseconds
+        for number in self.writable:
+            if number in self.open:
+                self.give(m.Writable(number))
+        self.writable.clear()
+        for _ in range(500):
+            due = min(self.timers.items(), key=lambda each: each[1], default=None)
+            if due is None or due[1] > until_us:
+                break
+            timer, at_us = due
+            del self.timers[timer]
+            self.now_us = max(self.now_us, at_us)
+            self.give(m.TimerFired(timer))
+        self.now_us = until_us
