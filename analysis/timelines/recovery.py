@@ -3,10 +3,10 @@ stream.
 
 A pair is *affected* by a fault of links if the way of the stream to the client's region, just before the
 fault, crossed one of the link directions that the fault changed; by a fault of a process if the way touched
-that proxy's region, or the process is the client. A client that was itself killed, stopped, late or gone shows
-only what that did to it: by other faults it is not affected. A fault that mends (restore, continue, restart) affects the
-pairs that were on a detour and whose direct way it gives back; `returned` is when their region had the stream
-from its owner again, for good. The times themselves are defined in `recovery_times`.
+that proxy's region, or the process is the client. A client that was itself killed, stopped, late or gone
+shows only what that did to it: by other faults it is not affected. A fault that mends (restore, continue,
+restart) affects the pairs that were on a detour and whose direct way it gives back; `returned` is when their
+region had the stream from its owner again, for good. The times themselves are defined in `recovery_times`.
 
 Lost events belong to the last fault before their loss became visible, which is when the client got a later
 event.

@@ -1,10 +1,12 @@
 """summary.json: the verdicts and headline numbers of a run, schema 1 (DESIGN, Run directory).
 
 Pure: plain data in, plain data out. A figure that could not be measured is null, and the reason stands in
-`fidelity.reasons`. Keys beyond the design's: `agreement`, `problems`, `recovery.<fault>` has `resubscribe_s`,
-`returned_s` (after a restore), `lost`, `duplicated`, `out_of_order` and `affected_pairs`, and a link of
-`fidelity` says which direction and period of it is shown: the one with the largest `excess_p99_ms`, the
-delay beyond the configured one and what the rate makes packets wait.
+`fidelity.reasons`. Keys beyond the design's: `agreement`, `problems`; `events` has `tombstoned`,
+`resurrected`, `unverified` and `unordered_publishers`; `throughput.slowest_client_events_per_s`;
+`latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
+`duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` says which direction and period of it
+is shown: the one with the largest `excess_p99_ms`, the delay beyond the configured one and what the rate
+makes packets wait.
 
 The verdict, in this order: `crashed` if the run did not come to its end, `invalid` if the testbed did not do
 what was asked, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
