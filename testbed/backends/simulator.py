@@ -28,7 +28,7 @@ from testbed.plan import Plan, plan_from_json
 from testbed.runner.record import Outcome, Phase, RunRecord
 
 READY_US = 30_000_000  # for all processes to be ready
-LEAD_US = 200_000  # from "go" to time 0
+LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
 STEP_US = 50_000  # between looks at whether a phase is over
 SETTLE_US = 600_000  # until the drivers' last acknowledgements are in, as in a real run
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress

@@ -1,0 +1,191 @@
+"""What messages wait for in the simulator: ports and ways with their rates, cuts, losses, readers."""
+
+from random import Random
+
+import pytest
+
+from node.core import machine as m
+from node.sim.clock import Clock
+from node.sim.lines import Port, Way, wire_bytes
+from node.sim.pipe import RETRANSMIT_US, WINDOW_BYTES, Pipe, WidePipe
+from node.sim.wires import Line
+
+GIGABIT = 1_000_000_000
+LAN = Line(1_000, GIGABIT)
+BIG = 125_000  # bytes: about a millisecond of a gigabit
+BIG_US = wire_bytes(BIG) * 8 / 1000
+
+
+class World:
+    """A clock, and what arrived when."""
+
+    def __init__(self):
+        self.clock = Clock()
+        self.arrived = []
+
+    def deliver(self, target, given, size_bytes):
+        self.arrived.append((self.clock.now_us, target, given.problem))
+
+    def pipe(self, outward, inward, target="x"):
+        return Pipe(self.clock, (outward, inward), target, self.deliver)
+
+    def wide(self, line, back=None, *, seed=0):
+        random = Random(seed).random
+        ways = (Way(("a", "b"), line, random),), (Way(("b", "a"), back or line, random),)
+        return WidePipe(self.clock, (Port(LAN), Port(LAN)), "x", self.deliver, ways), ways[0][0], ways[1][0]
+
+    def at(self, name):
+        return next(time_us for time_us, _, each in self.arrived if each == name)
+
+    def order(self):
+        return [each for _, _, each in self.arrived]
+
+
+def named(name):
+    return m.StorageFailed(name)  # any input will do
+
+
+def test_a_small_message_takes_the_delays_of_both_ports():
+    world = World()
+    world.pipe(Port(LAN), Port(LAN)).send(100, named("a"))
+    world.clock.run_until(10_000)
+    assert world.at("a") == 2_001
+
+
+def test_long_messages_of_two_connections_share_the_senders_port():
+    world = World()
+    port = Port(LAN)
+    for name in ("a", "b"):
+        world.pipe(port, Port(LAN), name).send(BIG, named(name))
+    world.clock.run_until(10_000)
+    assert world.at("a") == pytest.approx(2_000 + BIG_US, abs=1)
+    assert world.at("b") == pytest.approx(2_000 + 2 * BIG_US, abs=2)
+
+
+def test_long_messages_of_two_senders_share_the_receivers_port():
+    world = World()
+    port = Port(LAN)
+    for name in ("a", "b"):
+        world.pipe(Port(LAN), port, name).send(BIG, named(name))
+    world.clock.run_until(10_000)
+    assert world.at("b") == pytest.approx(2_000 + 2 * BIG_US, abs=2)
+
+
+def test_a_small_message_does_not_wait_for_a_long_one_of_another_connection_but_for_one_of_its_own():
+    world = World()
+    port, inward = Port(LAN), Port(LAN)
+    mine, other = world.pipe(port, inward, "mine"), world.pipe(port, inward, "other")
+    mine.send(BIG, named("long"))
+    mine.send(10, named("after it"))
+    other.send(10, named("beside it"))
+    world.clock.run_until(10_000)
+    assert world.order() == ["beside it", "long", "after it"]
+
+
+def test_nothing_overtakes_on_a_busy_port():
+    world = World()
+    inward = Port(LAN)
+    pipes = [world.pipe(Port(LAN), inward, name) for name in "abc"]
+    for number in range(60):
+        world.clock.run_until(number * 137)
+        sizes = (BIG, 10, 2_000)
+        pipes[number % 3].send(sizes[number % 7 % 3], named(number))
+    world.clock.run_until(1_000_000)
+    for remainder in range(3):
+        mine = [number for number in world.order() if number % 3 == remainder]
+        assert mine == sorted(mine)
+    assert len(world.arrived) == 60
+
+
+def test_connections_share_the_rate_of_a_way():
+    world = World()
+    line = Line(15_000, 10_000_000)
+    pipe, way, _ = world.wide(line)
+    second = WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((way,), pipe._back))
+    pipe.send(BIG, named("a"))
+    second.send(BIG, named("b"))
+    world.clock.run_until(1_000_000)
+    slow_us = wire_bytes(BIG) * 0.8
+    assert world.at("b") - world.at("a") == pytest.approx(slow_us, rel=0.02)
+
+
+def test_what_flies_when_its_way_is_cut_comes_after_the_heal_and_in_order():
+    world = World()
+    pipe, way, _ = world.wide(Line(40_000))
+    pipe.send(10, named("flying"))
+    world.clock.run_until(10_000)
+    way.cuts += 1
+    pipe.was_cut(way)
+    pipe.send(10, named("held"))
+    world.clock.run_until(500_000)
+    assert world.arrived == []
+    way.cuts -= 1
+    pipe.was_healed()
+    world.clock.run_until(1_000_000)
+    assert world.order() == ["flying", "held"]
+    assert world.at("flying") >= 500_000 + RETRANSMIT_US + 40_000
+
+
+def test_where_only_the_way_back_is_cut_what_flies_arrives_and_nothing_new_is_sent():
+    world = World()
+    pipe, _, back = world.wide(Line(40_000))
+    pipe.send(10, named("flying"))
+    back.cuts += 1
+    pipe.was_cut(back)
+    pipe.send(10, named("held"))
+    world.clock.run_until(300_000)
+    assert world.order() == ["flying"]
+
+
+def test_a_shorter_delay_does_not_let_later_messages_overtake():
+    world = World()
+    pipe, way, _ = world.wide(Line(40_000))
+    pipe.send(10, named("first"))
+    world.clock.run_until(5_000)
+    way.shape(Line(1_000))
+    pipe.send(10, named("second"))
+    world.clock.run_until(100_000)
+    assert world.order() == ["first", "second"]
+
+
+def test_losses_delay_but_lose_nothing_and_the_same_seed_gives_the_same():
+    runs = []
+    for seed in (1, 1, 2):
+        world = World()
+        pipe, _, _ = world.wide(Line(10_000, loss=0.2), seed=seed)
+        for number in range(100):
+            pipe.send(1_000, named(number))
+        world.clock.run_until(100_000_000)
+        assert world.order() == list(range(100))
+        runs.append(world.arrived)
+    assert runs[0] == runs[1] != runs[2]
+    assert runs[0][-1][0] > 12_000 + RETRANSMIT_US
+
+
+def test_a_pipe_has_room_when_little_is_left_to_send_and_the_receiver_reads():
+    world = World()
+    pipe = world.pipe(Port(LAN), Port(LAN))
+    told = []
+    pipe.send(1_000_000, named("much"))
+    pipe.when_room(lambda _: told.append(world.clock.now_us))
+    world.clock.run_until(5_000)
+    assert told == []
+    world.clock.run_until(20_000)
+    assert 7_000 < told[0] < 8_500
+    pipe.leave_unread(WINDOW_BYTES)
+    pipe.when_room(lambda _: told.append(world.clock.now_us))
+    world.clock.run_until(100_000)
+    assert len(told) == 1
+    pipe.read(WINDOW_BYTES)
+    world.clock.run_until(100_001)
+    assert len(told) == 2
+
+
+def test_after_an_abort_nothing_that_was_under_way_arrives():
+    world = World()
+    pipe, _, _ = world.wide(Line(40_000))
+    pipe.send(10, named("lost"))
+    pipe.discard()
+    pipe.hurry(named("reset"))
+    world.clock.run_until(100_000)
+    assert world.order() == ["reset"]

@@ -1,0 +1,156 @@
+"""Plans carried out in virtual time leave the run directory of a real run, the same for the same seed."""
+
+import json
+
+import pytest
+
+from experiments.loader import read_experiment
+from experiments.rundir import RunDirectory
+from node.core.deliveries import RecordKind, read_records
+from testbed.backends.simulator import simulate
+from testbed.backends.virtual_files import EPOCH_NS
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from topologies.loader import load_topology
+
+EXPERIMENT = """
+name: virtual
+description: A small run in virtual time.
+topology: three-regions
+system: sprinkler
+roles: {{proxy: 1, driver: 1, client: 2}}
+workload: {{event_size: 10B, rate: 1000/s}}
+duration: 3s
+captures: none
+faults: {faults}
+expect: [events.lost == 0]
+"""
+FAULTS = """
+  - {name: cut, at: 500ms, cut: [r0, r1], direction: forward}
+  - {name: heal, at: 1s, restore: [r0, r1]}
+  - {name: slow, at: 1200ms, set: [r1, r2], delay: 60ms}
+  - {name: kill, at: 1s, kill: r2/client-1}
+  - {name: again, at: 2s, restart: r2/client-1}
+  - {name: stop, at: 1s, stop: r1/client-0}
+  - {name: go-on, at: 1500ms, continue: r1/client-0}
+"""
+
+
+@pytest.fixture
+def carry_out(tmp_path):
+    """Runs an experiment with these faults; the run's directory, and what the follower was told."""
+
+    def run(faults="[]", seed=1):
+        path = tmp_path / "virtual.yaml"
+        path.write_text(EXPERIMENT.format(faults=faults))
+        experiment = read_experiment(str(path), []).experiment
+        topology = load_topology(experiment.topology)
+        plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
+        directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}}, real=False)
+        told = []
+        simulate(directory, told.append)
+        return directory, told
+
+    return run
+
+
+def content(directory: RunDirectory) -> dict[str, bytes]:
+    """All files that nodes write."""
+    files = [*directory.deliveries.iterdir(), *directory.logs.iterdir()]
+    return {file.name: file.read_bytes() for file in files}
+
+
+def records(directory, host, kind):
+    found, torn = read_records(directory.host_deliveries(host).read_bytes())
+    assert torn == 0
+    return [record for record in found if record.kind == kind]
+
+
+def test_a_run_directory_is_as_a_real_runs(carry_out):
+    directory, told = carry_out()
+    run = directory.read_run()
+    assert (run["phase"], run["outcome"], run["links"]) == ("collected", "completed", "simulator")
+    assert run["problems"] == run["changes"] == run["captures"] == []
+    names = ("started_ns", "ready_ns", "zero_ns", "stopped_ns", "drained_ns", "ended_ns")
+    times = [run["times"][name] for name in names]
+    assert times == sorted(times)
+    assert times[0] == EPOCH_NS
+    assert run["times"]["stopped_ns"] - run["times"]["zero_ns"] == 3 * 10**9
+    assert all(process["exit"]["expected"] for process in run["processes"])
+    phases = [message["phase"] for message in told if message["did"] == "phase"]
+    assert phases == ["building", "running", "draining", "collected"]
+
+
+def test_clients_get_what_drivers_published_with_the_same_crcs(carry_out):
+    directory, _ = carry_out()
+    for number in range(3):
+        published = records(directory, f"r{number}-driver-0", RecordKind.PUBLISHED)
+        assert sum(record.count for record in published) == pytest.approx(3_000, abs=20)
+        for client in ("r0-client-0", "r1-client-1"):
+            got = [
+                record
+                for record in records(directory, client, RecordKind.DELIVERED)
+                if record.stream == number
+            ]
+            crcs = [(record.first_seq, record.batch_crc, record.running_crc) for record in got]
+            assert crcs == [(each.first_seq, each.batch_crc, each.running_crc) for each in published]
+
+
+def test_logs_are_json_lines_with_times_of_the_epoch(carry_out):
+    directory, _ = carry_out()
+    lines = directory.log("r0-proxy-0").read_text().splitlines()
+    assert lines
+    assert all(json.loads(line)["t_ns"] >= EPOCH_NS for line in lines)
+
+
+def test_faults_are_carried_out_on_time_and_nothing_is_lost(carry_out):
+    directory, told = carry_out(FAULTS)
+    run = directory.read_run()
+    assert run["outcome"] == "completed"
+    assert "drained_ns" in run["times"]
+    zero_ns = run["times"]["zero_ns"]
+    done = [(change["fault"], (change["applied_ns"] - zero_ns) // 10**6) for change in run["changes"]]
+    assert ("cut", 500) in done
+    assert ("slow", 1200) in done
+    assert ("again", 2000) in done
+    assert [message["fault"] for message in told if message["did"] == "change"] == [name for name, _ in done]
+    lives = [process for process in run["processes"] if process["name"] == "r2/client-1"]
+    assert [life["exit"]["signal"] for life in lives] == [9, None]
+    assert len(records(directory, "r2-client-1", RecordKind.SESSION)) == 2
+
+
+def test_what_cannot_be_done_is_a_problem_and_not_the_end(carry_out):
+    directory, _ = carry_out(
+        "[{name: twice, at: 1s, kill: r0/client-0}, {name: more, at: 2s, kill: r0/client-0}]"
+    )
+    run = directory.read_run()
+    assert run["outcome"] == "completed"
+    assert [change["applied_ns"] is None for change in run["changes"]] == [False, True]
+    assert any("more" in problem for problem in run["problems"])
+
+
+def test_the_same_seed_gives_the_same_files_and_another_one_does_not(carry_out):
+    same, again, other = (content(carry_out(FAULTS, seed)[0]) for seed in (1, 1, 2))
+    assert same == again
+    assert same != other
+
+
+def test_who_breaks_it_off_finds_what_there_is(carry_out, tmp_path):
+    class Enough(KeyboardInterrupt):
+        """Ctrl-C."""
+
+    path = tmp_path / "virtual.yaml"
+    path.write_text(EXPERIMENT.format(faults="[]"))
+    experiment = read_experiment(str(path), []).experiment
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}}, real=False)
+
+    def follow(message):
+        if message["did"] == "phase" and message["phase"] == "draining":
+            raise Enough
+
+    with pytest.raises(Enough):
+        simulate(directory, follow)
+    run = directory.read_run()
+    assert run["outcome"] == "interrupted"
+    assert records(directory, "r0-client-0", RecordKind.DELIVERED)
