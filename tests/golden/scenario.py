@@ -18,6 +18,8 @@ from pathlib import Path
 
 from node.core import machine as m
 from node.core.specification import Member, NodeSpec
+from node.protocols.building import build_machine
+from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Advertisement, Events, Subscribe, Unsubscribe
 from node.sim.network import Network
 from node.sim.process import Sent
@@ -33,7 +35,7 @@ def run(commands: str) -> str:
     """The transcript that follows from these commands."""
     lines = [line.split() for line in commands.splitlines() if line.strip() and not line.startswith("#")]
     names = sorted({line[2] for line in lines if line[1] == "start"})
-    network = Network(_specs(names), _wires(names), start=False, trace_limit=TRACE_LIMIT)
+    network = Network(_specs(names), _wires(names), build=_build, start=False, trace_limit=TRACE_LIMIT)
     cuts: dict[frozenset[str], int] = {}
     do: dict[str, Callable[..., None]] = {
         "start": network.start,
@@ -66,6 +68,11 @@ def _specs(names: list[str]) -> list[NodeSpec]:
         )
         for number, member in enumerate(members)
     ]
+
+
+def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:
+    """Clients are an application's, since they publish."""
+    return Client(spec, rng, keeps_events=True) if spec.role == "client" else build_machine(spec, rng)
 
 
 def _wires(names: list[str]) -> Wires:

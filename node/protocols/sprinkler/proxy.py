@@ -5,14 +5,15 @@ Its state is that of the paper's Fig. 1: pxID (`name`), streams (`own`), Hist an
 
 - `chain`: what comes from the predecessor and goes to the successor, what is committed (3.3).
 - `head`, if it is the head of the chain: publications, and the peers' events (3.1).
-- `subscribers` and `dissemination`: whoever takes committed events. Peers' heads and clients come to the
-  tail, which alone advertises to the peers and takes part in the region-level protocol (3.2).
+- `tail`: serves committed events. It is active if it is the tail of the chain, to which peers' heads and
+  clients come; that one advertises to the peers and takes part in the region-level protocol (3.2).
+- `journal`: what is on disk, if replicas are durable.
 
 One without other replicas is head and tail. What comes in one input moves on at the end of that input
 (`settle`). A replica of a region that has a configuration service waits for it before it does anything.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
@@ -20,7 +21,6 @@ from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains, with_role
-from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
@@ -47,25 +47,10 @@ from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.sources import Rule, Sources, Switch
-from node.protocols.sprinkler.subscribers import Subscribers
+from node.protocols.sprinkler.tail import Tail
 
 KEPT_PUBLISHERS = 4096  # whose latest requests are remembered
 Batch = Events | SparseEvents
-
-
-class CommittedEvents:
-    """What others may have of Hist, as `answers.Store`."""
-
-    def __init__(self, history: History) -> None:
-        self.history = history
-
-    def cnt(self, stream: int) -> int:
-        """The last event that the whole chain has."""
-        return self.history.streams[stream].committed
-
-    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
-        """Batches after `cnt`, as far as committed."""
-        return self.history.streams[stream].after(cnt, limit_bytes, self.cnt(stream))
 
 
 class Proxy(Participant):
@@ -93,38 +78,35 @@ class Proxy(Participant):
         self._clients = [member.name for member in with_role(spec, "client") if self._is_ours(member.name)]
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self._empty_history()
-        self._samples = HistorySamples()
         self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
         self.head: Head | None = None
-        self.is_tail = False
         self._belonged = 0  # the last configuration that this process belonged to
         self._is_new = True  # it has not been part of a chain yet
         self._put_off: dict[Channel, Publish] = {}  # the first publication refused for now
-        self.store_of_committed = CommittedEvents(self.history)
-        self.subscribers = Subscribers(self.history, self.send, self.store_of_committed.cnt)
-        self.dissemination = Dissemination(self, self.store_of_committed, spec)
+        self.tail = Tail(self, spec)
+        self._samples = HistorySamples()
         self.takes = {
             (Role.PROXY, Advertisement): self.receive_advertisement,
             (Role.PROXY, Events): self._receive_events,
             (Role.PROXY, SparseEvents): self._receive_events,
             (Role.PROXY, Subscribe): self._subscribe,
-            (Role.PROXY, Unsubscribe): self._unsubscribe,
+            (Role.PROXY, Unsubscribe): self.tail.unsubscribe,
             (Role.PROXY, Follow): self.chain.receive_follow,
             (Role.PROXY, Publication): self._receive_publication,
             (Role.PROXY, Stored): self.chain.receive_stored,
             (Role.PROXY, Token): self.chain.receive_token,
             (Role.CLIENT, Advertisement): self._note_advertisement,
             (Role.CLIENT, Subscribe): self._subscribe,
-            (Role.CLIENT, Unsubscribe): self._unsubscribe,
+            (Role.CLIENT, Unsubscribe): self.tail.unsubscribe,
             (Role.CLIENT, Publish): self._publish,
             (Role.DRIVER, Advertisement): self._note_advertisement,
             (Role.DRIVER, Publish): self._publish,
             (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
             (Role.CONFIGURATION, Configuration): self._configured,
-            **self.dissemination.takes,
+            **self.tail.dissemination.takes,
         }
 
     def _is_ours(self, name: str) -> bool:
@@ -177,7 +159,8 @@ class Proxy(Participant):
         if chain.began > self._belonged and any(state.cnt for state in self.history.streams.values()):
             self.log("state_void", "warning", configuration=chain.number)
             self.history = self._empty_history()
-            self.store_of_committed.history = self.subscribers.history = self.history
+            self.tail.start_over(self.history)
+            self._samples = HistorySamples()
             self.journal.start_over(self.history)
         for stream, state in self.history.streams.items():
             if state.cnt > state.committed:
@@ -205,17 +188,11 @@ class Proxy(Participant):
             self.head.restore(others + served, self.now_us + self.parameters.restore_wait_us)
 
     def _take_tail(self, *, is_tail: bool) -> None:
-        if is_tail and not self.is_tail:
-            number = self.chain.chain.number
-            self.log("became_tail", region=self.region, configuration=number)
-            self.is_tail = True
-            self.dissemination.start()
-            advertisement = Advertisement(tuple(self.counters()))
-            for channel in list(self.channels.values()):
-                self.send(channel, advertisement)
-        elif self.is_tail and not is_tail:
-            self.is_tail = False
-            self.dissemination.stop()
+        if is_tail and not self.tail.is_active:
+            self.log("became_tail", region=self.region, configuration=self.chain.chain.number)
+            self.tail.begin()
+        elif self.tail.is_active and not is_tail:
+            self.tail.end()
 
     def _connect(self) -> None:
         """Be connected with whom the present configurations demand."""
@@ -284,16 +261,8 @@ class Proxy(Participant):
             self.head.heard(channel.name, self.head.told(message))
 
     def _subscribe(self, channel: Channel, message: Subscribe) -> None:
-        if message.stream not in self.history.streams:
-            reason = f"stream {message.stream} is not known"
-            self.refuse(channel, Refusal.UNKNOWN_STREAM, reason, message.stream)
-            return
-        if self.head is not None and message.stream in self.own:
+        if self.tail.subscribe(channel, message) and self.head is not None and message.stream in self.own:
             self.head.heard("", message.cnt)
-        self.subscribers.subscribe(channel, message.stream, message.cnt)
-
-    def _unsubscribe(self, channel: Channel, message: Unsubscribe) -> None:
-        self.subscribers.unsubscribe(channel, message.stream)
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
         """Subscribe(p', s, cnt) of Fig. 1, for `sources`."""
@@ -343,12 +312,11 @@ class Proxy(Participant):
         if channel.role is Role.CONFIGURATION and channel is self.service_channel():
             self._tell_service(channel)
         self.chain.opened(channel)
-        self.dissemination.opened(channel)
+        self.tail.opened(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
         """Forget its subscriptions, and find other sources for what came through it."""
-        self.subscribers.forget(channel)
-        self.dissemination.lost(channel)
+        self.tail.lost(channel)
         self.chain.lost(channel)
         self._put_off.pop(channel, None)
         if self.head is not None:
@@ -359,12 +327,11 @@ class Proxy(Participant):
 
     def writable(self, channel: Channel) -> None:
         """Go on where its cursors stand."""
-        self.subscribers.serve(channel)
-        self.dissemination.writable(channel)
+        self.tail.writable(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
         """Dissemination's, or the end of a restoration's wait, for which `settle` looks."""
-        self.dissemination.timer_fired(timer)
+        self.tail.dissemination.timer_fired(timer)
 
     def settle(self) -> None:
         """Pass on what came with this input."""
@@ -377,8 +344,7 @@ class Proxy(Participant):
             for channel in unread:
                 if self.channels.get(channel.name) is channel:
                     self.resume_reading(channel)
-        self.subscribers.flush()
-        self.dissemination.flush()
+        self.tail.flush()
         self.history.collect_some()
         for row in self._samples.due(self.history):
             self.log("hist", **row)
@@ -400,10 +366,8 @@ class Proxy(Participant):
                 yield self.chains.head(region) or "nobody"
 
     def counters(self) -> Iterable[Counter]:
-        """What is committed of every stream, if this is the tail: others' advertisements are heartbeats."""
-        if not self.is_tail:
-            return []
-        return [Counter(number, state.committed) for number, state in self.history.streams.items()]
+        """What the tail advertises."""
+        return self.tail.counters()
 
     # --- For its parts
 
@@ -421,8 +385,7 @@ class Proxy(Participant):
         """The whole chain has more of this stream."""
         if self.head is not None and stream in self.own:
             self.head.committed(stream)
-        self.subscribers.grew(stream)
-        self.dissemination.grew(stream)
+        self.tail.grew(stream)
 
     def service_channel(self) -> Channel | None:
         """To the region's configuration service, if connected."""

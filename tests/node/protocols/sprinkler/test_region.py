@@ -183,7 +183,7 @@ def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy(
         half = [at for at in range(2, 22) if (at < 12) == (own < 12) and at != own]
         client.dissemination.view.members = half[:4]
         client.view_changed()
-    cluster.machine(PROXY).dissemination.view.members = []
+    cluster.machine(PROXY).tail.dissemination.view.members = []
     cluster.run(15 * S)
     views = {client.dissemination._own: client.dissemination.view.members for client in clients(cluster)}
     mixed = [own for own, view in views.items() if any((at < 12) != (own < 12) for at in view if at)]

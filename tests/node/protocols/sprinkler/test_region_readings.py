@@ -52,7 +52,8 @@ class Exclusive:
 def exclusive_intervals(spec, rng):
     machine = build_machine(spec, rng)
     if spec.role in {"client", "proxy"}:
-        answers = machine.dissemination._answers
+        part = machine.tail if spec.role == "proxy" else machine
+        answers = part.dissemination._answers
         assert type(answers) is Answers
         answers._store = Exclusive(answers._store)
     return machine
