@@ -1,0 +1,156 @@
+"""Bad input to real processes: a clear REFUSED to the sender, one line in the log, everyone else unharmed."""
+
+import socket
+from contextlib import contextmanager
+from random import Random
+
+import pytest
+
+from node.core.deliveries import RecordKind
+from node.core.errors import RemoteProtocolError
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER, FrameReader
+from node.protocols.sprinkler import messages as wire
+from node.protocols.sprinkler.messages import CODEC, Hello, Refusal, Refused, Role
+from tests.node.tcp.launched import launcher, log_lines, loopback_specs, records
+
+HELLO = Hello(Role.DRIVER, 1, "r0/driver-7")
+CLIENT = Hello(Role.CLIENT, 1, "r0/client-7")
+PUBLISH = wire.Publish(0, 0, 0, 1, 1, 4, 0, b"mine")
+
+
+def encoded(*messages):
+    return b"".join(buffer for message in messages for buffer in CODEC.encode(message, 1 << 30))
+
+
+@contextmanager
+def live(tmp_path):
+    """Two regions that publish; at the end every client has every event, and nobody has died."""
+    specs = loopback_specs(tmp_path, regions=2, configuration=True)
+    with launcher() as launched:
+        for spec in specs:
+            launched.start(spec)
+        launched.wait_ready(len(specs))
+        launched.go()
+        yield {spec.name: spec for spec in specs}
+        launched.wait(lambda: launched.published.get("r0/driver-0", {}).get("0", 0) > 1000)
+        launched.drain(clients=2)
+        assert {(end["code"], end["signal"]) for end in launched.finish(len(specs))} == {(0, None)}
+    for driver in (spec for spec in specs if spec.role == "driver"):
+        stream = driver.streams[driver.region]
+        published = batches(driver, RecordKind.PUBLISHED, stream)
+        assert published
+        for client in (spec for spec in specs if spec.role == "client"):
+            assert batches(client, RecordKind.DELIVERED, stream) == published
+
+
+def batches(spec, kind, stream):
+    return [
+        (record.first_seq, record.count, record.batch_crc)
+        for record in records(spec, kind)
+        if record.stream == stream
+    ]
+
+
+def told(spec, data):
+    """The REFUSED that comes for these bytes."""
+    address = next(member.address for member in spec.members if member.name == spec.name)
+    reader = FrameReader()
+    with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
+        raw.sendall(data)
+        while chunk := raw.recv(65536):
+            for frame in reader.feed(chunk):
+                message = CODEC.decode(frame)
+                if isinstance(message, Refused):
+                    return message
+    raise AssertionError("closed without a word")
+
+
+CASES = {
+    "unknown stream": (
+        encoded(CLIENT, wire.Subscribe(77, 0)),
+        Refusal.UNKNOWN_STREAM,
+        "stream 77 is not known",
+    ),
+    "publish on an unknown stream": (
+        encoded(HELLO, wire.Publish(0, 0, 77, 1, 1, 4, 0, b"mine")),
+        Refusal.UNKNOWN_STREAM,
+        "does not own stream 77",
+    ),
+    "publish on a stream of another proxy": (
+        encoded(HELLO, wire.Publish(0, 0, 1, 1, 1, 4, 0, b"mine")),
+        Refusal.NOT_OWNER,
+        "r0/proxy-0 does not own stream 1",
+    ),
+    "frame over the limit": (
+        encoded(HELLO, wire.Publish(0, 0, 0, 1, 1, FRAME_LIMIT_BYTES, 0, bytes(FRAME_LIMIT_BYTES))),
+        Refusal.MALFORMED,
+        f"outside 4 to {FRAME_LIMIT_BYTES - 4}",
+    ),
+    "garbage": (b"GET / HTTP/1.1\r\nHost: proxy\r\n\r\n", Refusal.MALFORMED, "protocol version"),
+    "garbage after a greeting": (encoded(CLIENT) + bytes(64), Refusal.MALFORMED, "protocol version 0"),
+    "another protocol version": (
+        HEADER.pack(4 + 9, 2, 1, 0) + bytes(9),
+        Refusal.MALFORMED,
+        "protocol version 2, expected 1",
+    ),
+    "a message of another role": (
+        encoded(CLIENT, wire.Token(1)),
+        Refusal.UNEXPECTED,
+        "unexpected TOKEN",
+    ),
+    "no greeting": (encoded(PUBLISH), Refusal.UNEXPECTED, "unexpected PUBLISH"),
+    "a proxy that is none": (
+        encoded(Hello(Role.PROXY, 1, "r9/proxy-0")),
+        Refusal.UNEXPECTED,
+        "no proxy r9/proxy-0 belongs to this run",
+    ),
+    "a chain that is none": (
+        encoded(
+            Hello(Role.CONFIGURATION, 1, "r0/configuration-9"),
+            wire.Configuration(2**64 - 1, 0, ()),
+        ),
+        Refusal.MALFORMED,
+        "CONFIGURATION with number",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_peer_is_told_what_is_wrong_and_nobody_else_notices(tmp_path, case):
+    data, code, reason = CASES[case]
+    with live(tmp_path) as nodes:
+        refused = told(nodes["r0/proxy-0"], data)
+        assert refused.code == code
+        assert reason in refused.reason
+    lines = [line for line in log_lines(nodes["r0/proxy-0"]) if line["event"] == "refused_peer"]
+    assert [line["reason"] for line in lines if line["reason"] == refused.reason] == [refused.reason]
+    assert {line["code"] for line in lines} <= {code.name.lower(), "not_head"}
+
+
+def test_any_bytes_to_any_process_leave_everyone_unharmed(tmp_path):
+    rng = Random(3)
+    valid = [encoded(HELLO), encoded(CLIENT), encoded(CLIENT, wire.Subscribe(0, 0)), encoded(HELLO, PUBLISH)]
+    with live(tmp_path) as nodes:
+        for turn in range(120):
+            spec = nodes[rng.choice(["r0/proxy-0", "r0/client-0", "r0/configuration-0", "r1/proxy-0"])]
+            data = bytearray(rng.choice([b"", *valid[:3]]) + rng.randbytes(rng.randrange(1, 400)))
+            if turn % 3 == 0:  # a good frame's header and any body
+                data[:0] = HEADER.pack(4 + 20, 1, rng.randrange(1, 20), 0) + rng.randbytes(20)
+            send_and_leave(spec, bytes(data))
+
+
+def send_and_leave(spec, data):
+    """What comes back is well-formed, whatever it is; then leave without a word."""
+    address = next(member.address for member in spec.members if member.name == spec.name)
+    reader = FrameReader()
+    with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
+        raw.sendall(data)
+        raw.shutdown(socket.SHUT_WR)
+        try:
+            while chunk := raw.recv(65536):
+                for frame in reader.feed(chunk):
+                    CODEC.decode(frame)
+        except ConnectionError:
+            return
+        except RemoteProtocolError as error:
+            raise AssertionError("a node sent what is no message") from error
