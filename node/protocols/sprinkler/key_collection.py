@@ -26,7 +26,6 @@ from node.protocols.sprinkler.predicates import collects_by_key, has_keys
 
 PORTION = 8192  # events that are indexed in one go
 SETTLED_AT_ONCE = 32_768  # dead events
-SETTLED_AT_LEAST = 64
 JOINED_BYTES = 65_536  # batches grow to this when they are joined
 SMALL_BYTES = 8192  # a batch below this is looked at for joining even if all of it is live
 
@@ -69,7 +68,7 @@ class KeyCollection:
                 work -= self._compact(self._halfdead.popleft())
             elif self._indexed < applied:
                 work -= self._index_some(applied)
-            elif self._pending_count >= max(SETTLED_AT_LEAST, len(self._list)):
+            elif self._pending_count > len(self._list) // 2:
                 work -= self._settle()
             else:
                 return False
@@ -109,9 +108,8 @@ class KeyCollection:
             self._is_dead(displaced)
             if self._earlier:
                 for key in list_of(keys):
-                    earlier = self._earlier.pop(key, None)
-                    if earlier:
-                        self._is_dead(np.array(earlier, np.int64))
+                    earlier = np.array(self._earlier.pop(key, ()), np.int64)
+                    self._is_dead(earlier[earlier > self._index.floor])
             return
         for at in np.argsort(displaced).tolist():
             key = list_of(keys[positions[at] : positions[at] + 1])[0]

@@ -1,18 +1,23 @@
 """Collection in Hist against a dumb evaluator: a list of single events, and section 2.1's definitions."""
 
+import tracemalloc
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.protocols.sprinkler.batches import (
+    cut_after,
+    cut_before,
     event_seqs,
     last_seq,
     pack_events,
+    tombstone,
     unpack_batch,
 )
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate
+from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, Publish, SparseEvents
 
 STREAM = 3
 KEYS = [b"aa", b"bb", b"cc", b"dd"]
@@ -174,3 +179,181 @@ def test_what_lives_is_exactly_what_no_committed_event_matches(script):
     assert stream.live == len(dumb.events) - len(dumb.collected())
     held = [batch for batch in stream.after(0, 1 << 30) if batch.kind != Kind.TOMBSTONE]
     assert stream.stored >= sum(batch.count for batch in held) >= stream.live
+
+
+def publication(events, predicate=Predicate.SAME_KEY, argument=2, kind=Kind.GC):
+    size, payload = pack_events(events)
+    return Publish(kind, predicate, STREAM, 1, len(events), size, argument, payload)
+
+
+def keyed(history, events, argument=2):
+    size, payload = pack_events(events)
+    first = history.streams[STREAM].cnt + 1
+    history.append(
+        Events(Kind.GC, Predicate.SAME_KEY, STREAM, first, len(events), size, argument, 0, payload)
+    )
+
+
+def test_another_length_of_key_would_undo_and_is_refused():
+    history = History([STREAM], 1 << 20)
+    assert history.refusal(publication([b"aab", b"bbc"])) is None
+    keyed(history, [b"aab"])
+    assert history.refusal(publication([b"aab"])) is None
+    assert "undo" in history.refusal(publication([b"aab"], argument=1))
+    assert "undo" in history.refusal(publication([b"aab"], argument=3))
+
+
+def test_events_without_room_for_their_key_are_refused():
+    history = History([STREAM], 1 << 20)
+    assert "no key" in history.refusal(publication([b"aab", b"a"]))
+    assert "no key" in history.refusal(publication([b"a", b"b"]))
+    assert "1 to 255" in history.refusal(publication([b"aab"], argument=0))
+    assert "1 to 255" in history.refusal(publication([bytes(300)], argument=256))
+
+
+@pytest.mark.parametrize("predicate", [Predicate.BEFORE, Predicate.LAST, Predicate.OLDER_THAN])
+def test_predicates_on_age_cover_whatever_they_collect(predicate):
+    history = History([STREAM], 1 << 20)
+    keyed(history, [b"aab"])
+    assert history.refusal(publication([b""], predicate, 1 << 40)) is None
+
+
+def test_data_is_never_refused():
+    history = History([STREAM], 1 << 20)
+    keyed(history, [b"aab"])
+    assert history.refusal(publication([b""], Predicate.NONE, 0, Kind.DATA)) is None
+
+
+def test_the_length_of_keys_is_free_again_when_those_events_were_truncated():
+    history = History([STREAM], 1 << 20)
+    keyed(history, [b"aab"])
+    history.truncate(STREAM, 0)
+    assert history.refusal(publication([b"aab"], argument=3)) is None
+
+
+def test_events_of_predicates_on_age_have_no_key():
+    """Else what they collected would come back with them (finality, 2.1)."""
+    history = History([STREAM], 1 << 20)
+    size, payload = pack_events([b"aa"])
+    history.append(Events(Kind.GC, Predicate.LAST, STREAM, 1, 1, size, 5, 0, payload))
+    keyed(history, [b"aa", b"aa"])
+    history.commit(STREAM, 3)
+    finish(history)
+    assert history.streams[STREAM].live == 2
+
+
+def test_what_is_not_committed_collects_nothing():
+    history = History([STREAM], 1 << 20)
+    keyed(history, [b"aa", b"aa", b"aa"])
+    finish(history)
+    assert history.streams[STREAM].live == 3
+    history.commit(STREAM, 2)
+    finish(history)
+    assert history.streams[STREAM].live == 2
+
+
+def test_a_late_subscriber_gets_a_merged_tombstone_and_then_what_lives():
+    history = History([STREAM], 1 << 20)
+    for _ in range(50):
+        first = history.streams[STREAM].cnt + 1
+        history.append(Events(Kind.GC, Predicate.LAST, STREAM, first, 10, 4, 25, 0, bytes(40)))
+        history.commit(STREAM, first + 9)
+        history.collect_some()
+    found = history.streams[STREAM].after(0, 1 << 20)
+    assert found[0] == tombstone(STREAM, 1, 474)
+    assert [(batch.kind, batch.first_seq, batch.count) for batch in found[1:]] == [
+        (Kind.GC, 475, 6),
+        (Kind.GC, 481, 10),
+        (Kind.GC, 491, 10),
+    ]
+
+
+def test_a_reader_in_the_middle_of_a_sparse_batch_gets_the_rest_of_it():
+    history = History([STREAM], 1 << 20)
+    keyed(history, [b"aa"] * 9 + [b"bb"] + [b"aa"] * 9 + [b"cc"])
+    history.commit(STREAM, 20)
+    finish(history)
+    stream = history.streams[STREAM]
+    [whole] = stream.after(0, 1 << 20)
+    assert isinstance(whole, SparseEvents)
+    assert event_seqs(whole) == [10, 19, 20]
+    for cnt in range(20):
+        [rest] = stream.after(cnt, 1 << 20)
+        assert (rest.first_seq, last_seq(rest)) == (cnt + 1, 20)
+        assert event_seqs(rest) == [seq for seq in (10, 19, 20) if seq > cnt]
+    parts = stream.after(0, 1 << 20, upto=15)
+    assert [list(event_seqs(part)) for part in parts] == [[10], []]
+    assert last_seq(parts[-1]) == 15
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.binary(max_size=3)), min_size=1, max_size=9), st.data())
+def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
+    size, payload = pack_events([event for _, event in rows])
+    table = b"".join(reach.to_bytes(4) for reach, _ in rows)
+    batch = SparseEvents(Kind.DATA, 0, STREAM, 5, len(rows), size, 0, 0, table + payload)
+    batch.check()
+    events = list(zip(event_seqs(batch), unpack_batch(batch), strict=True))
+    cnt = data.draw(st.integers(5, max(5, last_seq(batch) - 1)))
+    if cnt < last_seq(batch):
+        head, tail = cut_after(batch, cnt), cut_before(batch, cnt)
+        tail.check()
+        assert (head.first_seq, tail.first_seq, last_seq(tail)) == (5, cnt + 1, last_seq(batch))
+        parts = [*zip(event_seqs(head), unpack_batch(head), strict=True)]
+        parts += zip(event_seqs(tail), unpack_batch(tail), strict=True)
+        assert parts == events
+
+
+def test_memory_stays_with_what_lives_however_many_events_come():
+    """2 million events of 100 bytes of which the last 10,000 stay: 1 MB of them, not 200."""
+    history, payload = History([STREAM], 1 << 40), bytes(65_500)
+    stream = history.streams[STREAM]
+    tracemalloc.start()
+    while stream.cnt < 2_000_000:
+        history.append(
+            Events(Kind.GC, Predicate.LAST, STREAM, stream.cnt + 1, 655, 100, 10_000, 0, payload[:])
+        )
+        assert history.bytes < 1_300_000
+        history.commit(STREAM, stream.cnt)
+        history.collect_some()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert stream.live == 10_001
+    assert kept < 2_000_000
+
+
+def test_memory_of_millions_of_keys_stays_with_what_lives():
+    """Each key comes once more after all others, again and again: only one event of each lives."""
+    history = History([STREAM], 1 << 40)
+    stream, batch = history.streams[STREAM], 5000
+    for lap in range(8):
+        for first_key in range(0, 40_000, batch):
+            events = [key.to_bytes(2) + bytes(8) for key in range(first_key, first_key + batch)]
+            keyed(history, events)
+            history.commit(STREAM, stream.cnt)
+            history.collect_some()
+            assert stream.stored <= 2 * 40_000 + 4 * batch, lap
+    finish(history)
+    assert stream.live == 40_000
+    assert stream.stored <= 80_000
+
+
+def test_one_call_does_a_bounded_part_of_a_long_backlog():
+    history = History([STREAM], 1 << 40)
+    stream = history.streams[STREAM]
+    for _ in range(400):
+        keyed(history, [b"aa" + bytes(8)] * 1000)
+        history.commit(STREAM, stream.cnt)
+    finish(history)
+    assert stream.stored <= 2000
+    for _ in range(1000):
+        first = stream.cnt + 1
+        history.append(Events(Kind.DATA, Predicate.NONE, STREAM, first, 10, 10, 0, 0, bytes(100)))
+    last = stream.cnt + 1
+    history.append(Events(Kind.GC, Predicate.BEFORE, STREAM, last, 1, 1, last, 0, b"x"))
+    history.commit(STREAM, stream.cnt)
+    assert len(stream.after(0, 1 << 30)) == 2  # readers see it collected at once
+    stored = stream.stored
+    assert history.collect_some()
+    assert 0 < stored - stream.stored <= 700  # what it frees in one call
+    finish(history)
+    assert stream.stored == 1
