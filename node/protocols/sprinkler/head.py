@@ -33,6 +33,8 @@ from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
 
 RESTORE: m.Timer = ("restore",)
+HELD_LIMIT_BYTES = 67_108_864  # of publications while restoring
+HELD_LIMIT = 16_384  # of them, likewise
 Batch = Events | SparseEvents
 
 
@@ -82,6 +84,7 @@ class Head:
                 self.sources.add(stream, owner_of.get(stream))
         self._restoration: Restoration | None = None
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
+        self._held_bytes = 0
         self._full = False  # history's limit has been logged
         self._time_us = 0
         self._pending: OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
@@ -127,7 +130,7 @@ class Head:
             node.refuse(channel, code, reason, message.stream, message.first_request)
             return
         if self._restoration is not None:
-            self._held.append((channel, message))
+            self._hold(channel, message)
             return
         known = node.publications.known((channel.name, channel.incarnation), message.first_request)
         if known is not None:
@@ -142,6 +145,15 @@ class Head:
             node.refuse(channel, Refusal.UNDOES, undone, message.stream, message.first_request)
         else:
             self._number(channel, message)
+
+    def _hold(self, channel: Channel, message: Publish) -> None:
+        """Until the restoration is over, as far as there is room for that."""
+        if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
+            reason = f"{self._node.name} is taking its stream back"
+            self._node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
+            return
+        self._held.append((channel, message))
+        self._held_bytes += len(message.payload)
 
     def add_remote_event(self, channel: Channel, batch: Batch) -> None:
         """addRemoteEvent, for a batch. Wants seq - range <= cnt < seq of each event (checklist's reading)."""
@@ -236,6 +248,7 @@ class Head:
     def lost(self, channel: Channel) -> None:
         """What it published while we restored will come again."""
         self._held = [(held, message) for held, message in self._held if held is not channel]
+        self._held_bytes = sum([len(message.payload) for _, message in self._held])
 
     def settle(self) -> None:
         """End the restoration if nothing more will come, and then publish what was held."""
@@ -250,7 +263,7 @@ class Head:
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
             self._taken_back(stream, restoration.seen)
-        held, self._held = self._held, []
+        held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)
 

@@ -1,11 +1,14 @@
 """Whatever messages come, from whomever, in what order ever: machines answer, refuse or ignore them."""
 
+from collections import deque
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from node.core import machine as m
+from node.protocols.sprinkler import messages as wire
+from node.protocols.sprinkler.head import HELD_LIMIT_BYTES
 from tests.node.protocols.sprinkler.any_messages import steps
 from tests.node.protocols.sprinkler.chatter import Chatter
 from tests.node.protocols.sprinkler.one_machine import Around
@@ -44,3 +47,65 @@ def test_a_machine_survives_long_talks_with_peers_that_are_nearly_right(layout, 
         for _ in range(300):
             chatter.step()
         around.give(m.Finish())
+
+
+def test_a_proxy_that_takes_its_stream_back_holds_no_more_publications_than_it_has_room_for():
+    around = Around("alone", "r0/proxy-0")
+    around.do("accept", "r0/driver-0", 1)
+    for request in range(1, 200):
+        around.receive(1, [wire.Publish(0, 0, 0, request, 1, 1_000_000, 0, bytes(1_000_000))])
+    head = around.machine.head
+    assert head.is_restoring
+    assert sum(len(message.payload) for _, message in head._held) <= HELD_LIMIT_BYTES
+    refused = [message for _, message in around.sent if isinstance(message, wire.Refused)]
+    assert len(head._held) + len(refused) == 199
+    for _ in range(3):
+        around.pass_time(1_000_000)
+        around.receive(1, [wire.Advertisement(())])
+    around.do("disk", True, 0)
+    acknowledged = [message for _, message in around.sent if isinstance(message, wire.Published)]
+    assert [message.first_request for message in acknowledged] == list(range(1, len(acknowledged) + 1))
+    assert len(acknowledged) == 199 - len(refused)
+
+
+def test_what_a_machine_keeps_of_strangers_goes_with_their_connections():
+    """A thousand peers say many things and leave; nothing grows with them."""
+    around = Around("static", "r0/proxy-0")
+    for serial in range(1000):
+        around.number += 1
+        around.open[around.number] = None
+        around.give(m.Connected(around.number))
+        role = wire.Role.CLIENT if serial % 2 else wire.Role.DRIVER
+        said = [
+            wire.Hello(role, serial, f"r0/stranger-{serial}"),
+            wire.Advertisement((wire.Counter(serial, 5),)),
+            wire.View((wire.Neighbour(serial),)),
+            wire.Request(0, 1, 100),
+            wire.Subscribe(1, 3),
+        ]
+        around.receive(around.number, said if role is wire.Role.CLIENT else said[:2])
+        if around.number in around.open:
+            del around.open[around.number]
+            around.give(m.Disconnected(around.number, "reset"))
+        around.pass_time(20_000)
+    assert sizes_within(around.machine) < 600
+
+
+def sizes_within(machine):
+    """The largest collection that can be reached from a machine, but for what it was specified with."""
+    seen, found, left = set(), [], [vars(machine)]
+    while left:
+        value = left.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float):
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            found.append(len(value))
+            left += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple | set | deque):
+            found.append(len(value))
+            left += value
+        elif type(value).__module__.startswith("node."):
+            names = getattr(type(value), "__slots__", None) or vars(value)
+            left += [getattr(value, name) for name in names if hasattr(value, name)]
+    return max(found)
