@@ -1,0 +1,183 @@
+"""A configuration service alone, fed by hand: who belongs to the chain, and when."""
+
+from random import Random
+
+from node.core import machine as m
+from node.protocols.sprinkler.configuration_service import ConfigurationService
+from node.protocols.sprinkler.messages import Configuration, Hello, Joined, Replica, Role, Standing
+from tests.node.cluster import specs
+
+NOTHING = Configuration(0, 0, ())
+
+
+class Bench:
+    """r0's service with a hand at every connection."""
+
+    def __init__(self, *, storage=None, stored=(), replicas="012"):
+        given = specs(regions=1, proxies=3, configuration=True, storage=storage)
+        self.service = ConfigurationService(given[-1], Random(1))
+        self.now_us = 0
+        self.effects = []
+        self.connections = {}
+        self.numbers = 0
+        self.give(m.Started(stored))
+        for index in replicas:
+            self.come(index)
+
+    def give(self, given, after_us=1_000):
+        self.now_us += after_us
+        self.effects += self.service.handle(given, self.now_us)
+
+    def come(self, index, incarnation=1, remembers=NOTHING):
+        self.numbers += 1
+        self.connections[index] = self.numbers
+        self.give(m.Connected(self.numbers))
+        hello = Hello(Role.PROXY, incarnation, f"r0/proxy-{index}")
+        self.give(m.Received(self.numbers, (hello, remembers)))
+
+    def go(self, index):
+        self.give(m.Disconnected(self.connections.pop(index), "broken"))
+
+    def grace_ends(self, index):
+        self.give(m.TimerFired(("grace", f"r0/proxy-{index}")), 200_000)
+
+    @property
+    def chain(self):
+        """ "012" are members, "01+2" has 2 joining."""
+        chain = self.service.chain
+        members = "".join(name[-1] for name in chain.members)
+        return members + (f"+{chain.joining[-1]}" if chain.joining else "")
+
+    def told(self, index):
+        number = self.connections[index]
+        found = [
+            message
+            for effect in self.effects
+            if isinstance(effect, m.Send) and effect.connection == number
+            for message in effect.messages
+            if isinstance(message, Configuration)
+        ]
+        return found[-1] if found else None
+
+
+def test_the_first_configuration_waits_for_all_replicas_and_has_them_in_order():
+    bench = Bench(replicas="20")
+    assert bench.told("0") is None
+    bench.come("1")
+    assert bench.chain == "012"
+    assert [bench.told(index).number for index in "012"] == [1, 1, 1]
+
+
+def test_it_does_not_wait_for_ever():
+    bench = Bench(replicas="21")
+    bench.give(m.TimerFired(("form",)), 2_000_000)
+    assert bench.chain == "12"
+    bench.come("0")
+    assert bench.chain == "12+0"
+
+
+def test_a_replica_is_removed_when_its_grace_is_over():
+    bench = Bench()
+    bench.go("1")
+    assert bench.chain == "012"
+    bench.grace_ends("1")
+    assert bench.chain == "02"
+    assert bench.told("2").number == 2
+
+
+def test_a_replica_that_comes_back_as_the_same_process_stays():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1")
+    bench.grace_ends("1")
+    assert bench.chain == "012"
+    assert bench.told("1").number == 1
+
+
+def test_a_replica_that_comes_back_as_another_process_joins_at_the_end():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    assert bench.chain == "02+1"
+    bench.give(m.Received(bench.connections["1"], (Joined(bench.told("1").number),)))
+    assert bench.chain == "021"
+
+
+def test_replicas_join_one_at_a_time():
+    bench = Bench()
+    for index in "01":
+        bench.go(index)
+        bench.come(index, incarnation=2)
+    assert bench.chain == "2+0"
+    bench.give(m.Received(bench.connections["0"], (Joined(bench.told("0").number),)))
+    assert bench.chain == "20+1"
+
+
+def test_a_token_of_an_earlier_configuration_is_void():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    number = bench.told("1").number
+    bench.go("0")
+    bench.grace_ends("0")
+    bench.give(m.Received(bench.connections["1"], (Joined(number),)))
+    assert bench.chain == "2+1"
+
+
+def test_only_who_is_joining_can_have_joined():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    bench.give(m.Received(bench.connections["2"], (Joined(bench.told("2").number),)))
+    assert bench.chain == "02+1"
+
+
+def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
+    bench = Bench()
+    for index in "012":
+        bench.go(index)
+    for index in "012":
+        bench.grace_ends(index)
+    assert bench.chain == "2"
+    bench.come("0", incarnation=2)
+    assert bench.chain == "2+0"
+    number = bench.told("0").number
+    bench.come("2", incarnation=2)
+    assert bench.chain == "2+0"
+    assert bench.told("0").began == bench.told("0").number == number + 1
+
+
+def test_nothing_is_told_before_it_is_on_disk():
+    bench = Bench(storage="disk")
+    assert bench.chain == "012"
+    assert bench.told("0") is None
+    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
+    assert append.messages[0].number == 1
+    bench.give(m.Synced(1))
+    assert bench.told("0").number == 1
+
+
+def test_it_goes_on_from_its_disk():
+    rows = tuple(Replica(index, Standing.MEMBER, 1) for index in (2, 1))
+    stored = [m.StoredSegment(3, (Configuration(1, 1, rows), Configuration(7, 1, rows)))]
+    bench = Bench(storage="disk", stored=stored, replicas="21")
+    assert bench.chain == "21"
+    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
+    assert (append.segment, append.messages[0].number) == (4, 7)
+    assert m.Rewrite((3,), ()) in bench.effects
+    bench.give(m.Synced(1))
+    assert bench.told("2").number == 7
+    bench.grace_ends("1")
+    assert bench.chain == "21"
+
+
+def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember():
+    """A replica that was removed long ago remembers a chain with itself in it: it must not decide."""
+    old, new = (tuple(Replica(index, Standing.MEMBER, 1) for index in each) for each in [(0, 1, 2), (1, 2)])
+    bench = Bench(replicas="")
+    bench.come("0", remembers=Configuration(3, 1, old))
+    assert bench.chain == ""
+    bench.come("1", remembers=Configuration(5, 1, new))
+    bench.come("2", remembers=Configuration(4, 1, new))
+    assert bench.chain == "12+0"
+    assert bench.told("1").number > 5
