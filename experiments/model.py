@@ -10,11 +10,14 @@ from pydantic import Field, model_validator
 from experiments.captures import Captures
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, Restore
+from experiments.nemesis import Nemesis
+from experiments.nemesis_schedule import expand
 from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable
 from experiments.workload import Workload
+from topologies.model import Topology
 from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, problems_under, suggestion
 
 DURATION_US_MIN = 1_000_000
@@ -65,6 +68,8 @@ class Experiment(StrictModel):
     """What is captured, or `none`."""
     faults: Faults = ()
     """What goes wrong, and when."""
+    nemesis: Nemesis | None = None
+    """Faults by chance: which ones follows from the seed. They come to those above."""
     expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
     """What must hold of summary.json for the run to pass."""
     on: Literal["local", "simulator"] = "local"
@@ -77,6 +82,15 @@ class Experiment(StrictModel):
     def all_parameters(self) -> dict[str, Any]:
         """All the system's parameters, defaults included, by names with units."""
         return complete_parameters(self.system, self.parameters)
+
+    def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:
+        """The faults of a run with this seed, those by chance after the others."""
+        if self.nemesis is None:
+            return self.faults
+        by_chance = expand(
+            self.nemesis, self.roles, topology, self.duration_us, others=self.faults, seed=seed
+        )
+        return (*self.faults, *by_chance)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON in the form of the file; `Experiment.model_validate` reads it back."""
@@ -120,6 +134,15 @@ class Experiment(StrictModel):
                 raise problem("is after the end of the run", "faults", number, "at")
             if isinstance(fault, Restore) and isinstance(fault.what, str):
                 self._check_restored(number, fault, fault.what)
+        if self.nemesis is not None:
+            if found := self.nemesis.time_problem(self.duration_us):
+                raise problem(found, "nemesis")
+            known = roles_of(self.system)
+            for number, role in enumerate(self.nemesis.roles):
+                if role not in known:
+                    raise problem(
+                        f"{self.system} has no such role{suggestion(role, known)}", "nemesis", "roles", number
+                    )
 
     def _check_restored(self, number: int, restore: Fault, name: str) -> None:
         names = [fault.name for fault in self.faults if hasattr(fault, "for_us")]

@@ -6,10 +6,11 @@ hosts and processes stand in the order of the files, roles in the system's own o
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
 from experiments.checks import problems
+from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
 from experiments.roles import counts_in
@@ -41,6 +42,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     for path, problem in problems(experiment, topology):
         raise InputError(experiment.name, None, dotted(path), problem)
     run_seed = experiment.seed if seed is None else seed
+    faults = experiment.all_faults(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     return Plan(
@@ -59,8 +61,8 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         links=links,
         processes=tuple(_processes(hosts, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
-        faults=tuple(fault_plans(experiment.faults, topology, experiment.duration_us)),
-        changes=_changes(experiment, topology),
+        faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
+        changes=_changes(faults, topology, experiment.duration_us),
     )
 
 
@@ -139,8 +141,10 @@ def _captures(
                     yield CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
 
 
-def _changes(experiment: Experiment, topology: Topology) -> tuple[LinkChange | ProcessChange, ...]:
+def _changes(
+    faults: Sequence[Fault], topology: Topology, duration_us: int
+) -> tuple[LinkChange | ProcessChange, ...]:
     """All changes by time; at one instant links change before processes."""
-    links = link_changes(experiment.faults, topology, experiment.duration_us)
-    changes: list[LinkChange | ProcessChange] = [*links, *process_changes(experiment.faults)]
+    links = link_changes(faults, topology, duration_us)
+    changes: list[LinkChange | ProcessChange] = [*links, *process_changes(faults)]
     return tuple(sorted(changes, key=lambda change: change.at_us))

@@ -82,10 +82,10 @@ def run_sweep(
 
 def write_sweep_page(directory: SweepDirectory) -> None:
     """Write the page for the whole sweep, if there is anything to show."""
-    from analysis import sweeps
+    from analysis.sweeps import report
 
     if any(point.verdict for point in directory.read().points):
-        sweeps.report(directory)
+        report(directory)
 
 
 def _new(out: Path, chosen: Chosen, points: Points) -> Sweep:

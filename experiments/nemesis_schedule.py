@@ -1,0 +1,153 @@
+"""The faults that a seed means: a random schedule, made before anything starts.
+
+It follows from the seed alone, as concrete named faults like those that people write: `cutset plan` shows
+them, run.json keeps them, and the seed replays them. What it stays within, so that recovery is possible:
+
+- nothing is disturbed in the `quiet` time at the end: links are as configured, every process runs;
+- a process is disturbed by one thing at a time, and is given `settle` before the next;
+- of the replicas of a region's proxy, one at least is undisturbed and settled at any time, so that what was
+  acknowledged is never only where it can be lost. A proxy without replicas is therefore left alone;
+- a process that the experiment itself does something to is left alone.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from experiments.faults import Fault, Faults, ProcessFault
+from experiments.nemesis import ON_LINKS, STEP_US, Nemesis
+from experiments.roles import RoleCounts, counts_in
+from topologies.model import Topology
+
+REPLICATED_ROLE = "proxy"
+ATTEMPTS = 50  # to find a place for a fault; then there is one fewer
+PER_MILLE = 1_000
+
+Given = dict[str, Any]  # a fault as in a file, but for `at`, which is in microseconds
+
+
+def expand(
+    nemesis: Nemesis,
+    roles: Mapping[str, RoleCounts],
+    topology: Topology,
+    duration_us: int,
+    *,
+    others: Sequence[Fault] = (),
+    seed: int,
+) -> tuple[Fault, ...]:
+    """The faults that this seed means, by time. Pure: the same arguments give the same faults.
+
+    others: the experiment's own faults.
+    """
+    spared = {fault.process for fault in others if isinstance(fault, ProcessFault)}
+    schedule = _Schedule(nemesis, topology, _victims(nemesis, roles, topology, spared), duration_us, seed)
+    written = sorted(schedule.faults(), key=lambda given: given["at"])
+    return TypeAdapter(Faults).validate_python([{**given, "at": _text(given["at"])} for given in written])
+
+
+class _Schedule:
+    """The drawing of one schedule."""
+
+    def __init__(
+        self,
+        nemesis: Nemesis,
+        topology: Topology,
+        victims: Mapping[str, Sequence[Sequence[str]]],
+        duration_us: int,
+        seed: int,
+    ) -> None:
+        self._nemesis = nemesis
+        self._links = [link.between for link in topology.links]
+        self._victims = victims
+        self._last_us = duration_us - nemesis.quiet_us
+        self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        self._taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # disturbed or not settled
+
+    def faults(self) -> Iterator[Given]:
+        """All of them, in the order in which they were drawn."""
+        possible = {True: bool(self._links), False: any(self._victims.values())}
+        kinds = [kind for kind in self._nemesis.kinds if possible[kind in ON_LINKS]]
+        for number in range(1, self._nemesis.faults + 1 if kinds else 1):
+            kind = self._rng.choice(kinds)
+            name = f"n{number:02}-{kind}"
+            yield from self._on_link(kind, name) if kind in ON_LINKS else self._on_process(kind, name)
+
+    def _on_link(self, kind: str, name: str) -> Iterator[Given]:
+        rng, nemesis = self._rng, self._nemesis
+        link = list(rng.choice(self._links))
+        begin_us, end_us = self._span()
+        given = {"name": name, "at": begin_us, "for": _text(end_us - begin_us)}
+        direction = "both" if kind == "cut" else rng.choice(["forward", "backward"])
+        if kind == "delay":
+            delay_us = rng.randint(1, max(1, nemesis.delay_us // STEP_US)) * STEP_US
+            yield {**given, "set": link, "direction": direction, "delay": _text(delay_us)}
+        elif kind == "loss":
+            loss = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
+            yield {**given, "set": link, "direction": direction, "loss": f"{loss / 10:g}%"}
+        else:
+            yield {**given, "cut": link, "direction": direction}
+
+    def _on_process(self, kind: str, name: str) -> Iterator[Given]:
+        """A disturbance of a process and its end, at a place where the bounds allow it."""
+        for _ in range(ATTEMPTS):
+            role = self._rng.choice(list(self._victims))
+            group = self._rng.choice(self._victims[role])
+            process = self._rng.choice(group)
+            begin_us, end_us = self._span()
+            if self._fits(role, group, process, (begin_us, end_us + self._nemesis.settle_us)):
+                first, then = ("kill", "restart") if kind == "crash" else ("stop", "continue")
+                yield {"name": name, "at": begin_us, first: process}
+                yield {"name": f"{name}-end", "at": end_us, then: process}
+                return
+
+    def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
+        """Take this span for the process, if the bounds allow it."""
+        spare = len(group) - 1 if role == REPLICATED_ROLE else len(group)
+        free = not any(_overlap(span, other) for other in self._taken[process])
+        if not free or self._most_at_once(group, span) >= spare:
+            return False
+        self._taken[process].append(span)
+        return True
+
+    def _most_at_once(self, processes: Sequence[str], span: tuple[int, int]) -> int:
+        """How many of these processes are taken at one instant of this span, at most."""
+        spans = [taken for process in processes for taken in self._taken[process]]
+        instants = [span[0], *(begin for begin, _ in spans if span[0] < begin < span[1])]
+        return max(sum(begin <= at_us < end for begin, end in spans) for at_us in instants)
+
+    def _span(self) -> tuple[int, int]:
+        """When a disturbance begins and ends, in whole steps."""
+        nemesis = self._nemesis
+        longest_us = min(nemesis.longest_us, self._last_us - nemesis.start_us)
+        length_us = self._rng.randint(-(-nemesis.shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
+        latest_us = self._last_us - length_us
+        begin_us = self._rng.randint(-(-nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
+        return begin_us, begin_us + length_us
+
+
+def _victims(
+    nemesis: Nemesis, roles: Mapping[str, RoleCounts], topology: Topology, spared: set[str]
+) -> dict[str, list[list[str]]]:
+    """Processes that may be disturbed, by role, those of a region together."""
+    found: dict[str, list[list[str]]] = {}
+    for role in nemesis.roles:
+        groups = [
+            [f"{region}/{role}-{index}" for index in range(counts_in(roles, region).get(role, 0))]
+            for region in topology.regions
+        ]
+        left = [[process for process in group if process not in spared] for group in groups]
+        fewest = 2 if role == REPLICATED_ROLE else 1
+        if chosen := [group for group in left if len(group) >= fewest]:
+            found[role] = chosen
+    return found
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _text(us: int) -> str:
+    return f"{us // STEP_US}ms"

@@ -1,0 +1,127 @@
+"""Faults by chance: the same seed means the same ones, and every seed's stay within the bounds."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.faults import Fault, LastingFault, ProcessFault
+from experiments.loader import load_experiment
+from experiments.model import Experiment
+from testbed.planning import make_plan
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+EXPERIMENT = load_experiment("nemesis")
+TOPOLOGY = load_topology(EXPERIMENT.topology)
+DISTURBING, MENDING = ("kill", "stop"), {"kill": "restart", "stop": "continue"}
+SEEDS = st.integers(0, 2**63)
+
+
+def faults(seed: int, experiment: Experiment = EXPERIMENT) -> tuple[Fault, ...]:
+    return experiment.all_faults(TOPOLOGY, seed)
+
+
+def spans(found: Sequence[Fault]) -> dict[str, list[tuple[int, int]]]:
+    """When each process is disturbed, by process; fails unless every disturbance is mended by its like."""
+    by_process: defaultdict[str, list[ProcessFault]] = defaultdict(list)
+    for fault in found:
+        if isinstance(fault, ProcessFault):
+            by_process[fault.process].append(fault)
+    disturbed = {}
+    for process, acts in by_process.items():
+        begins, ends = acts[::2], acts[1::2]
+        assert [MENDING[begin.kind] for begin in begins] == [end.kind for end in ends]
+        disturbed[process] = [(begin.at_us, end.at_us) for begin, end in zip(begins, ends, strict=True)]
+    return disturbed
+
+
+def test_a_seed_means_the_same_faults_whenever_it_is_asked():
+    first = faults(7)
+    assert first == faults(7)
+    assert (first[0].name, first[0].kind, first[0].target) == ("n13-cut", "cut", "r0-r2")
+
+
+def test_seeds_differ():
+    assert len({faults(seed) for seed in range(50)}) == 50
+
+
+@given(SEEDS)
+def test_nothing_is_disturbed_before_the_start_or_in_the_quiet_time(seed):
+    nemesis = EXPERIMENT.nemesis
+    assert nemesis is not None
+    last_us = EXPERIMENT.duration_us - nemesis.quiet_us
+    for fault in faults(seed):
+        assert nemesis.start_us <= fault.at_us <= last_us
+        if isinstance(fault, LastingFault):
+            assert fault.for_us is not None
+            assert fault.at_us + fault.for_us <= last_us
+
+
+@given(SEEDS)
+def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
+    nemesis = EXPERIMENT.nemesis
+    assert nemesis is not None
+    for disturbed in spans(faults(seed)).values():
+        for begin_us, end_us in disturbed:
+            assert nemesis.shortest_us <= end_us - begin_us <= nemesis.longest_us
+        for (_, ended_us), (begun_us, _) in pairwise(disturbed):
+            assert begun_us - ended_us >= nemesis.settle_us
+
+
+@given(SEEDS)
+def test_a_replica_of_each_chain_is_undisturbed_and_settled_at_any_time(seed):
+    nemesis = EXPERIMENT.nemesis
+    assert nemesis is not None
+    disturbed = spans(faults(seed))
+    for region in TOPOLOGY.regions:
+        replicas = [f"{region}/proxy-{index}" for index in range(3)]
+        taken = [
+            (begin_us, end_us + nemesis.settle_us)
+            for replica in replicas
+            for begin_us, end_us in disturbed.get(replica, [])
+        ]
+        for at_us, _ in taken:
+            assert sum(begin_us <= at_us < end_us for begin_us, end_us in taken) < len(replicas)
+
+
+@given(SEEDS)
+def test_every_seed_makes_a_plan_whose_links_end_as_they_began(seed):
+    plan = make_plan(EXPERIMENT, TOPOLOGY, seed=seed, links_kind="auto")
+    last = {(change.link, change.direction): change for change in plan.changes if hasattr(change, "link")}
+    shapes = {link.name: (link.forward, link.backward) for link in plan.links}
+    for (link, direction), change in last.items():
+        assert change.state == "up"
+        assert change.shape == shapes[link][direction == "backward"]
+    assert {fault.name for fault in plan.faults} == {fault.name for fault in faults(seed)}
+
+
+def test_a_proxy_without_replicas_is_left_alone():
+    alone = load_experiment("nemesis", ["roles.proxy=1", "nemesis.kinds=[crash, pause]"])
+    targets = {fault.target for seed in range(30) for fault in faults(seed, alone)}
+    assert targets
+    assert not any("proxy" in target for target in targets)
+
+
+def test_processes_that_the_experiment_itself_disturbs_are_left_alone():
+    own = load_experiment("nemesis", ["faults=[{at: 3s, leave: r0/client-0}]"])
+    for seed in range(30):
+        assert "r0/client-0" not in [fault.target for fault in faults(seed, own)[1:]]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("nemesis.quiet=24s", "nemesis: start, shortest and quiet together are longer than the run"),
+        ("nemesis.shortest=4s", "nemesis.shortest: is longer than the longest"),
+        ("nemesis.roles=[prxy]", "nemesis.roles.0: sprinkler has no such role: did you mean proxy?"),
+        ("nemesis.kinds=[meteor]", "nemesis.kinds.0: should be 'cut'"),
+    ],
+)
+def test_a_nemesis_that_cannot_be_is_refused(override, said):
+    with pytest.raises(InputError) as error:
+        load_experiment("nemesis", [override])
+    assert said in str(error.value)
