@@ -178,6 +178,7 @@ def _why(run: SweptRun) -> str:
 def _replay(sweep: Sweep, run: SweptRun) -> str:
     """The command that makes a run again."""
     parts = ["cutset", "run", str(sweep.experiment.get("name") or "")]
+    parts += ["--set", "sweep=null"] if run.point.values else []
     for path, value in run.point.values.items():
         parts += ["--set", f"{path}={_text(value)}"]
     parts += ["--seed", str(run.point.seed), "--repeat", "1"]

@@ -148,8 +148,9 @@ def _events(findings: Findings) -> dict[str, int | None]:
     if deliveries is None:
         return dict.fromkeys(EVENTS)
     streams = {row["stream"]: row["published"] for row in deliveries}
+    acknowledged = sum(row["published"] for row in findings.publishers)  # all there is without clients
     return {
-        "published": sum(streams.values()),
+        "published": sum(streams.values()) if streams else acknowledged,
         **{name: sum(row[name] for row in deliveries) for name in PER_CLIENT},
         "unordered_publishers": sum(row["unordered"] for row in findings.publishers),
     }
@@ -162,6 +163,8 @@ def _throughput(
     bytes. Clients that were not there all the time do not count, unless there are no others.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
+    if not facts.clients:
+        return nothing, ["throughput: there are no clients"]
     if (
         deliveries is None
         or not facts.clients

@@ -120,3 +120,11 @@ def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():
     found = summary_of(run_json("expect=[]", outcome="interrupted", times=times))
     assert found["throughput"]["events_per_s"] is None
     assert "throughput: the drivers did not run to their end" in found["fidelity"]["reasons"]
+
+
+def test_without_clients_what_was_published_is_still_known():
+    run = run_json("expect=[]", "roles={proxy: 1, driver: 1, client: 0}")
+    rows = [{"driver": "r0-driver-0", "stream": 0, "published": 9, "unordered": 0}]
+    found = summary_of(run, deliveries=[], publishers=rows)
+    assert found["events"]["published"] == 9
+    assert "throughput: there are no clients" in found["fidelity"]["reasons"]
