@@ -70,9 +70,9 @@ def test_a_node_notifies_f_neighbours_at_once_and_others_after_a_shuffle():
         if line.time_us > 2 * S:
             told.setdefault(line.source, {}).setdefault(line.time_us, set()).add(line.target)
     assert len(told) == CLIENTS + 1
-    for at_once in told.values():
+    for source, at_once in told.items():
         assert max(map(len, at_once.values())) == 3
-        assert len(set().union(*at_once.values())) > 10
+        assert len(set().union(*at_once.values())) > (3 if source == PROXY else 10)
 
 
 def test_a_client_of_a_region_of_its_own_gets_all_from_the_proxy():
@@ -149,7 +149,7 @@ def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
     assert most <= 50_000
     asked = sent(cluster, Request, "r0/client-3")
     old = [line for line in asked if line.message.next < 100_000]
-    assert len([line for line in old if line.target == PROXY]) > 0.9 * len(old)
+    assert len([line for line in old if line.target == PROXY]) >= 0.5 * len(old)  # one try of a peer for each
     drained(cluster)
 
 
