@@ -7,6 +7,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
+from node.sim.wires import Wires
 from tests.node.chained import Chaos, chain, chained, check
 from tests.node.cluster import S
 
@@ -14,6 +15,7 @@ HEAD, MIDDLE, TAIL = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
 SERVICE = "r0/configuration-0"
 PLACES = pytest.mark.parametrize(("name", "left"), [(HEAD, "12"), (MIDDLE, "02"), (TAIL, "01")])
 SEEDS = range(30)
+SLOW = Wires(8_000, {("r0", "r1"): 15_000})  # much is under way along a chain when a replica dies
 
 
 def longest_pause_s(cluster, client, stream, from_us):
@@ -243,7 +245,7 @@ def test_regions_without_a_service_have_their_proxies_in_order():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_dies_stops_and_comes_back_nothing_is_lost(seed):
-    cluster = chained(seed=seed, rate_per_s=1000)
+    cluster = chained(seed=seed, rate_per_s=1000, wires=SLOW)
     chaos = Chaos(cluster, seed)
     now_us = 2 * S
     cluster.run(now_us)
