@@ -32,7 +32,7 @@ Deliver = Callable[[Any, m.Input, int], None]
 class Pipe:
     """Carries inputs from one end of a connection to the other, within a region. `target` is that end.
 
-    deliver: what happens at the other end. room: what happens when this end has room again.
+    deliver: what happens at the other end.
     """
 
     __slots__ = (
@@ -45,7 +45,6 @@ class Pipe:
         "_left_us",
         "_out",
         "_pending",
-        "_room",
         "_unread",
         "delay_us",
         "target",
@@ -57,7 +56,6 @@ class Pipe:
         self._out, self._in = ports
         self.delay_us = self._out.delay_us + self._in.delay_us
         self._deliver = deliver
-        self._room: Callable[[Any], None]
         self._left_us = 0.0  # when the last bit handed over so far has left the port
         self._arrived_us = 0.0  # nothing overtakes
         self._pending = 0  # deliveries that wait for the receiver's port
