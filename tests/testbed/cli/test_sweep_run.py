@@ -1,0 +1,107 @@
+"""`cutset run` of a sweep in virtual time: its directory, its lines, its exit codes, and going on with it."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.sweepdir import SweepDirectory
+from testbed.cli import main
+from tests.testbed.runner.live import write_experiment
+
+SWEEP = "sweep: {workload.rate: [100/s, 200/s]}\n"
+EXPECTED = "expect: [events.lost == 0, events.duplicated == 0]\n"
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    return write_experiment(tmp_path, faults=SWEEP + EXPECTED + "on: simulator\ncaptures: none\n")
+
+
+def the_sweep(tmp_path: Path) -> SweepDirectory:
+    [path] = (tmp_path / "runs").iterdir()
+    return SweepDirectory.open(path)
+
+
+def run(tmp_path: Path, experiment: Path, *options: str) -> int:
+    return main.run(["run", str(experiment), "--out", str(tmp_path / "runs"), *options])
+
+
+def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, experiment, "--repeat", "2") == 0
+    said = capsys.readouterr()
+    directory = the_sweep(tmp_path)
+    record = directory.read()
+    assert record.outcome == "completed"
+    assert [(point.seed, point.verdict) for point in record.points] == [(1, "passed")] * 2 + [
+        (2, "passed")
+    ] * 2
+    lines = said.err.splitlines()
+    assert lines[:2] == [f"sweep {directory.path}", "4 of 4 runs to go"]
+    assert len(lines) == 6
+    assert re.fullmatch(r"\[4/4\] workload\.rate=[12]00/s seed [12]: passed, [\d,]+ events/s, .*", lines[-1])
+    assert said.out == (
+        "verdict      passed\n"
+        "runs         4 passed; 4 in all\n"
+        f"report       {directory.report_html}\n"
+        f"sweep        {directory.sweep_json}\n"
+    )
+
+    torn = record.points[1]
+    deliveries = {file.name: file.read_bytes() for file in directory.run_of(torn).deliveries.iterdir()}
+    content = json.loads(directory.sweep_json.read_text())
+    content["points"][1] |= {"outcome": None, "verdict": None}
+    directory.sweep_json.write_text(json.dumps(content))
+    shutil.rmtree(directory.run_of(torn).analysis)
+    kept = directory.run_of(record.points[0]).summary_json.stat().st_mtime_ns
+
+    assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 0
+    assert capsys.readouterr().err.splitlines()[1] == "1 of 4 runs to go"
+    assert directory.run_of(record.points[0]).summary_json.stat().st_mtime_ns == kept
+    again = {file.name: file.read_bytes() for file in directory.run_of(torn).deliveries.iterdir()}
+    assert again == deliveries  # the same seed, the same run
+
+
+def test_an_experiment_that_was_changed_is_refused(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, experiment, "--no-analyze") == 0
+    directory = the_sweep(tmp_path)
+    capsys.readouterr()
+    changed = ("--set", "duration=1s", "--resume", str(directory.path))
+    assert run(tmp_path, experiment, *changed) == 2
+    assert capsys.readouterr().err == (
+        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology was changed since\n"
+    )
+
+
+def test_a_run_that_fails_is_named_with_the_command_that_replays_it(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    impossible = ("--set", "expect=[events.lost == 1]", "--set", "sweep=null")
+    assert run(tmp_path, experiment, *impossible, "--repeat", "2", "--seed", "5") == 1
+    out = capsys.readouterr().out
+    assert "verdict      failed\n" in out
+    assert "failed       seed 5\n" in out
+    given = f"{experiment} --set 'expect=[events.lost == 1]' --set sweep=null"
+    assert f"             replay: cutset run {given} --seed 6 --repeat 1 --on simulator\n" in out
+
+
+def test_dry_shows_the_runs_and_starts_nothing(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, experiment, "--dry", "--seed", "3") == 0
+    out = capsys.readouterr().out
+    assert "  1-rate-100-s-r0  seed 3  workload.rate=100/s\n" in out
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_place_that_does_not_exist_is_bad_input(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, experiment, "--on", "mars") == 2
+    assert capsys.readouterr().err == "cutset: --on: there is no place mars; known: local, simulator\n"
