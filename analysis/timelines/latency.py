@@ -6,7 +6,7 @@ region and bin and over the whole run, are computed from all samples together.
 
 Where there are no captures, the records tell. A proxy's record of when it took a batch is best, since that
 is where the paper's latency begins; a driver only writes down when it had the acknowledgement, which is
-later by the way back and, of a chain, by the way down and up it.
+later by the way back and, of a chain, by the way down and up it, but not later than the first client had it.
 
 "Every client" means the clients that ran from beginning to end. Events that some client never got have no
 latency; they are counted as lost elsewhere.
@@ -36,7 +36,7 @@ def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     columns = [
         np.full(len(published_ns), stream, np.int32),
         published_ns,
-        np.maximum(came_ns[known] - published_ns, 0),  # the driver may hear of it later than all clients
+        came_ns[known] - published_ns,
         cut.count[known],
     ]
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)

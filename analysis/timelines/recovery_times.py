@@ -74,8 +74,7 @@ def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
     if first_ns == NEVER:
         return _nothing("no event published after the fault ever came")
     reasons: dict[str, str] = {}
-    known_ns = np.minimum(pair.published_ns, pair.came_ns)  # a driver may hear of it later than a client
-    gap = published & (known_ns <= first_ns) & (pair.came_ns >= fault_ns)
+    gap = published & (pair.published_ns <= first_ns) & (pair.came_ns >= fault_ns)
     end_ns = int(pair.came_ns[gap].max())
     if end_ns == NEVER:
         missing = int(pair.count[gap & (pair.came_ns == NEVER)].sum())
@@ -129,7 +128,7 @@ def _settled(
     never is.
     """
     came = published & (pair.came_ns != NEVER)
-    latency_ns = np.where(came, np.maximum(pair.came_ns - pair.published_ns, 0), 0)
+    latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
     before = came & (pair.published_ns >= fault_ns - BASELINE_NS) & (pair.came_ns <= fault_ns)
     baseline_ns = weighted(latency_ns[before], pair.count[before], P95)
     if baseline_ns is None:

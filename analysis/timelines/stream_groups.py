@@ -42,15 +42,16 @@ def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
 def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]) -> Pieces:
     """One stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
 
-    What was published is what drivers know to be acknowledged; when, is best known by the proxy that took it.
+    What was published is what drivers know to be acknowledged. When, the proxy that took it knows best; a
+    driver may hear of it later than clients have it, so it is no later than that.
     """
     acknowledged, heads = (
         batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
     )
     got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
     whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
-    took = whole.arrived_ns[-1]
-    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, took))
+    first_seen = whole.arrived_ns.min(axis=0, initial=NEVER)
+    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, first_seen))
     return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
 
 

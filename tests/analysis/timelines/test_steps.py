@@ -1,6 +1,7 @@
 """The steps from table to table give what dumb counting over a small world gives."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -353,3 +354,13 @@ def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowle
     samples = from_records(world, facts, [*taken, never])
     assert ints(samples, "count").sum() == 700 * BATCH
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}
+
+
+def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(world, facts):
+    slow = [
+        row | {"t_ns": row["t_ns"] + 900 * MS} if row["host"] == "r0-driver-0" else row
+        for row in world.records
+    ]
+    samples = from_records(replace(world, records=slow), facts)
+    first_has_it = 2 * LAN  # the owner's own clients, after the proxy
+    assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN - first_has_it}
