@@ -177,3 +177,25 @@ def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_
     refused = [line for line in log_lines(proxy) if line["event"] == "refused_peer"]
     assert {line["code"] for line in refused} == {"history_full"}
     assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
+
+
+def test_a_configuration_service_goes_on_from_its_files_and_keeps_no_more_than_it_needs(tmp_path):
+    specs = durable_specs(tmp_path, regions=1, proxies=2, configuration=True)
+    service = next(spec for spec in specs if spec.role == "configuration")
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        for turn in range(1, 4):
+            kill(launched, service)
+            launched.start(service)
+            launched.wait(lambda turn=turn: len(launched.all_said("ready", name=service.name)) > turn)
+        wait_published(launched, 1000)
+        launched.drain(clients=1)
+        launched.finish(3 + len(specs))
+    files = LogFiles(Path(service.storage), CODEC)
+    files.open()
+    segments = list(files.read())
+    files.close()
+    assert len(segments) == 1
+    assert {message.number for message in segments[0].messages} == {1}  # nothing had to change
+    assert [line["number"] for line in log_lines(service) if line["event"] == "configuration_changed"] == [1]
