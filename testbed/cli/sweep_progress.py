@@ -16,7 +16,8 @@ class SweepProgress:
         self.directory = directory
         self.record = record
         self._began_s = time.monotonic()
-        self._pending_at_first = len(pending(record))
+        self._ended_at_first = len(record.points) - len(pending(record))
+        self._noted = 0
 
     @property
     def pending(self) -> list[PointRecord]:
@@ -27,10 +28,10 @@ class SweepProgress:
         """Write down what became of a run; the line to show."""
         self.record = self.record.with_point(point)
         self.directory.write(self.record)
-        count, left = len(self.record.points), len(self.pending)
-        done = self._pending_at_first - left
+        self._noted += 1
+        count, done = len(self.record.points), self._ended_at_first + self._noted
         elapsed_s = time.monotonic() - self._began_s
-        return point_line(point, count, count - left, seconds_left(elapsed_s, done, left))
+        return point_line(point, count, done, seconds_left(elapsed_s, self._noted, count - done))
 
     def end(self, outcome: str) -> None:
         """Write down how it ended."""

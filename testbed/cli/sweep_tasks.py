@@ -7,6 +7,7 @@ sweep is, so they must be on a file system that all tasks share: this machine's,
 
 import threading
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,8 @@ class SimulatePoint:
 
                 analyze_here(run, progress=lambda text: None)
         except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
-            problem = f"{type(error).__name__}: {error}"
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         write_json(result_file(run), {"problem": problem, "duration_s": time.monotonic() - began_s})
 
 

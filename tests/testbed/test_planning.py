@@ -13,8 +13,11 @@ from topologies.loader import load_topology
 from topologies.model import Topology
 
 
+PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
+
+
 def plan_of(*overrides: str, seed: int | None = None, links_kind: str = "auto") -> Plan:
-    experiment = load_experiment("link-failure", overrides)
+    experiment = load_experiment("link-failure", (*PLAIN, *overrides))
     return make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind=links_kind)
 
 

@@ -9,12 +9,15 @@ from testbed.volume import capture_bytes_per_s, disk_needed_bytes
 from topologies.loader import load_topology
 
 
+PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
+
+
 def plan(*overrides: str) -> Plan:
-    experiment = load_experiment("link-failure", overrides)
+    experiment = load_experiment("link-failure", (*PLAIN, *overrides))
     return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
 
 
-def test_the_main_job_is_estimated_as_it_was_measured() -> None:
+def test_a_plain_job_is_estimated_as_it_was_measured() -> None:
     assert 25e6 < capture_bytes_per_s(plan()) < 40e6  # measured: 28 MB/s
 
 

@@ -32,22 +32,24 @@ def test_the_text_says_what_would_run(plan):
     text = plan("link-failure")
     assert text.startswith("link-failure  The link between two of four regions fails")
     assert "  after sprinkler-2013, section 5.3, figures 7, 8\n" in text
-    assert "16 processes in 4 regions, 60s, seed 1, links auto" in text
-    assert section(text, "Regions")[2] == "  r2  stream 2  10.2.0.0/16  proxy 1, driver 1, client 2"
-    assert "  r2-proxy-0   10.2.0.2  process r2/proxy-0" in section(text, "Hosts")
+    assert "24 processes in 4 regions, 60s, seed 1, links auto" in text
+    assert section(text, "Regions")[2] == (
+        "  r2  stream 2  10.2.0.0/16  proxy 2, driver 1, client 2, configuration 1"
+    )
+    assert "  r2-proxy-0          10.2.0.2  process r2/proxy-0" in section(text, "Hosts")
     assert (
         section(text, "WAN links")[1]
         == "  r2-r3  15ms, 10gbit  10.255.0.4/30   r2 10.255.0.5   r3 10.255.0.6"
     )
-    assert section(text, "LAN links")[0] == "  r0  4 hosts  1ms, 1gbit"
+    assert section(text, "LAN links")[0] == "  r0  6 hosts  1ms, 1gbit"
     assert section(text, "Timeline") == [
-        "     0.000 s  drivers start  4 drivers x 20,000/s of 10B: 80,000 events/s",
+        "     0.000 s  drivers start  4 drivers x 10,000/s of 10B: 40,000 events/s",
         "    19.000 s  cut            r2-r3 blackhole",
         "    41.000 s  restore        r2-r3 up: 15ms, 10gbit",
         "    60.000 s  drivers stop   then at most 10s until every client has everything",
     ]
     assert "  events.lost == 0" in section(text, "Expected")
-    assert section(text, "Disk")[0].endswith("GB for 28 captures, 28 MB/s")
+    assert section(text, "Disk")[0].endswith("GB for 36 captures, 16 MB/s")
 
 
 def test_commands_are_those_that_run(plan):
@@ -59,11 +61,11 @@ def test_commands_are_those_that_run(plan):
 
 def test_full_leaves_nothing_out(plan):
     text = plan("link-failure", "--full")
-    assert sum("tcpdump" in row for row in section(text, "Commands")) == 28
-    assert "  lan-r3-client-1  1ms, 1gbit" in section(text, "LAN links")
+    assert sum("tcpdump" in row for row in section(text, "Commands")) == 36
+    assert "  lan-r3-client-1         1ms, 1gbit" in section(text, "LAN links")
     large = ["link-failure", "--set", "roles.client=50"]
-    assert section(plan(*large), "Hosts")[-1] == "  and 172 more (--full shows them)"
-    assert len(section(plan(*large, "--full"), "Hosts")) == 212
+    assert section(plan(*large), "Hosts")[-1] == "  and 180 more (--full shows them)"
+    assert len(section(plan(*large, "--full"), "Hosts")) == 220
 
 
 def test_faults_are_shown_with_what_they_change(plan):
@@ -93,7 +95,7 @@ def test_closed_loops_sweeps_and_no_captures_are_said(plan):
 def test_options_override_the_experiment(plan):
     options = ("--topology", "three-regions", "--set", "faults=[]", "--set", "expect=[]", "--links", "relay")
     text = plan("link-failure", *options, "--seed", "7")
-    assert "on three-regions: 12 processes in 3 regions, 60s, seed 7, links relay" in text
+    assert "on three-regions: 18 processes in 3 regions, 60s, seed 7, links relay" in text
 
 
 def test_json_is_the_plan(plan):
