@@ -12,7 +12,6 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
 
-
 PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
 
 
