@@ -5,18 +5,22 @@ Frames that are kept (a proxy's history) keep their buffer, so nothing is copied
 whoever keeps it. A buffer that is used up is replaced, and the beginning of an unfinished frame moves to the
 new one. Buffers start small and grow with what comes in at once, so an idle connection costs little. Large
 ones are mapped in huge pages where the kernel has them: a proxy keeps all that comes in, and getting its
-memory in small pages took a third of its time.
+memory in small pages took a third of its time. Large ones are used again when nothing in them is kept any
+more, as with a client: fresh memory has to be cleared first.
 """
 
 import contextlib
 import mmap
+import sys
+from collections import deque
 from collections.abc import Iterator
 
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, read_header
 
 FIRST_BYTES = 4_096
-LARGEST_BYTES = 1 << 22  # unless a frame is larger
+LARGEST_BYTES = 1 << 21  # unless a frame is larger
 MAPPED_FROM_BYTES = 1 << 21  # a huge page
+REUSED = 6  # large buffers of a connection that may come to be free again; of older ones only frames know
 GROWTH = 4
 FEW_READS = 16  # that fill a buffer: the next one is larger
 
@@ -24,12 +28,13 @@ FEW_READS = 16  # that fill a buffer: the next one is larger
 class FrameBuffer:
     """After it raised, it is of no more use: the connection has to be closed."""
 
-    __slots__ = ("_end", "_limit_bytes", "_size", "_start", "_view", "_wanted")
+    __slots__ = ("_end", "_large", "_limit_bytes", "_size", "_start", "_view", "_wanted")
 
     def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._size = FIRST_BYTES
         self._view = memoryview(bytearray(FIRST_BYTES))
+        self._large: deque[mmap.mmap] = deque()  # the latest, oldest first
         self._start = 0  # of the unfinished frame
         self._end = 0  # of what was filled
         self._wanted = HEADER_BYTES  # bytes from start on, before there is anything to do
@@ -43,7 +48,7 @@ class FrameBuffer:
         """Where the next bytes belong; never empty. Their number is then told to `filled`."""
         if self._end == len(self._view) or self._start + self._wanted > len(self._view):
             held = self._view[self._start : self._end]
-            view = memoryview(_memory(max(self._size, self._wanted)))
+            view = memoryview(self._memory(max(self._size, self._wanted)))
             view[: len(held)] = held
             self._view, self._start, self._end = view, 0, len(held)
         return self._view[self._end :]
@@ -68,12 +73,25 @@ class FrameBuffer:
             self._start = start
             yield Frame(message_type, whole[HEADER_BYTES:], whole)
 
+    def _memory(self, size: int) -> bytearray | mmap.mmap:
+        """Memory for a buffer. What is not used again is given back when the last frame in it is gone."""
+        if size < MAPPED_FROM_BYTES:
+            return bytearray(size)
+        if self._large and len(self._large[0]) >= size and _references(self._large) == _UNUSED:
+            mapped = self._large.popleft()
+        else:
+            mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            with contextlib.suppress(OSError):  # a kernel without huge pages
+                mapped.madvise(mmap.MADV_HUGEPAGE)
+        self._large.append(mapped)
+        if len(self._large) > REUSED:
+            self._large.popleft()
+        return mapped
 
-def _memory(size: int) -> bytearray | mmap.mmap:
-    """Memory for a buffer; it is given back when the last frame in it is gone."""
-    if size < MAPPED_FROM_BYTES:
-        return bytearray(size)
-    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # a kernel without huge pages
-        mapped.madvise(mmap.MADV_HUGEPAGE)
-    return mapped
+
+def _references(large: deque[mmap.mmap]) -> int:
+    """To the first of these; every view of it is one more."""
+    return sys.getrefcount(large[0])
+
+
+_UNUSED = _references(deque([mmap.mmap(-1, mmap.PAGESIZE)]))

@@ -109,6 +109,7 @@ def measure() -> list[dict[str, Any]]:
     copied = copy_bytes_per_s()
     for proxies in PROXIES:
         peak = run(proxies)
+        hops = 2 * proxies  # of an event: to its proxy, to the other proxies, to all clients
         name = f"{proxies} proxies" if proxies > 1 else "1 proxy"
         rows += [
             {

@@ -56,6 +56,17 @@ def test_frames_outlive_the_large_buffer_that_they_came_in():
     assert [bytes(each.body) for each in frames] == [body] * 20
 
 
+def test_memory_is_used_again_only_when_nothing_in_it_is_kept():
+    buffer, body = FrameBuffer(1 << 20), bytes(700_000)
+    kept = fill(buffer, large_frame(b"kept" + body) * 4, [1 << 22])[-1]
+    places = set()
+    for _ in range(60):
+        fill(buffer, large_frame(body), [1 << 22])
+        places.add(id(buffer.room().obj))
+    assert len(places) < 15
+    assert bytes(kept.body) == b"kept" + body
+
+
 def test_what_was_given_out_cannot_be_written():
     [only] = fill(FrameBuffer(LIMIT_BYTES), frame(b"kept"), [100])
     with pytest.raises(TypeError):
