@@ -132,10 +132,13 @@ class Client(Participant):
         self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0))
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
+        self.received.keep(keeps=False)  # until there is a peer
         self.dissemination.start()
 
     def opened(self, channel: Channel) -> None:
         """The tail is told that we are here; what is not acknowledged is repeated to the head."""
+        if channel.role is Role.CLIENT:
+            self.received.keep(keeps=True)
         self.dissemination.opened(channel)
         if channel.name == self._tail:
             self._tail_opened(channel)
@@ -146,6 +149,8 @@ class Client(Participant):
         """What it was to send is asked of the proxy."""
         self.dissemination.lost(channel)
         self.requests.lost(channel)
+        if not any(peer.role is Role.CLIENT for peer in self.channels.values()):
+            self.received.keep(keeps=False)
 
     def writable(self, channel: Channel) -> None:
         """Go on with its answers."""

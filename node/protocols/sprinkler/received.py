@@ -1,9 +1,9 @@
 """Recv: the events that a client keeps for its peers (paper 3.2, Fig. 3), the newest of all streams, within a
 bound.
 
-Batches are kept as they came, in the order of delivery. Over the bound the oldest go (discardEvent of
-Fig. 3), whichever stream they are of. Finding what a peer wants is a binary search. Garbage collection
-events are not applied here: what they collect is old, and goes by itself.
+Batches are kept as they came, in the order of delivery, and only while there are peers who could ask. Over
+the bound the oldest go (discardEvent of Fig. 3), whichever stream they are of. Finding what a peer wants is a
+binary search. Garbage collection events are not applied here: what they collect is old, and goes by itself.
 """
 
 from bisect import bisect_left
@@ -45,16 +45,20 @@ class Kept:
 class Received:
     """The Recv of a client, for all streams."""
 
-    __slots__ = ("_kept", "_limit_bytes", "_order", "bytes")
+    __slots__ = ("_keeps", "_kept", "_limit_bytes", "_order", "bytes")
 
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.bytes = 0
+        self._keeps = True
         self._kept = {stream: Kept() for stream in streams}
         self._limit_bytes = limit_bytes
         self._order: deque[Kept] = deque()  # whose batch was delivered when
 
     def add(self, batch: Batch, cnt: int) -> None:
         """Keep a batch that was delivered; it ends at `cnt`. Older ones make room for it."""
+        if not self._keeps:
+            self._kept[batch.stream].cnt = cnt
+            return
         payload = batch.payload
         if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
             batch = replace(batch, payload=bytes(payload))
@@ -65,6 +69,12 @@ class Received:
         self._order.append(kept)
         self.bytes += len(payload) + BATCH_OVERHEAD_BYTES
         while self.bytes > self._limit_bytes:
+            self._discard()
+
+    def keep(self, *, keeps: bool) -> None:
+        """From now on keep batches or not: what is kept stays out of the processor's caches."""
+        self._keeps = keeps
+        while self._order and not keeps:
             self._discard()
 
     def cnt(self, stream: int) -> int:

@@ -85,3 +85,14 @@ def test_what_is_larger_than_the_bound_is_not_kept():
     received = filled(1, limit_bytes=50)
     assert received.after(0, 0, 1 << 20) == []
     assert received.bytes == 0
+
+
+def test_while_nobody_could_ask_nothing_is_kept():
+    received = filled(5)
+    received.keep(keeps=False)
+    assert received.bytes == 0
+    received.add(batch(51), 60)
+    assert received.cnt(0) == 60
+    received.keep(keeps=True)
+    received.add(batch(61), 70)
+    assert firsts(received.after(0, 0, 1 << 20)) == [61]
