@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
+from node.core.deliveries import RecordKind
 from node.protocols.sprinkler.batches import TOMBSTONE_RANGE_MAX, cut_before, last_seq, tombstone
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
@@ -217,6 +218,8 @@ class Head:
         publication = Publication(
             message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
         )
+        count = message.count
+        self._node.emit(m.Record(RecordKind.PUBLISHED, message.stream, first_seq, count, count))
         self._node.publication_taken(publication)
         self._await(publication, channel)
         self._time_us = max(self._time_us, self._node.now_us)
