@@ -1,5 +1,6 @@
 """The short summary of a sweep on standard output: how many passed, which did not and how to replay them."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -24,8 +25,9 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
         row("", f"and {more} more")
     if any(not point.ended for point in record.points):
         name, overrides = given
-        settings = "".join(f" --set {override}" for override in overrides)
-        row("go on with", f"cutset run {name}{settings} --resume {directory.path}")
+        settings = "".join(f" --set {shlex.quote(override)}" for override in overrides)
+        options = f"--seed {record.seed} --repeat {record.repeat} --on {record.place} --links {record.links}"
+        row("go on with", f"cutset run {name}{settings} {options} --resume {directory.path}")
     if directory.report_html.exists():
         row("report", str(directory.report_html))
     row("sweep", str(directory.sweep_json))
