@@ -268,7 +268,7 @@ class Neighbour:
 class View:
     """The sender's view of its region: gossip of the membership protocol (3.2)."""
 
-    neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender's neighbours", Neighbour)]
+    neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender, then its neighbours", Neighbour)]
 
 
 @dataclass(frozen=True, slots=True)
