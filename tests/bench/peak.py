@@ -25,8 +25,9 @@ WARM_S, MEASURED_S = 1.0, 2.0
 COPIED_BYTES = 1 << 30
 CHUNK_BYTES = 1 << 18
 PARAMETERS = {
-    "batch_limit_bytes": 131_072,
-    "window_bytes": 1_048_576,
+    "batch_limit_bytes": 262_144,
+    "window_bytes": 524_288,
+    "burst_limit_bytes": 1_048_576,
     "history_limit_bytes": 8 << 30,
 }
 
