@@ -22,6 +22,8 @@ from node.sim.process import KEEPING, Node, Observer, Sent
 from node.sim.storage import Disks
 from node.sim.wires import Line, Region, Wires
 
+Build = Callable[[NodeSpec, m.Randomness], m.Machine]
+
 
 class Network:
     """All nodes and their connections.
@@ -35,7 +37,7 @@ class Network:
         specs: Iterable[NodeSpec],
         wires: Wires,
         *,
-        build: Callable[[NodeSpec, m.Randomness], m.Machine] = build_machine,
+        build: Build = build_machine,
         start: bool = True,
         trace_limit: int = 0,
         observer: Observer = KEEPING,

@@ -17,6 +17,8 @@ from typing import Any
 
 from experiments.rundir import RunDirectory
 from node.core import machine as m
+from node.protocols.building import build_machine
+from node.sim.network import Build
 from node.sim.process import Node, Observer
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
@@ -37,8 +39,10 @@ YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: mess
 Follow = Callable[[dict[str, Any]], None]
 
 
-def simulate(run: RunDirectory, follow: Follow) -> None:
+def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> None:
     """Carry out the run whose plan stands in run.json, and tell the follower how it goes.
+
+    build: what makes the nodes' machines; tests give broken ones, to see whether a run shows it.
 
     Raises TestbedError if it cannot even start, KeyboardInterrupt when the user interrupts it; what there is
     then is in the run's directory, and its outcome says so.
@@ -46,7 +50,7 @@ def simulate(run: RunDirectory, follow: Follow) -> None:
     record = RunRecord(run, _Told(follow))
     try:
         with _few_collections():
-            _Simulation(plan_from_json(record.content["plan"]), record).carry_out()
+            _Simulation(plan_from_json(record.content["plan"]), record, build).carry_out()
     except BaseException as error:
         by_user = isinstance(error, KeyboardInterrupt)
         record.content["outcome"] = Outcome.INTERRUPTED if by_user else Outcome.CRASHED
@@ -69,12 +73,12 @@ class _Told:
 class _Simulation:
     """One run, phase by phase."""
 
-    def __init__(self, plan: Plan, record: RunRecord) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, build: Build) -> None:
         self._plan = plan
         self._record = record
         self._files = Files(record.directory)
         observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
-        self._network = make_network(plan, record.directory, observer)
+        self._network = make_network(plan, record.directory, observer, build)
         self._processes = VirtualProcesses(self._network)
         self._faults = VirtualFaults(plan, self._network, self._processes)
         self._runs = False  # whether who becomes ready is told to go

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
-from node.sim.network import Network
+from node.protocols.building import build_machine
+from node.sim.network import Build, Network
 from node.sim.process import Observer
 from node.sim.wires import Hop, Lan, Line, Wires
 from testbed.network.routes import next_links
@@ -13,10 +14,10 @@ from testbed.runner.specs import node_specs
 from topologies.shape import Shape
 
 
-def make_network(plan: Plan, run: RunDirectory, observer: Observer) -> Network:
+def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
     """The plan's network, with no process started yet."""
     specs = make_specs(plan, run)
-    return Network(specs, make_wires(plan), start=False, observer=observer, seed=plan.seed)
+    return Network(specs, make_wires(plan), build=build, start=False, observer=observer, seed=plan.seed)
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:

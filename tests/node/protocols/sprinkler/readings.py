@@ -1,6 +1,6 @@
 """Broken readings of the paper, for showing that each one fails where the reading taken does not.
 
-The checklist (Sprinkler, PLP) names them. They are kept out of the product on purpose.
+The checklist (Sprinkler, PLP and RLP) names them. They are kept out of the product on purpose.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,12 @@ from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
 from node.protocols.building import build_machine
 from node.protocols.sprinkler.expects import US_PER_S, Expects, Heard, SubscriptionRule, Verdict
+from node.protocols.sprinkler.messages import Publication
 from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.progress import Progress
 from node.protocols.sprinkler.proxy import Proxy
+from node.protocols.sprinkler.publications import Publications, Publisher
+from node.protocols.sprinkler.requests import Requests
 from node.protocols.sprinkler.sources import Rule, Source, Sources
 
 DEFAULT = Parameters()
@@ -54,6 +58,24 @@ class ForgetsToReset(Sources):
         """Nothing."""
 
 
+class NeverAsksTheProxy(Requests):
+    """Without requestFromProxy: what peers do not have is never had."""
+
+    def request_from_proxy(self, progress: Progress) -> None:
+        """Nothing."""
+
+
+class ForgetsRepetitions(Publications):
+    """Without (client, request id): what a publisher repeats is published again."""
+
+    def known(self, publisher: Publisher, first_request: int) -> Publication | None:
+        return None
+
+    def _is_live(self, publication: Publication) -> bool:
+        publisher = (publication.name, publication.incarnation)
+        return super().known(publisher, publication.first_request) is publication
+
+
 def with_rule(rule: Rule):
     """A builder of machines whose proxies follow this rule."""
 
@@ -66,6 +88,22 @@ def with_rule(rule: Rule):
 def forgetting_to_reset(spec: NodeSpec, rng: Randomness) -> Machine:
     """A builder of machines whose proxies are `ForgetsToReset`."""
     return Proxy(spec, rng, sources=ForgetsToReset) if spec.role == "proxy" else build_machine(spec, rng)
+
+
+def never_asking_the_proxy(spec: NodeSpec, rng: Randomness) -> Machine:
+    """A builder of machines whose clients are `NeverAsksTheProxy`."""
+    machine = build_machine(spec, rng)
+    if spec.role == "client":
+        machine.requests.__class__ = NeverAsksTheProxy
+    return machine
+
+
+def forgetting_repetitions(spec: NodeSpec, rng: Randomness) -> Machine:
+    """A builder of machines whose proxies are `ForgetsRepetitions`."""
+    machine = build_machine(spec, rng)
+    if spec.role == "proxy":
+        machine.publications.__class__ = ForgetsRepetitions
+    return machine
 
 
 def taken(kind: type[SubscriptionRule] = SubscriptionRule) -> SubscriptionRule:

@@ -4,8 +4,8 @@ from node.protocols.building import build_machine
 from node.protocols.sprinkler.answers import Answers
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Kind
-from node.protocols.sprinkler.requests import Requests
 from tests.node.cluster import COARSE, Cluster, S
+from tests.node.protocols.sprinkler.readings import never_asking_the_proxy
 
 LITTLE = {**COARSE, "recv_limit_bytes": 20_000}
 
@@ -19,22 +19,8 @@ class Literal(Client):
             progress.cnt, progress.next = -1, 0
 
 
-class NeverAsksTheProxy(Requests):
-    """Without requestFromProxy: what peers do not have is never had."""
-
-    def request_from_proxy(self, progress):
-        """Nothing."""
-
-
 def literal_counters(spec, rng):
     return Literal(spec, rng) if spec.role == "client" else build_machine(spec, rng)
-
-
-def never_asking_the_proxy(spec, rng):
-    machine = build_machine(spec, rng)
-    if spec.role == "client":
-        machine.requests.__class__ = NeverAsksTheProxy
-    return machine
 
 
 class Exclusive:

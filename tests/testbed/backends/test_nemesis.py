@@ -1,0 +1,62 @@
+"""`nemesis` catches what is broken: seeds that the protocol survives tell what a broken build does wrong."""
+
+from collections.abc import Callable
+
+import pytest
+
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from node.protocols.building import build_machine
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from tests.node.protocols.sprinkler.readings import (
+    forgetting_repetitions,
+    forgetting_to_reset,
+    never_asking_the_proxy,
+)
+from topologies.loader import load_topology
+
+EXPERIMENT = load_experiment("nemesis")
+CUTS, HEAD_KILLED = (
+    17,
+    8,
+)  # seeds: of regions cut off from each other; of a head killed while a driver publishes
+
+
+@pytest.fixture
+def broken_by(tmp_path) -> Callable[..., list[str]]:
+    """Runs nemesis in virtual time with the machines of a build; the expectations that did not hold."""
+
+    def run(seed, build=build_machine):
+        plan = make_plan(EXPERIMENT, load_topology(EXPERIMENT.topology), seed=seed, links_kind="auto")
+        described = {"experiment": EXPERIMENT.model_dump(mode="json"), "topology": {}}
+        directory = prepare(tmp_path, plan, described, real=False)
+        simulate(directory, lambda message: None, build=build)
+        summary = analyze_here(directory, progress=lambda text: None)
+        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        assert summary["verdict"] == ("failed" if broken else "passed")
+        assert summary["events"]["delivered"] > 100_000
+        return broken
+
+    return run
+
+
+@pytest.mark.parametrize("seed", [CUTS, HEAD_KILLED])
+def test_the_protocol_survives(broken_by, seed):
+    assert broken_by(seed) == []
+
+
+def test_expects_that_outlives_its_channel_loses_events(broken_by):
+    """A reading of the checklist undone: after a cut nobody says SUBSCRIBE again."""
+    assert broken_by(CUTS, forgetting_to_reset) == ["events.lost == 0"]
+
+
+def test_without_request_from_proxy_what_a_lost_peer_was_asked_for_is_lost(broken_by):
+    """A retransmission skipped."""
+    assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0"]
+
+
+def test_a_chain_that_does_not_know_a_repetition_publishes_twice(broken_by):
+    """A driver repeats at the new head what the killed one had passed on and not acknowledged."""
+    assert broken_by(HEAD_KILLED, forgetting_repetitions) == ["events.duplicated == 0"]
