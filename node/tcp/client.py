@@ -15,10 +15,11 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from node.core import machine as m
+from node.core.errors import LocalProtocolError
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.application import Event
+from node.protocols.sprinkler.application import Event, Rejection
 from node.protocols.sprinkler.client import Client
-from node.protocols.sprinkler.messages import CODEC
+from node.protocols.sprinkler.messages import CODEC, Predicate
 from node.tcp.adapter import Adapter
 
 
@@ -50,12 +51,14 @@ class SprinklerClient:
         self._arrived = asyncio.Event()
         self._flushing = False
 
-    async def publish(self, event: bytes) -> None:
-        """Publish on the region's stream; returns when the proxy has acknowledged it (paper 2.1).
+    async def publish(self, event: bytes, predicate: Predicate = Predicate.NONE, argument: int = 0) -> None:
+        """Publish on the region's stream; returns when the whole chain has it (paper 2.1).
 
-        Raises LocalProtocolError if the event is too large for a batch.
+        With a predicate it is a garbage collection event (3.4); the argument is the predicate's, see
+        `messages.Predicate`. Raises LocalProtocolError if the event is too large for a batch, or if the proxy
+        refuses it for good, as one that would undo an earlier collection.
         """
-        request = self._machine.publish(event)
+        request = self._machine.publish(event, predicate, argument)
         done = asyncio.get_running_loop().create_future()
         self._published.append((request, done))
         if not self._flushing:
@@ -71,11 +74,22 @@ class SprinklerClient:
 
     def looked(self) -> None:
         """After each input of the machine: wake those who wait for what it brought."""
+        while self._machine.rejections:
+            self._reject(self._machine.rejections.popleft())
         while self._published and self._published[0][0] <= self._machine.published_requests:
             _, done = self._published.popleft()
             if not done.done():
                 done.set_result(None)
         self._arrived.set()
+
+    def _reject(self, rejection: Rejection) -> None:
+        """Tell those who wait for it."""
+        waiting, self._published = self._published, deque()
+        for request, done in waiting:
+            if not rejection.first_request <= request <= rejection.last_request:
+                self._published.append((request, done))
+            elif not done.done():
+                done.set_exception(LocalProtocolError(rejection.reason))
 
     async def _next_batch(self) -> None:
         """Take the next batch, or wait until something arrives."""

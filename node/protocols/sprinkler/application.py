@@ -1,6 +1,7 @@
 """What becomes of delivered batches: a line on record, and single events for the application (2.1)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
@@ -29,6 +30,15 @@ class Event(NamedTuple):
     seq: int
     range: int
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Publications that were refused for good: from one request number to another, and why."""
+
+    first_request: int
+    last_request: int
+    reason: str
 
 
 def record_of(batch: Batch, cnt: int) -> m.Record:

@@ -19,18 +19,20 @@ from node.core.deliveries import RecordKind
 from node.core.dialing import Target
 from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.application import Event, events_of, record_of
+from node.protocols.sprinkler.application import Event, Rejection, events_of, record_of
 from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.messages import (
+    FINAL_REFUSALS,
     Advertisement,
     Answered,
     Configuration,
     Counter,
     Events,
     Notify,
+    Predicate,
     Published,
     Refusal,
     Refused,
@@ -70,6 +72,7 @@ class Client(Participant):
         )
         self.publisher = Publisher(spec.streams[spec.region], parameters)
         self._publishes = False
+        self.rejections: deque[Rejection] = deque()  # publications refused for good; for the application
         self._targets: dict[int, Target] = {}  # of neighbours
         self._left: dict[int, int] = {}  # neighbours that are no more, and since when
         self._keeps_events = keeps_events
@@ -94,12 +97,14 @@ class Client(Participant):
 
     # --- The client interface (paper 2.1)
 
-    def publish(self, event: bytes) -> int:
+    def publish(self, event: bytes, predicate: Predicate = Predicate.NONE, argument: int = 0) -> int:
         """Queue one event for the region's stream; returns its request number. The next input sends it.
 
-        It is published once `published_requests` has reached that number.
+        With a predicate it is a garbage collection event. It is published once `published_requests` has
+        reached its number, unless it stands among the `rejections`.
         """
         self._publishes = True
+        self.publisher.collect(predicate, argument)
         return self.publisher.request(event)
 
     def get_event(self) -> Event | None:
@@ -181,6 +186,9 @@ class Client(Participant):
         """A full history may have room later, and another replica may be the head."""
         if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
             self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
+        elif message.code in FINAL_REFUSALS and (batch := self.publisher.reject(message.request)):
+            last = batch.first_request + batch.count - 1
+            self.rejections.append(Rejection(batch.first_request, last, message.reason))
 
     def is_ready(self) -> bool:
         """Connected with its region's proxy."""

@@ -15,6 +15,7 @@ from node.protocols.sprinkler.batches import event_payload
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.messages import (
+    FINAL_REFUSALS,
     Advertisement,
     Configuration,
     Counter,
@@ -104,9 +105,11 @@ class Driver(Participant):
         return self._chains.head(self._region) in self.channels
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """A full history may have room later, and a replica become head; what else is refused stays so."""
+        """A full history may have room later, and a replica become head; what else is refused is given up."""
         if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
             self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
+        elif message.code in FINAL_REFUSALS:
+            self.publisher.reject(message.request)
 
     def counters(self) -> list[Counter]:
         """How far its publications are acknowledged: a proxy that lost its state learns it from this."""

@@ -67,6 +67,10 @@ class Refusal(IntEnum):
     STALE = 8  # it belongs to another configuration
 
 
+FINAL_REFUSALS = frozenset({Refusal.NOT_OWNER, Refusal.UNKNOWN_STREAM, Refusal.UNDOES})
+"""Of a publication: to repeat it would be no use."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hello:
     """First message of each side of a connection."""

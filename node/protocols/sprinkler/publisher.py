@@ -50,6 +50,23 @@ class Publisher:
         self._events.append(event)
         return self.requested
 
+    def collect(self, predicate: Predicate, argument: int) -> None:
+        """From the next event on they collect what this predicate matches; with NONE they are data (2.1)."""
+        if (predicate, argument) != (self._predicate, self._argument):
+            self.flush()
+            self._predicate, self._argument = predicate, argument
+
+    def reject(self, first_request: int) -> Publish | None:
+        """The batch of this request will never be published: it is given up. None if it is not waiting."""
+        for at, batch in enumerate(self._waiting):
+            if batch.first_request == first_request:
+                if at >= len(self._waiting) - self._unsent:
+                    self._unsent -= 1
+                del self._waiting[at]
+                self._waiting_bytes -= len(batch.payload)
+                return batch
+        return None
+
     def has_room(self) -> bool:
         """Whether the window has room for another batch, besides those that are closed."""
         return (

@@ -6,8 +6,9 @@ from dataclasses import replace
 from random import Random
 
 from node.core import machine as m
+from node.core.errors import LocalProtocolError
 from node.protocols.sprinkler.client import KEPT_BATCHES
-from node.protocols.sprinkler.messages import CODEC, Kind
+from node.protocols.sprinkler.messages import CODEC, Kind, Predicate
 from node.protocols.sprinkler.proxy import Proxy
 from node.tcp.adapter import Adapter
 from node.tcp.client import Quiet, connect
@@ -47,6 +48,26 @@ def test_publish_returns_only_when_the_event_is_published(tmp_path):
             await client.publish(b"first")
             await client.publish(b"second")
             assert [(await other.get_event()).data for _ in range(2)] == [b"first", b"second"]
+
+    asyncio.run(with_proxy(tmp_path, use))
+
+
+def test_events_can_collect_others_and_one_that_would_undo_that_is_refused(tmp_path):
+    async def use(spec, proxy):
+        async with connect(spec) as client:
+            await client.publish(b"key 1 old", Predicate.SAME_KEY, 5)
+            undoing = client.publish(b"key 1 odd", Predicate.SAME_KEY, 7)
+            fine = client.publish(b"key 1 new", Predicate.SAME_KEY, 5)
+            answers = await asyncio.gather(undoing, fine, return_exceptions=True)
+            assert isinstance(answers[0], LocalProtocolError)
+            assert "5" in str(answers[0])
+            assert answers[1] is None
+        async with connect(replace(spec, name="r0/client-1")) as late:
+            got = [await late.get_event() for _ in range(2)]
+            assert [(event.kind, event.seq, event.data) for event in got] == [
+                (Kind.TOMBSTONE, 1, b""),
+                (Kind.GC, 2, b"key 1 new"),
+            ]
 
     asyncio.run(with_proxy(tmp_path, use))
 
