@@ -175,15 +175,22 @@ class Adapter:
         self._start(self._dial(effect))
 
     async def _dial(self, effect: m.Connect) -> None:
+        connection = self._connection(effect.peer)
         try:
             async with asyncio.timeout(effect.timeout_us / 1e6):
-                await self._loop.create_connection(
-                    lambda: self._connection(effect.peer), effect.address, effect.port
-                )
-        except TimeoutError:
-            self.give(m.ConnectFailed(effect.peer, f"no answer within {effect.timeout_us / 1e6:g} s"))
+                await self._loop.create_connection(lambda: connection, effect.address, effect.port)
+        except TimeoutError as error:
+            self._not_dialled(effect, connection, f"no answer within {effect.timeout_us / 1e6:g} s", error)
         except OSError as error:
-            self.give(m.ConnectFailed(effect.peer, os.strerror(error.errno) if error.errno else str(error)))
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            self._not_dialled(effect, connection, reason, error)
+
+    def _not_dialled(self, effect: m.Connect, connection: Connection, reason: str, error: OSError) -> None:
+        """If it opened as its time was over, the event loop has closed it again without a word (uvloop)."""
+        if connection.number:
+            connection.connection_lost(error)
+        else:
+            self.give(m.ConnectFailed(effect.peer, reason))
 
     def _start(self, work: Any) -> None:
         task = self._loop.create_task(work)

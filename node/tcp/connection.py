@@ -97,7 +97,9 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.writable(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.BufferedProtocol."""
+        """See asyncio.BufferedProtocol. Once is enough."""
+        if self._transport is None:
+            return
         self._transport = None
         self._owner.disconnected(
             self, "closed by the peer" if exc is None else str(exc) or type(exc).__name__

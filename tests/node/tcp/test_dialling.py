@@ -1,0 +1,82 @@
+"""Dialling at the worst moment: a connection that opens just as the time for it is over."""
+
+import asyncio
+from contextlib import suppress
+
+import uvloop
+
+from node.core import machine as m
+from node.protocols.sprinkler.messages import CODEC
+from node.tcp.adapter import Adapter
+
+LIMIT_S = 30
+MINUTE_US = 60_000_000
+ADDRESS = "127.0.0.1"
+
+
+class TooLate:
+    """The event loop, on which the time for dialling is over before anyone hears that it succeeded."""
+
+    def __init__(self, loop):
+        self._loop = loop
+
+    def __getattr__(self, name):
+        return getattr(self._loop, name)
+
+    async def create_connection(self, factory, *target):
+        connection = factory()
+        dialling = self._loop.create_task(self._loop.create_connection(lambda: connection, *target))
+        while not connection.number:
+            await asyncio.sleep(0)
+        dialling.cancel()
+        with suppress(asyncio.CancelledError):
+            await dialling
+        raise TimeoutError
+
+
+class Dialler:
+    """A machine that keeps what it is told, and does what the test says."""
+
+    frame_limit_bytes = 1000
+
+    def __init__(self):
+        self.told, self.asked = [], []
+
+    def handle(self, given, now_us):
+        self.told.append(given)
+        asked, self.asked = self.asked, []
+        return asked
+
+
+class Quiet:
+    """Surroundings of a machine that says nothing."""
+
+    def log(self, line):
+        """Nothing."""
+
+
+async def dial_too_late():
+    """What a machine is told; it closes the connection that it was told of, as one that is silent."""
+    server = await asyncio.start_server(lambda reader, writer: None, ADDRESS, 0)
+    port = server.sockets[0].getsockname()[1]
+    machine = Dialler()
+    adapter = Adapter(machine, CODEC, ADDRESS, Quiet())
+    adapter._loop = TooLate(adapter._loop)
+    machine.asked = [m.Connect("peer", ADDRESS, port, MINUTE_US)]
+    adapter.start()
+    async with asyncio.timeout(LIMIT_S):
+        while len(machine.told) < 3:
+            await asyncio.sleep(0)
+    machine.asked = [m.Close(1, abort=True)]
+    adapter.give(m.Nudge())
+    await adapter.close()
+    server.close()
+    return machine.told
+
+
+def test_a_connection_that_opens_too_late_is_told_to_be_gone():
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        started, connected, gone, *_ = runner.run(dial_too_late())
+    assert started == m.Started()
+    assert connected == m.Connected(1, "peer")
+    assert gone == m.Disconnected(1, "TimeoutError")
