@@ -1,10 +1,15 @@
 """One direction of a simulated connection: FIFO, delayed, as fast as what it goes through, and silent while
 its way is cut.
 
-It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. A message
-occupies its sender's port, the ways between the regions and its receiver's port, which it shares with all
-that go through them; its last bit is followed. Messages of a single segment do not wait for long messages of
-other connections at a port, as packets of several connections take turns there.
+It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. Within a
+region a message occupies its sender's port and its receiver's, between regions the ways from one to the
+other; it shares them with all that go through them, and its last bit is followed. Messages of a single
+segment do not wait for long messages of other connections at a port, as packets of several connections take
+turns there.
+
+Reading of the Sprinkler paper (5.2: 1 Gbit/s inside of a region, 10 Gbit/s between regions): what leaves a
+region does not share the rate of its host's port. Otherwise the tail's port alone, with the peers' share,
+would be over its rate at the fanout of 4 that the paper finds best. In emulated networks it does share it.
 
 What is in flight when a way is cut, and what is handed over during the cut, arrives after it ends,
 `RETRANSMIT_US` later. Where only the other direction is cut, what is in flight still arrives, but nothing
@@ -20,6 +25,7 @@ from typing import Any
 from node.core import machine as m
 from node.sim.clock import Clock
 from node.sim.lines import SEGMENT_BYTES, Port, Way, wire_bytes
+from node.sim.wires import Line
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
 LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
@@ -174,7 +180,8 @@ class WidePipe(Pipe):
         deliver: Deliver,
         ways: tuple[tuple[Way, ...], tuple[Way, ...]],
     ) -> None:
-        super().__init__(clock, ports, target, deliver)
+        near, far = (Port(Line(port.delay_us)) for port in ports)
+        super().__init__(clock, (near, far), target, deliver)
         self._ways, self._back = ways
         self._flying: deque[tuple[int, m.Input]] = deque()  # what is on its way, in order
         self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the ways

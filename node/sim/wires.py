@@ -1,7 +1,8 @@
 """How simulated hosts and regions are joined, as plain data.
 
 A message goes from its host's port over the LAN of its region, over the wide-area ways to the other region,
-and over the LAN there to the receiver's port. Delays are one-way, everywhere.
+and over the LAN there to the receiver's port; whose rates count is said in `node.sim.pipe`. Delays are
+one-way, everywhere.
 """
 
 from collections.abc import Mapping
