@@ -44,9 +44,10 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _events(events: dict[str, Any]) -> str:
     published, delivered = _number(events["published"]), _number(events["delivered"])
+    seldom = [name for name in ("resurrected", "unordered_publishers") if events.get(name)]
     faults = ", ".join(
         f"{_number(events[name])} {name.replace('_', ' ')}"
-        for name in ("lost", "duplicated", "out_of_order", "corrupted")
+        for name in ("lost", "duplicated", "out_of_order", "corrupted", *seldom)
     )
     return f"{published} published, {delivered} deliveries; {faults}"
 
