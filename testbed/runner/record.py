@@ -64,10 +64,10 @@ class RunRecord:
         self._channel.post({"did": did, **fields})
 
     def phase(self, phase: Phase) -> None:
-        """The run is in this phase from now on."""
+        """The run is in this phase from now on. It is told when it is on disk: a crash does not take it back."""
         self.content["phase"] = phase
-        self.tell("phase", phase=phase)
         self.save()
+        self.tell("phase", phase=phase)
 
     def time(self, name: str, time_ns: int | None = None) -> int:
         """Note that something (a key of `times`) happened now, or at this CLOCK_REALTIME instant; returns
