@@ -64,7 +64,7 @@ class RunRecord:
         self._channel.post({"did": did, **fields})
 
     def phase(self, phase: Phase) -> None:
-        """The run is in this phase from now on. It is told when it is on disk: a crash does not take it back."""
+        """The run is in this phase from now on; told when it is on disk, so that no crash takes it back."""
         self.content["phase"] = phase
         self.save()
         self.tell("phase", phase=phase)
