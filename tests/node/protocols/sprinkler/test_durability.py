@@ -4,6 +4,7 @@ import pytest
 
 from node.protocols.building import build_machine
 from node.protocols.sprinkler.messages import Events
+from tests.node.chained import QUICK
 from tests.node.cluster import COARSE, Cluster, S, specs
 
 DURABLE = {**COARSE, "durable": True, "segment_limit_bytes": 20_000}
@@ -104,21 +105,9 @@ def test_durable_replicas_without_a_place_for_it_are_refused():
         build_machine(spec, None)
 
 
-CHAINED = {
-    "flush_interval_us": 50_000,
-    "advertisement_period_us": 200_000,
-    "restore_wait_us": 400_000,
-    "connect_timeout_us": 200_000,
-    "reconnect_last_us": 100_000,
-    "failure_grace_us": 40_000,
-    "request_timeout_us": 200_000,
-    "retry_us": 100_000,
-}
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledged(seed):
-    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=CHAINED)
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=QUICK)
     c.run(2 * S + 54_321 * seed)
     acknowledged = c.published()
     region = [name for name, node in c.network.nodes.items() if node.spec.region == "r0"]
@@ -141,7 +130,7 @@ def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledg
 
 @pytest.mark.parametrize("seed", range(6))
 def test_replicas_that_are_killed_in_turn_lose_nothing_and_do_not_start_from_nothing(seed):
-    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=CHAINED)
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, seed=seed, parameters=QUICK)
     c.run(2 * S)
     for turn in range(6):
         name = f"r0/proxy-{(seed + turn) % 3}"
