@@ -14,6 +14,8 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
 from typing import NamedTuple
 
 SO_TIMESTAMPNS = 35
@@ -23,6 +25,7 @@ TCPI_DATA_SEGS_IN, TCPI_DATA_SEGS_OUT = 152, 156
 BLOCK_BYTES = 1 << 18
 BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
 DRAIN_S_MAX = 20.0
+SLOPE_POINTS_MAX = 200
 
 _STAMP = struct.Struct("!QQ")  # number, CLOCK_REALTIME ns at sending
 _TIMESPEC = struct.Struct("@ll")
@@ -137,13 +140,23 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
     os.waitpid(child, 0)
     begin = arrivals[0][0]
     counted = [(at, total) for at, total in arrivals if start_s <= at - begin <= seconds]
-    (first_at, first_total), (last_at, last_total) = counted[0], counted[-1]
     return Transfer(
-        goodput_bits_per_s=(last_total - first_total) * 8 / (last_at - first_at),
+        goodput_bits_per_s=_median_slope(counted) * 8,
         intact=checksum == _checksum_of_bulk(arrivals[-1][1]),
         segments_sent=_tcp_info(sender, TCPI_DATA_SEGS_OUT),
         segments_received=_tcp_info(receiver, TCPI_DATA_SEGS_IN),
     )
+
+
+def _median_slope(points: Sequence[tuple[float, int]]) -> float:
+    """The slope of the line through most of the points (Theil and Sen's estimator).
+
+    When the machine stands still for a moment, what came meanwhile is read all at once afterwards. The
+    difference of the first and the last point believes such a moment; a median of slopes does not.
+    """
+    some = points[:: max(1, len(points) // SLOPE_POINTS_MAX)]
+    slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(some, 2) if x2 > x1]
+    return median(slopes)
 
 
 def _send_bulk(sender: socket.socket, seconds: float) -> None:
