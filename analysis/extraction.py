@@ -25,18 +25,16 @@ from analysis.pcap.index import CaptureIndex, load_index
 from analysis.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
 from experiments.rundir import RunDirectory
-from node.core.layout import Codec
-from node.protocols.sprinkler.messages import CODEC as SPRINKLER
+from node.protocols.codecs import CODECS
 
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
-CODECS: Mapping[str, Codec] = {"sprinkler": SPRINKLER}
 COMPRESSION = "lz4"
 ROW_GROUP_ROWS = 262_144
 # Few different values: worth a dictionary. For the others, building one costs more than it saves.
 _DICTIONARY = (
     "capture", "host", "direction", "src", "dst", "src_hi", "src_lo", "dst_hi", "dst_lo", "sport", "dport",
     "proto", "flags", "payload_offset", "connection", "length", "type", "stream", "kind", "count", "cause",
-    "payload_length",
+    "payload_length", "sender", "receiver", "fate",
 )  # fmt: skip
 
 
@@ -54,7 +52,7 @@ class PacketsTask:
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write into the folder of packets."""
-        with _Parts(folders, self.number) as parts:
+        with _Parts(folders, f"{self.number:05d}") as parts:
             for span in self.spans:
                 for batch in read_span(span):
                     parts.write("packets", batch)
@@ -64,18 +62,22 @@ class PacketsTask:
 class MessagesTask:
     """Write the messages, gaps and counts of one host's capture."""
 
-    number: int
     capture: HostCapture
     system: str
     weight: int
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write into the folders of messages, gaps and decoding."""
-        with _Parts(folders, self.number) as parts:
+        with _Parts(folders, self.capture.host) as parts:
             extract_messages(self.capture, CODECS[self.system], parts.write)
 
 
 Task = PacketsTask | MessagesTask
+
+
+def part_name(name: str) -> str:
+    """A file of a table: by a number, or by the host that it tells of."""
+    return f"part-{name}.parquet"
 
 
 class _Parts:
@@ -84,9 +86,9 @@ class _Parts:
     Batches are gathered until they are worth a row group.
     """
 
-    def __init__(self, folders: Mapping[str, Path], number: int) -> None:
+    def __init__(self, folders: Mapping[str, Path], name: str) -> None:
         self._folders = folders
-        self._name = f"part-{number:05d}.parquet"
+        self._name = part_name(name)
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._open = ExitStack()
@@ -162,11 +164,11 @@ def _messages_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> 
     if system not in CODECS or port is None:
         return
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
-    for number, listed in enumerate(listed_captures(run)):
+    for listed in listed_captures(run):
         path, host = run.capture(Path(listed["file"]).name), str(listed.get("host"))
         if path in indices and host in addresses:
             capture = HostCapture(str(path), host, addresses[host], port)
-            yield MessagesTask(number, capture, system, indices[path].good_bytes)
+            yield MessagesTask(capture, system, indices[path].good_bytes)
 
 
 def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:

@@ -8,7 +8,7 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from analysis import tables
+from analysis import tables, transfers
 from analysis.errors import AnalysisError
 from analysis.extraction import listed_captures, load_indices
+from analysis.schemas import TRANSFERS
 from analysis.session import spark_session
 from analysis.timelines import acts, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
@@ -56,6 +57,9 @@ FROM_ACKNOWLEDGEMENT = (
 NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
+
+_FOLDERS = {"events": EVENTS, "transfers": TRANSFERS}
+"""Tables that many tasks write, a file each."""
 
 RECORDS_BYTES_HERE = 256 << 20
 """Records alone, and no more than these, are analysed without Spark: that takes less time than its start."""
@@ -141,13 +145,11 @@ def _results(case: _Case, spark: SparkSession | None, progress: Callable[[str], 
         progress("reading packets and messages")
         tables.extract(spark, run)
     progress("following events")
-    folder = run.table("events").with_suffix(".part")
-    shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was interrupted
-    folder.mkdir()
-    write(EVENTS.empty_table(), folder / "part-empty.parquet")  # the schema, even where there are no rows
-    results = carry_out(spark, _first_tasks(case, folder), "turning messages into events")
-    shutil.rmtree(run.table("events"), ignore_errors=True)
-    folder.rename(run.table("events"))
+    folders = {name: _begun(run, name, schema) for name, schema in _FOLDERS.items()}
+    results = carry_out(spark, _first_tasks(case, folders), "turning messages into events")
+    for name, folder in folders.items():
+        shutil.rmtree(run.table(name), ignore_errors=True)
+        folder.rename(run.table(name))
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
     streams: list[Task] = [
@@ -190,7 +192,16 @@ def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
     return tuple((host, run.host_deliveries(host)) for host in hosts)
 
 
-def _first_tasks(case: _Case, folder: Path) -> list[Task]:
+def _begun(run: RunDirectory, name: str, schema: pa.Schema) -> Path:
+    """A folder for the files of a table, beside its place."""
+    folder = run.table(name).with_suffix(".part")
+    shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was interrupted
+    folder.mkdir()
+    write(schema.empty_table(), folder / "part-empty.parquet")  # the schema, even where there are no rows
+    return folder
+
+
+def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts = case.run, case.facts
     drivers = _files(run, facts.with_role("driver"))
@@ -199,7 +210,8 @@ def _first_tasks(case: _Case, folder: Path) -> list[Task]:
     for crossing in crossings(case.content) if case.links else ():
         links.setdefault(crossing.way[0], []).append(crossing)
     return [
-        *(MessagesToEvents(file, folder, facts) for file in messages),
+        *(MessagesToEvents(file, folders["events"], facts) for file in messages),
+        *(transfers.tasks(run, facts.host_at, folders["transfers"]) if case.hosts else ()),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
         *(
             CheckClients(clients, drivers, facts, count=not case.hosts)

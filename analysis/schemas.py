@@ -22,11 +22,11 @@ _INT, _BIGINT, _STRING, _BOOLEAN = pa.int32(), pa.int64(), pa.string(), pa.bool_
 
 # One row per record of a capture. Where a header is missing or cut off, its columns are 0, and `proto` is -1
 # where no IP header could be read. Payload stays in the capture: `payload_length` bytes (of which only
-# `length - payload_offset` were captured) at `offset + 16 + payload_offset`.
+# `length - payload_offset` were captured) at `offset + payload_offset`.
 PACKETS = _schema(
     ("capture", _STRING, False),  # file name without suffix
     ("t_ns", _BIGINT, False),
-    ("offset", _BIGINT, False),  # of the record header in the file
+    ("offset", _BIGINT, False),  # of the captured bytes in the file
     ("length", _INT, False),  # captured bytes
     ("wire_length", _INT, False),  # bytes on the wire
     ("src_hi", _BIGINT, False),  # IPv6 addresses as two big-endian halves; IPv4: hi = 0, lo = the address
@@ -56,13 +56,8 @@ _STREAM = (
     ("connection", _INT, False),  # counts the connections that used the same ports, from 0
 )
 
-# One row per decoded message and host that saw it. `stream_offset` counts bytes of its TCP direction from 0.
-MESSAGES = _schema(
-    *_STREAM,
-    ("stream_offset", _BIGINT, False),
-    ("length", _INT, False),  # whole frame, its length field included
-    ("t_first_ns", _BIGINT, False),  # its first byte was seen
-    ("t_complete_ns", _BIGINT, True),  # it and every byte before it had been seen; null behind a gap
+# What is known of a message from its own bytes: the columns that a message has wherever it was seen.
+_CONTENT = (
     ("type", _STRING, False),
     ("stream", _INT, True),
     ("kind", _INT, True),
@@ -73,19 +68,43 @@ MESSAGES = _schema(
     ("next", _BIGINT, True),  # of a request or an answer
     ("last", _BIGINT, True),  # of an answer
     ("configuration", _BIGINT, True),  # a configuration's number, its own or that it belongs to
-    (
-        "covered",
-        _BIGINT,
-        True,
-    ),  # sequence numbers of a batch of events; null where its reaches were not captured
+    # sequence numbers of a batch of events; null where its reaches were not captured
+    ("covered", _BIGINT, True),
     ("payload_length", _INT, True),  # bytes after the fixed head
     ("retransmitted", _BOOLEAN, False),  # some byte of it was seen more than once
-    (
-        "advertised",
-        pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])),
-        True,
-    ),  # any counters
+    # any counters
+    ("advertised", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])), True),
     ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
+)
+
+# One row per decoded message and host that saw it. `stream_offset` counts bytes of its TCP direction from 0.
+MESSAGES = _schema(
+    *_STREAM,
+    ("stream_offset", _BIGINT, False),
+    ("length", _INT, False),  # whole frame, its length field included
+    ("t_first_ns", _BIGINT, False),  # its first byte was seen
+    ("t_complete_ns", _BIGINT, True),  # it and every byte before it had been seen; null behind a gap
+    *_CONTENT,
+)
+
+# One row per message that a process sent to another: what the captures at both ends saw of it, together.
+TRANSFERS = _schema(
+    ("t_ns", _BIGINT, False),  # when it was first seen at all; rows of a file ascend by it
+    ("sender", _STRING, True),  # host; null where the address is none of the run's
+    ("receiver", _STRING, True),
+    ("src", _STRING, False),
+    ("sport", _INT, False),
+    ("dst", _STRING, False),
+    ("dport", _INT, False),
+    ("connection", _INT, False),
+    ("stream_offset", _BIGINT, False),
+    ("length", _INT, False),
+    ("t_sent_ns", _BIGINT, True),  # its first byte left the sender; null where that was not captured
+    ("t_left_ns", _BIGINT, True),  # its last byte, and every byte before, had left the sender
+    ("t_arrived_ns", _BIGINT, True),  # its first byte came to the receiver
+    ("t_complete_ns", _BIGINT, True),  # it was whole at the receiver, and so was everything before it
+    ("fate", _STRING, False),  # 'arrived', 'lost', or 'unseen': sent to where nothing was captured
+    *_CONTENT,
 )
 
 # One row per run of stream bytes whose content the capture does not have.

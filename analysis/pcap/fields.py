@@ -60,14 +60,14 @@ class _Layers:
 
 
 def read_fields(data: Bytes, offsets: Integers, form: Format, names: Collection[str] = ALL) -> Columns:
-    """Take columns of `PACKETS` (but for `capture`) from the records at these offsets.
+    """Take columns of `PACKETS` (but for `capture`) from the records whose headers are at these offsets.
 
     More columns than `names` may be there: layers are looked at whole, or not at all if no name needs them.
     """
     records = gather(data, offsets, RECORD_HEADER_BYTES + _ETHERNET_BYTES)
     columns: Columns = {
         "t_ns": read_times(records, form),
-        "offset": offsets,
+        "offset": offsets + RECORD_HEADER_BYTES,
         "length": column(records, 8, form.order + "u4").astype(np.int32),
         "wire_length": column(records, 12, form.order + "u4").astype(np.int32),
     }

@@ -18,7 +18,7 @@ import pyarrow as pa
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.decode import Decoding, decode
 from analysis.pcap.fields import Columns
-from analysis.pcap.format import RECORD_HEADER_BYTES, Integers
+from analysis.pcap.format import Integers
 from analysis.pcap.index import load_index, map_bytes
 from analysis.pcap.reassemble import SYN, Segments, Stream, reassemble
 from analysis.schemas import DECODING, GAPS
@@ -86,7 +86,7 @@ def directions(path: Path, port: int) -> Iterator[tuple[tuple[int, ...], Segment
                 t_ns=columns["t_ns"][rows],
                 seq=columns["seq"][rows],
                 flags=columns["flags"][rows].astype(np.int64),
-                at=columns["offset"][rows] + RECORD_HEADER_BYTES + payload_at,
+                at=columns["offset"][rows] + payload_at,
                 length=length,
                 captured=np.clip(columns["length"][rows] - payload_at, 0, length),
             ),

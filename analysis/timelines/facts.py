@@ -87,6 +87,11 @@ class Facts:
         return tuple(host.name for host in self.hosts.values() if host.role == role)
 
     @property
+    def host_at(self) -> dict[str, str]:
+        """Names of the hosts by their addresses."""
+        return {host.address: host.name for host in self.hosts.values()}
+
+    @property
     def applied_faults(self) -> tuple[Fault, ...]:
         """The faults that took hold, in order of time."""
         applied = [fault for fault in self.faults if fault.applied_ns is not None]

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from node.core.layout import Codec
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler import messages as sprinkler
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.configuration_service import ConfigurationService
 from node.protocols.sprinkler.driver import Driver
@@ -16,7 +14,6 @@ Builder = Callable[[NodeSpec, Randomness], Any]
 BUILDERS: Mapping[str, Mapping[str, Builder]] = {
     "sprinkler": {"proxy": Proxy, "driver": Driver, "client": Client, "configuration": ConfigurationService},
 }
-CODECS: Mapping[str, Codec] = {"sprinkler": sprinkler.CODEC}
 
 
 def build_machine(spec: NodeSpec, rng: Randomness) -> Machine:

@@ -15,7 +15,8 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.building import CODECS, build_machine
+from node.protocols.building import build_machine
+from node.protocols.codecs import CODECS
 from node.sim.clock import Clock
 from node.sim.connections import Connections
 from node.sim.process import KEEPING, Node, Observer, Sent

@@ -22,7 +22,8 @@ from node.core import machine as m
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
 from node.core.errors import StorageError
 from node.core.specification import NodeSpec
-from node.protocols.building import CODECS, build_machine
+from node.protocols.building import build_machine
+from node.protocols.codecs import CODECS
 from node.tcp.adapter import Adapter, now_us
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
