@@ -113,7 +113,8 @@ def _pairs(sent: pa.Table, arrived: pa.Table) -> tuple[pa.Array, pa.Array]:
 def _either(first: pa.ChunkedArray, second: pa.ChunkedArray, left: pa.Array, right: pa.Array) -> pa.Array:
     """The value of the first table's row, or of the second's where the first has none."""
     both = pa.concat_arrays([*first.chunks, *second.chunks])
-    return both.take(pc.coalesce(left, pc.add(right, len(first))))
+    there = pc.fill_null(pc.take(pc.is_valid(first), left), fill_value=False)
+    return both.take(pc.if_else(there, left, pc.add(right, len(first))))
 
 
 def _names(addresses: pa.ChunkedArray, hosts: Mapping[str, str]) -> pa.Array:

@@ -10,13 +10,12 @@ HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}
 
 def seen(direction, offset, first_ns, complete_ns, *, dst="10.0.0.3", advertised=None):
     host = "a" if direction == "out" else HOSTS[dst]
-    row = {name: None for name in MESSAGES.names} | {
+    return dict.fromkeys(MESSAGES.names) | {
         "capture": host, "host": host, "direction": direction, "src": "10.0.0.2", "sport": 7000, "dst": dst,
         "dport": 40_000, "connection": 0, "stream_offset": offset, "length": 30, "t_first_ns": first_ns,
         "t_complete_ns": complete_ns, "type": "ADVERTISEMENT", "retransmitted": direction == "out",
         "advertised": advertised,
     }  # fmt: skip
-    return row
 
 
 def matched(*rows, captured=("a", "b", "c")):
