@@ -130,9 +130,11 @@ def _saved(points: Sequence[tuple[float, float]]) -> str:
     """The part of the events that need not be stored, at powers of ten and at the end."""
     xs, ys = np.log10(np.array(points)).T
     decades = [10.0**n for n in range(SAVED_FROM_DECADE, math.ceil(xs[-1])) if n >= xs[0]]
-    told = [(n, 1 - 10 ** float(np.interp(math.log10(n), xs, ys)) / n) for n in decades]
-    told.append((points[-1][0], 1 - points[-1][1] / points[-1][0]))
-    return ", ".join(f"{percent(saved)} of {large(n, '')}" for n, saved in told) + " events"
+    told = [(large(n, ""), 1 - 10 ** float(np.interp(math.log10(n), xs, ys)) / n) for n in decades]
+    end = large(points[-1][0], "")
+    told = [each for each in told if each[0] != end]  # a run that ends at about a power of ten tells it once
+    told.append((end, 1 - points[-1][1] / points[-1][0]))
+    return ", ".join(f"{percent(saved)} of {n}" for n, saved in told) + " events"
 
 
 def _once(sweep: Sweep) -> tuple[SweptRun, ...]:

@@ -193,7 +193,7 @@ def collection(path: Path) -> SweepDirectory:
         def logs(directory: Path) -> None:
             lines = [{"t_ns": 1, "level": "info", "event": "started"}]
             for step in range(21):
-                generated = round(10 ** (1 + step / 4))
+                generated = round(1.0004 * 10 ** (1 + step / 4))  # the last batch goes a little over
                 stored = round(generated ** (1 - 0.11 * (skew - 0.6) - (0.03 if keys == "zipf" else 0)))
                 row = {"stream": 0, "events": generated, "live": stored, "stored": stored + 7}
                 lines.append({"t_ns": 2, "level": "info", "event": "hist", **row})
