@@ -77,6 +77,11 @@ _CONTENT = (
     ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
 )
 
+COLUMN_OF = {"first_request": "request", "number": "configuration", "reaches": "covered"}
+"""Where a field of a message has a column with another name."""
+ROWS_COLUMNS = ("advertised", "members")
+"""Which columns have the rows of a message that is a list."""
+
 # One row per decoded message and host that saw it. `stream_offset` counts bytes of its TCP direction from 0.
 MESSAGES = _schema(
     *_STREAM,

@@ -17,15 +17,11 @@ import pyarrow as pa
 from analysis.pcap.format import Bytes, Integers, column, gather
 from analysis.pcap.frames import Frames, FrameWalk
 from analysis.pcap.reassemble import Stream
-from analysis.schemas import MESSAGES
+from analysis.schemas import COLUMN_OF, MESSAGES
 from node.core.framing import HEADER_BYTES
 from node.core.layout import Codec, Layout
 
 _KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
-_COLUMN_OF = {
-    "first_request": "request",
-    "number": "configuration",
-}  # where a field's column has another name
 _FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
 _COUNTERS, _MEMBERS = ("stream", "cnt"), ("member", "index")
 """What rows are told by: counters of streams, or the numbers of processes, which come first in their rows."""
@@ -155,7 +151,7 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         tail_bytes[where] -= layout.head.size
         heads = gather(frames.content, frames.at[chosen[where]] + HEADER_BYTES, layout.head.size)
         for field in layout.fields:
-            name = _COLUMN_OF.get(field.name, field.name)
+            name = COLUMN_OF.get(field.name, field.name)
             if name in values:
                 values[name][where] = column(heads, field.offset, _KINDS[field.format])
                 absent[name][where] = False

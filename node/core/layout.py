@@ -9,12 +9,18 @@
 which the analysis gathers fields by the million and from which documentation and dissectors are made. Every
 message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
 or rows of one fixed layout. Framing is not done here; see `node.core.framing`.
+
+A message may say how it reads in one line, as phrases that come after its name. A phrase is left out where
+one of its values is not known, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
+
+        reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
 """
 
 import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from operator import attrgetter
 from typing import Any, Literal, get_type_hints
 
@@ -24,11 +30,15 @@ from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_hea
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A fixed field: `format` is one of struct's B, H, I and Q, big-endian on the wire."""
+    """A fixed field: `format` is one of struct's B, H, I and Q, big-endian on the wire.
+
+    `values` names the values that it may have.
+    """
 
     format: str
     unit: str
     meaning: str
+    values: type[IntEnum] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,7 @@ class HeadField:
     offset: int
     unit: str
     meaning: str
+    values: type[IntEnum] | None = None
 
 
 class Layout:
@@ -69,7 +80,8 @@ class Layout:
         self.tail_name = tails[0][0] if tails else ""
         self.tail: Tail | None = tails[0][1] if tails else None
         self._values = _values_of([name for name, _ in heads])
-        self._row = Layout(self.tail.row) if self.tail and self.tail.row else None
+        self.row = Layout(self.tail.row) if self.tail and self.tail.row else None
+        self.reads: tuple[str, ...] = getattr(message, "reads", ())
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
 
     def offset(self, name: str) -> int:
@@ -91,8 +103,8 @@ class Layout:
         if self.tail is None:
             return size
         tail = getattr(message, self.tail_name)
-        if self._row is not None:
-            return size + len(tail) * self._row.head.size
+        if self.row is not None:
+            return size + len(tail) * self.row.head.size
         return size + len(tail.encode() if isinstance(tail, str) else tail)
 
     def decode(self, body: memoryview) -> Any:
@@ -111,17 +123,17 @@ class Layout:
         return message
 
     def _encode_tail(self, tail: Any) -> bytes | memoryview:
-        if self._row is not None:
-            return b"".join(self._row.head.pack(*self._row._values(row)) for row in tail)
+        if self.row is not None:
+            return b"".join(self.row.head.pack(*self.row._values(row)) for row in tail)
         return tail.encode() if isinstance(tail, str) else tail
 
     def _decode_tail(self, tail: memoryview) -> Any:
-        if self._row is not None:
-            if len(tail) % self._row.head.size:
+        if self.row is not None:
+            if len(tail) % self.row.head.size:
                 raise RemoteProtocolError(
-                    f"{self.name} with {len(tail)} bytes of {self._row.head.size}-byte rows"
+                    f"{self.name} with {len(tail)} bytes of {self.row.head.size}-byte rows"
                 )
-            return tuple(self._row.message(*values) for values in self._row.head.iter_unpack(tail))
+            return tuple(self.row.message(*values) for values in self.row.head.iter_unpack(tail))
         if self.tail is None or self.tail.kind == "bytes":
             return tail
         try:
@@ -132,7 +144,7 @@ class Layout:
     @property
     def row_fields(self) -> tuple[HeadField, ...]:
         """The table of a tail's rows; empty if it has none."""
-        return self._row.fields if self._row else ()
+        return self.row.fields if self.row else ()
 
 
 class Codec:
@@ -167,7 +179,7 @@ def wire_name(message: type) -> str:
 def _table(heads: list[tuple[str, Field]]) -> tuple[HeadField, ...]:
     offset, table = 0, []
     for name, mark in heads:
-        table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning))
+        table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning, mark.values))
         offset += struct.calcsize(">" + mark.format)
     return tuple(table)
 

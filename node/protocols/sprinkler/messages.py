@@ -10,7 +10,7 @@ consecutive sequence numbers, SPARSE_EVENTS where collected events lie between t
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
 from node.core.layout import Codec, Field, Layout, Tail
@@ -75,7 +75,9 @@ FINAL_REFUSALS = frozenset({Refusal.NOT_OWNER, Refusal.UNKNOWN_STREAM, Refusal.U
 class Hello:
     """First message of each side of a connection."""
 
-    role: Annotated[int, Field("B", "", "0 proxy, 1 driver, 2 client, 3 configuration service")]
+    reads: ClassVar = ("{name}", "{role}")
+
+    role: Annotated[int, Field("B", "", "what the sender is", Role)]
     incarnation: Annotated[int, Field("Q", "", "differs each time that the process starts")]
     name: Annotated[str, Tail("text", "the process, as r2/proxy-0")]
 
@@ -91,6 +93,8 @@ class Hello:
 class Counter:
     """A row of ADVERTISEMENT, NOTIFY, FOLLOW and STORED: cnt of one stream."""
 
+    reads: ClassVar = ("s{stream} {cnt}",)
+
     stream: Annotated[int, Field("I", "", "the stream")]
     cnt: Annotated[int, Field("Q", "events", "sequence number of the last event that the sender has")]
 
@@ -98,6 +102,8 @@ class Counter:
 @dataclass(frozen=True, slots=True)
 class Advertisement:
     """The sender's progress on each stream, and its heartbeat (paper 3.1)."""
+
+    reads: ClassVar = ("{counters}",)
 
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
 
@@ -111,6 +117,8 @@ class Advertisement:
 class Subscribe:
     """Send me this stream's events after cnt, and go on with it (paper 3.1). cnt is the subscriber's own."""
 
+    reads: ClassVar = ("s{stream}", "after {cnt}")
+
     stream: Annotated[int, Field("I", "", "the stream")]
     cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
 
@@ -122,6 +130,8 @@ class Subscribe:
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
     """Send no more of this stream (paper 3.1)."""
+
+    reads: ClassVar = ("s{stream}",)
 
     stream: Annotated[int, Field("I", "", "the stream")]
 
@@ -135,8 +145,10 @@ class Events:
     garbage collection events has the same predicate.
     """
 
-    kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection, 2 tombstone")]
-    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
+
+    kind: Annotated[int, Field("B", "", "of its events", Kind)]
+    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", "events", "sequence number of the first event")]
     count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range")]
@@ -170,8 +182,10 @@ class SparseEvents:
     before. The batch covers first_seq to first_seq + the sum of the reaches - 1.
     """
 
-    kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection")]
-    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+reaches}]", "{kind?}", "{count} left")
+
+    kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
+    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", "events", "the first sequence number that is covered")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
@@ -204,8 +218,10 @@ class SparseEvents:
 class Publish:
     """A batch of events to be published, numbered by its publisher so that a repetition is known as such."""
 
-    kind: Annotated[int, Field("B", "", "0 data, 1 garbage collection")]
-    predicate: Annotated[int, Field("B", "", "0 none, 1 before, 2 last, 3 older than, 4 same key")]
+    reads: ClassVar = ("s{stream}", "requests [{first_request}..{first_request+count}]", "{kind?}")
+
+    kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
+    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[
         int, Field("Q", "events", "the publisher's number of the first event, from 1 on")
@@ -234,6 +250,8 @@ class Publish:
 class Published:
     """The batch with this first_request is published: its events are numbered from first_seq on."""
 
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "request {first_request}")
+
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[int, Field("Q", "events", "of the PUBLISH")]
     first_seq: Annotated[int, Field("Q", "events", "sequence number of its first event")]
@@ -244,15 +262,9 @@ class Published:
 class Refused:
     """Something that the peer sent was not accepted."""
 
-    code: Annotated[
-        int,
-        Field(
-            "H",
-            "",
-            "1 malformed, 2 not owner, 3 unknown stream, 4 history full, 5 unexpected, 6 not head, 7 undoes, "
-            "8 stale",
-        ),
-    ]
+    reads: ClassVar = ("{code}", "s{stream}", "request {request?}", "{reason}")
+
+    code: Annotated[int, Field("H", "", "why", Refusal)]
     stream: Annotated[int, Field("I", "", "the stream concerned, or 0")]
     request: Annotated[int, Field("Q", "events", "first_request of a refused PUBLISH, or 0")]
     reason: Annotated[str, Tail("text", "for people")]
@@ -265,12 +277,16 @@ class Refused:
 class Neighbour:
     """A row of VIEW."""
 
+    reads: ClassVar = ("{member}",)
+
     member: Annotated[int, Field("I", "", "a process, by its place in the list of the run's processes")]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """The sender's view of its region: gossip of the membership protocol (3.2)."""
+
+    reads: ClassVar = ("{neighbours}",)
 
     neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender, then its neighbours", Neighbour)]
 
@@ -279,12 +295,16 @@ class View:
 class Notify:
     """The sender has these streams up to cnt (3.2)."""
 
+    reads: ClassVar = ("{counters}",)
+
     counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """Send me this stream's events next to cnt (3.2). Answered by EVENTS, SPARSE_EVENTS and one ANSWERED."""
+
+    reads: ClassVar = ("s{stream}", "[{next}..{cnt}]")
 
     stream: Annotated[int, Field("I", "", "the stream")]
     next: Annotated[int, Field("Q", "events", "the first event that is wanted")]
@@ -300,6 +320,8 @@ class Request:
 class Answered:
     """The events before this are all that the sender gives for a REQUEST (3.2: EVENTS carries cnt, too)."""
 
+    reads: ClassVar = ("s{stream}", "[{next}..{last}]", "of {cnt}")
+
     stream: Annotated[int, Field("I", "", "the stream")]
     next: Annotated[int, Field("Q", "events", "next of the REQUEST")]
     last: Annotated[int, Field("Q", "events", "how far the answer goes: cnt of the REQUEST, or less")]
@@ -312,6 +334,13 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class Publication:
     """Whose the events from first_seq on are: passed down the chain, so that a retry is known later."""
+
+    reads: ClassVar = (
+        "s{stream}",
+        "[{first_seq}..{first_seq+count}]",
+        "request {first_request}",
+        "of {name}",
+    )
 
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", "events", "sequence number of its first event")]
@@ -329,6 +358,8 @@ class Follow:
     belongs to this configuration, and what it sent before does not count.
     """
 
+    reads: ClassVar = ("configuration {configuration}", "{counters}")
+
     configuration: Annotated[int, Field("Q", "", "number of the configuration")]
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
 
@@ -337,12 +368,16 @@ class Follow:
 class Stored:
     """All replicas from the sender to the tail have these streams up to cnt."""
 
+    reads: ClassVar = ("{counters}",)
+
     counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """You have everything: you are the tail from now on (3.3)."""
+
+    reads: ClassVar = ("configuration {configuration}",)
 
     configuration: Annotated[int, Field("Q", "", "in which the sender was the tail")]
 
@@ -351,14 +386,18 @@ class Token:
 class Replica:
     """A row of CONFIGURATION."""
 
+    reads: ClassVar = ("{index}", "{standing?}")
+
     index: Annotated[int, Field("I", "", "which of its region's proxies")]
-    standing: Annotated[int, Field("B", "", "0 member, 1 joining")]
+    standing: Annotated[int, Field("B", "", "its part in the chain", Standing)]
     incarnation: Annotated[int, Field("Q", "", "of the process that is meant; 0: any")]
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The chain of the sender's region from head to tail, and who is joining behind it (3.3)."""
+
+    reads: ClassVar = ("{number}:", "{replicas}")
 
     number: Annotated[int, Field("Q", "", "grows with each configuration")]
     began: Annotated[
@@ -383,6 +422,8 @@ class Configuration:
 @dataclass(frozen=True, slots=True)
 class Joined:
     """I have the token: make me a member (3.3)."""
+
+    reads: ClassVar = ("configuration {configuration}",)
 
     configuration: Annotated[int, Field("Q", "", "in which the token was given")]
 

@@ -1,0 +1,65 @@
+"""How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from analysis.messages.phrases import MORE, ROWS_SHOWN, Phrase, Value, phrases, value_names
+from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
+from node.core.layout import Layout
+from node.protocols.codecs import CODECS
+
+
+def label(row: Mapping[str, Any]) -> str:
+    """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message.
+
+    What the tables have no column for (names, reasons) is left out, and so is what was not captured.
+    """
+    layout, said = _reading(row["type"])
+    return " ".join([row["type"], *_filled(said, row, layout)])
+
+
+@cache
+def _reading(name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
+    layout = next((codec.by_name[name] for codec in CODECS.values() if name in codec.by_name), None)
+    return layout, phrases(layout) if layout else ()
+
+
+def _filled(said: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | None) -> list[str]:
+    filled = []
+    for phrase in said:
+        values = [_value(value, row, layout) for value in phrase.values] if layout else []
+        if "" not in values:
+            filled.append(
+                phrase.texts[0]
+                + "".join(value + text for value, text in zip(values, phrase.texts[1:], strict=True))
+            )
+    return filled
+
+
+def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
+    if layout.row is not None and value.field == layout.tail_name:
+        return _rows(row, layout.row)
+    number = row.get(COLUMN_OF.get(value.field, value.field))
+    if number is None or (value.optional and number == 0):
+        return ""
+    if not value.count:
+        return value_names(layout, value.field).get(number, str(number))
+    count = row.get(COLUMN_OF.get(value.count, value.count))
+    return "" if count is None else str(number + count - 1)
+
+
+def _rows(row: Mapping[str, Any], layout: Layout) -> str:
+    """The rows of a message, from whichever column has them: dictionaries, or single numbers."""
+    rows: list[Any] = next((row[name] for name in ROWS_COLUMNS if row.get(name) is not None), [])
+    said = _reading_of_rows(layout)
+    shown = [
+        " ".join(_filled(said, each if isinstance(each, Mapping) else {layout.fields[0].name: each}, layout))
+        for each in rows[:ROWS_SHOWN]
+    ]
+    return " ".join(shown + [MORE] * (len(rows) > ROWS_SHOWN))
+
+
+@cache
+def _reading_of_rows(layout: Layout) -> tuple[Phrase, ...]:
+    return phrases(layout)

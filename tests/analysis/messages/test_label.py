@@ -1,0 +1,58 @@
+"""How messages read in one line."""
+
+import pytest
+
+from analysis.messages.label import label
+from node.protocols.sprinkler.messages import CODEC
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (
+            {"type": "EVENTS", "stream": 2, "first_seq": 48210, "count": 132, "kind": 0},
+            "EVENTS s2 [48210..48341]",
+        ),
+        ({"type": "EVENTS", "stream": 2, "first_seq": 7, "count": 1, "kind": 1}, "EVENTS s2 [7..7] gc"),
+        (
+            {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": 90, "kind": 0},
+            "SPARSE_EVENTS s0 [10..99] 3 left",
+        ),
+        ({"type": "SUBSCRIBE", "stream": 2, "cnt": 48209}, "SUBSCRIBE s2 after 48209"),
+        (
+            {"type": "PUBLISH", "stream": 1, "request": 5, "count": 10, "kind": 0},
+            "PUBLISH s1 requests [5..14]",
+        ),
+        ({"type": "ANSWERED", "stream": 1, "next": 5, "last": 9, "cnt": 12}, "ANSWERED s1 [5..9] of 12"),
+        ({"type": "TOKEN", "configuration": 3}, "TOKEN configuration 3"),
+        (
+            {"type": "ADVERTISEMENT", "advertised": [{"stream": 0, "cnt": 412}, {"stream": 1, "cnt": 398}]},
+            "ADVERTISEMENT s0 412 s1 398",
+        ),
+        ({"type": "CONFIGURATION", "configuration": 2, "members": [1, 0]}, "CONFIGURATION 2: 1 0"),
+    ],
+)
+def test_a_message_reads_as_in_the_paper(row: dict[str, object], line: str) -> None:
+    assert label(row) == line
+
+
+def test_what_was_not_captured_is_left_out() -> None:
+    row = {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": None, "kind": 0}
+    assert label(row) == "SPARSE_EVENTS s0 3 left"
+
+
+def test_what_the_table_has_no_column_for_is_left_out() -> None:
+    assert label({"type": "HELLO", "stream": None}) == "HELLO"
+
+
+def test_long_lists_are_shortened() -> None:
+    row = {"type": "VIEW", "members": list(range(100))}
+    assert label(row) == "VIEW 0 1 2 3 4 5 6 7 …"
+
+
+def test_a_type_that_nobody_knows_stands_by_its_name() -> None:
+    assert label({"type": "NEW", "stream": 3}) == "NEW"
+
+
+def test_every_message_says_how_it_reads() -> None:
+    assert [layout.name for layout in CODEC.by_type.values() if not layout.reads] == []
