@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "run",
     "analyze": "analyze",
     "report": "report",
+    "follow": "follow",
     "schema": "schema",
 }
 EXIT_FAILED = 1
