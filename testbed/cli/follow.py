@@ -50,11 +50,6 @@ COLOURS: dict[str, dict[str, Any]] = {
     "lost": {"fg": "red"},
     "again": {"dim": True},
 }
-    "head": {"bold": True},
-    "lost": {"fg": "red"},
-    "again": {"dim": True},
-    "last": {"bold": True},
-}
 
 
 def _style(text: str, kind: str) -> str:
