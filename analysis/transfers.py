@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from analysis.errors import AnalysisError
 from analysis.extraction import COMPRESSION, part_name
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.rundir import RunDirectory
+from topologies.errors import InputError
 
 _KEY = ("src", "dst", "sport", "dport", "connection", "stream_offset")
 _OF_ENDS = ("t_ns", "sender", "receiver", "t_sent_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate")
@@ -139,11 +139,11 @@ def read(
 ) -> pa.Table:
     """Transfers whose `t_ns` lies within `times` and for which `chosen` holds, in order of time.
 
-    Only the row groups that meet the times are read. Raises AnalysisError if the run was not analysed.
+    Only the row groups that meet the times are read. Raises InputError if the run was not analysed.
     """
     table = run.table("transfers")
     if not table.is_dir():
-        raise AnalysisError(f"{table}: no such table; `cutset analyze` makes it")
+        raise InputError(str(run.path), None, "", "has no table of transfers yet: `cutset analyze` makes it")
     wanted = [
         condition
         for condition in (
