@@ -5,6 +5,11 @@ Stamps have nanoseconds. Files are classic pcap and grow in the run directory fr
 a crash keeps them. A capture is ready when tcpdump says that it listens; it is ended with SIGINT, upon
 which tcpdump says how many packets it wrote and how many the kernel dropped. A capture that ends by itself
 is a problem of the run, never its end. Indexing the files is the analysis' work.
+
+A capture that is watched while the run goes on is written in parts (`experiments.capture_parts`): tcpdump
+begins a new one with the first packet that comes ROTATION_S after the last one was begun, in between two
+packets, so nothing is lost; an interface without packets keeps its last part open, and when there were none
+since, that part lacks what tcpdump has not written yet.
 """
 
 import asyncio
@@ -15,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from experiments.capture_parts import NAME_PATTERN, ROTATION_S, folder_of, held
 from testbed.errors import TestbedError
 from testbed.plan import CapturePlan
 
@@ -71,6 +77,9 @@ def tcpdump_command(point: CapturePoint, path: Path, *, snaplen_bytes: int | Non
     listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
     sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(BUFFER_KIB)]
     user = ["-Z", "root"] if root else []
+    if point.capture.in_parts:
+        pattern = f"{str(folder_of(path)).replace('%', '%%')}/{NAME_PATTERN}"
+        return [*enter, *listen, *sizes, *user, "-G", str(ROTATION_S), "-w", pattern]
     return [*enter, *listen, *sizes, *user, "-w", str(path)]
 
 
@@ -88,11 +97,16 @@ class Captures:
         self._root = root
         self._on_problem = on_problem
         self._running: list[_Running] = []
+        self._held = contextlib.ExitStack()
 
     async def start(self, points: Sequence[CapturePoint], *, snaplen_bytes: int | None) -> None:
         """Start one tcpdump for each point and wait until all listen. Raises TestbedError if one does not."""
+        if any(point.capture.in_parts for point in points):
+            self._held.enter_context(held(self._directory))
         for point in points:
             path = self._directory / point.capture.file
+            if point.capture.in_parts:
+                folder_of(path).mkdir()
             command = tcpdump_command(point, path, snaplen_bytes=snaplen_bytes, root=self._root)
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -113,6 +127,7 @@ class Captures:
                 running.process.send_signal(signal.SIGINT)
         results = await asyncio.gather(*(self._end(running) for running in self._running))
         self._running = []
+        self._held.close()
         return results
 
     async def _await_listening(self, running: _Running) -> None:

@@ -102,6 +102,7 @@ class CapturePlan:
     interface: str = "eth0"
     link: str | None = None
     side: str | None = None  # the region at whose side of the middle it listens
+    in_parts: bool = False  # of a second each, for who watches the run; one file in the end
 
 
 @dataclass(frozen=True, slots=True)

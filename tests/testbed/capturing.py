@@ -14,7 +14,10 @@ from testbed.errors import TestbedError
 from testbed.plan import CapturePlan
 
 POINT = CapturePoint(CapturePlan("lo.pcap"), None, "lo")
+WATCHED = CapturePoint(CapturePlan("lo.pcap", in_parts=True), None, "lo")
+BESIDE = CapturePoint(CapturePlan("beside.pcap"), None, "lo")
 NO_SUCH_POINT = CapturePoint(CapturePlan("none.pcap"), None, "nowhere0")
+ROTATIONS = 2
 DATAGRAMS = 500
 
 
@@ -41,7 +44,7 @@ async def main(directory: Path, what: str) -> None:
     captures = Captures(directory, root=os.getuid() == 0, on_problem=on_problem)
     snaplen_bytes = 96 if what == "short" else None
     try:
-        await captures.start([NO_SUCH_POINT if what == "nowhere" else POINT], snaplen_bytes=snaplen_bytes)
+        await captures.start(_points(what), snaplen_bytes=snaplen_bytes)
     except TestbedError as error:
         problems.append(str(error))
     else:
@@ -49,12 +52,31 @@ async def main(directory: Path, what: str) -> None:
         if what == "killed":
             os.kill(_only_tcpdump(), signal.SIGKILL)
             await problem.wait()
+        elif what == "parts":
+            await _send_until_rotated(directory / "lo.pcap.parts")
         else:
             await asyncio.sleep(FLUSH_S)
     results = await captures.stop()
     again = await captures.stop()
     answer = {"results": [asdict(result) for result in results], "again": again, "problems": problems}
     sys.stdout.write(json.dumps(answer))
+
+
+def _points(what: str) -> list[CapturePoint]:
+    match what:
+        case "nowhere":
+            return [NO_SUCH_POINT]
+        case "parts":
+            return [WATCHED, BESIDE]
+    return [POINT]
+
+
+async def _send_until_rotated(folder: Path) -> None:
+    """Packets without a pause, so that rotations happen in between."""
+    while len(list(folder.iterdir())) <= ROTATIONS:
+        send_datagrams()
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(FLUSH_S)
 
 
 def _only_tcpdump() -> int:

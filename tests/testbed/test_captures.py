@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from experiments import capture_parts
 from testbed.captures import CapturePoint, parse_counts, tcpdump_command
 from testbed.plan import CapturePlan
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.capturing import DATAGRAMS
+from tests.testbed.capturing import DATAGRAMS, ROTATIONS
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 
@@ -30,6 +31,13 @@ def test_root_stays_root_so_that_its_files_are_its_own() -> None:
     assert command[0] == "tcpdump"
     assert command[command.index("-Z") + 1] == "root"
     assert command[command.index("-s") + 1] == "128"
+
+
+def test_a_watched_capture_begins_a_new_part_every_second() -> None:
+    point = CapturePoint(CapturePlan("x.pcap", in_parts=True), None, "l1a")
+    command = tcpdump_command(point, Path("50%/x.pcap"), snaplen_bytes=None, root=False)
+    assert command[command.index("-G") + 1] == "1"
+    assert command[-1] == "50%%/x.pcap.parts/%s.pcap"
 
 
 def test_counts_are_read_from_what_tcpdump_says() -> None:
@@ -83,3 +91,15 @@ def test_a_capture_that_cannot_listen_says_why(tmp_path: Path) -> None:
     answer = capture(tmp_path, "nowhere")
     assert len(answer["problems"]) == 1
     assert "none.pcap did not start: tcpdump: nowhere0: " in answer["problems"][0]
+
+
+@pytest.mark.network
+def test_parts_joined_are_byte_for_byte_what_one_file_would_hold(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "parts")
+    assert answer["problems"] == []
+    watched, beside = answer["results"]
+    assert watched["packets"] == beside["packets"] > 0
+    assert (watched["kernel_drops"], beside["kernel_drops"]) == (0, 0)
+    assert len(capture_parts.parts(tmp_path / "lo.pcap.parts")) > ROTATIONS
+    capture_parts.join_all(tmp_path)
+    assert (tmp_path / "lo.pcap").read_bytes() == (tmp_path / "beside.pcap").read_bytes()
