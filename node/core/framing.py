@@ -1,16 +1,9 @@
 """Frames: how messages stand in a byte stream, and the incremental reader that takes them out again.
 
-A frame is an 8-byte header and a body, big-endian:
-
-    u32 length   of what follows this field: 4 + len(body)
-    u8  version  of the protocol, `VERSION`
-    u8  type     of the message
-    u16 flags    0
-
-The reader takes chunks of any size, down to single bytes, and gives whole frames as memory views: of the
-chunk itself where a frame lies within one chunk, of joined bytes where it straddles several. It holds at
-most one unfinished frame, whose length is bounded. What is in a body is not known here; see
-`node.core.layout`.
+A frame is an 8-byte header, big-endian, and a body. The reader takes chunks of any size, down to single
+bytes, and gives whole frames as memory views: of the chunk itself where a frame lies within one chunk, of
+joined bytes where it straddles several. It holds at most one unfinished frame, whose length is bounded. What
+is in a body is not known here; see `node.core.layout`.
 """
 
 import struct
@@ -20,7 +13,13 @@ from dataclasses import dataclass
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 
 VERSION = 1
-HEADER = struct.Struct(">IBBH")
+HEADER_FIELDS = (  # name, struct's format, unit, meaning
+    ("length", "I", "bytes", "of what follows this field: 4 and the body"),
+    ("version", "B", "", f"of the protocol: {VERSION}"),
+    ("type", "B", "", "of the message"),
+    ("flags", "H", "", "0"),
+)
+HEADER = struct.Struct(">" + "".join(form for _, form, _, _ in HEADER_FIELDS))
 HEADER_BYTES = HEADER.size
 LENGTH_BYTES = 4  # the length field does not count itself
 FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included

@@ -42,12 +42,31 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbers:
+    """A list of u32 with which a bytes tail begins: as many as the head field `count` says.
+
+    It is only there if the head field `if_zero` is 0, where one is named.
+    """
+
+    name: str
+    count: str
+    unit: str
+    meaning: str
+    if_zero: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tail:
-    """What fills the rest of the body. Rows are dataclasses of fixed fields."""
+    """What fills the rest of the body. Rows are dataclasses of fixed fields.
+
+    `numbers` stand at the beginning of bytes. The codec leaves them in the bytes: nodes pass most batches on
+    unread. An empty tail has none, whatever the head says.
+    """
 
     kind: Literal["bytes", "text", "rows"]
     meaning: str
     row: type | None = None
+    numbers: tuple[Numbers, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.layout import Codec, Field, Layout, Tail
+from node.core.layout import Codec, Field, Layout, Numbers, Tail
 
 NAME_LIMIT_BYTES = 255
 U32_BYTES = 4
@@ -69,6 +69,12 @@ class Refusal(IntEnum):
 
 FINAL_REFUSALS = frozenset({Refusal.NOT_OWNER, Refusal.UNKNOWN_STREAM, Refusal.UNDOES})
 """Of a publication: to repeat it would be no use."""
+
+
+SIZES = Numbers("sizes", "count", "bytes", "of each event", if_zero="event_bytes")
+REACHES = Numbers(
+    "reaches", "count", "events", "of each event: 1 and the collected ones since the event before"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +159,13 @@ class Events:
     first_seq: Annotated[int, Field("Q", "events", "sequence number of the first event")]
     count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range")]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size comes first")
+        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
     time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
-    payload: Annotated[bytes | memoryview, Tail("bytes", "the events' bytes, one after the other")]
+    payload: Annotated[
+        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
+    ]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
@@ -178,8 +186,7 @@ class Events:
 class SparseEvents:
     """A batch from which events were collected: every event stands with a tombstone for those before it.
 
-    A u32 for each event comes first: its reach, 1 and the number of collected events between it and the one
-    before. The batch covers first_seq to first_seq + the sum of the reaches - 1.
+    The batch covers first_seq to first_seq + the sum of the reaches - 1.
     """
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+reaches}]", "{kind?}", "{count} left")
@@ -190,11 +197,13 @@ class SparseEvents:
     first_seq: Annotated[int, Field("Q", "events", "the first sequence number that is covered")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size follows the reaches")
+        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes follow the reaches")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
     time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
-    payload: Annotated[bytes | memoryview, Tail("bytes", "reaches, sizes if any, and the events' bytes")]
+    payload: Annotated[
+        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(REACHES, SIZES))
+    ]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
@@ -228,10 +237,12 @@ class Publish:
     ]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: a u32 for each event's size comes first")
+        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
-    payload: Annotated[bytes | memoryview, Tail("bytes", "the events' bytes, one after the other")]
+    payload: Annotated[
+        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
+    ]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
