@@ -8,6 +8,7 @@ Its state is that of the paper's Fig. 1: pxID (`name`), streams (`own`), Hist an
 - `tail`: serves committed events. It is active if it is the tail of the chain, to which peers' heads and
   clients come; that one advertises to the peers and takes part in the region-level protocol (3.2).
 - `journal`: what is on disk, if replicas are durable.
+- `place`: which of them are active, decided anew by every configuration.
 
 One without other replicas is head and tail. What comes in one input moves on at the end of that input
 (`settle`). A replica of a region that has a configuration service waits for it before it does anything.
@@ -20,7 +21,7 @@ from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chain, Chains, with_role
+from node.protocols.sprinkler.configurations import Chain, Chains
 from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
@@ -45,6 +46,7 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
+from node.protocols.sprinkler.place import Place
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.sources import Rule, Sources, Switch
 from node.protocols.sprinkler.tail import Tail
@@ -72,21 +74,16 @@ class Proxy(Participant):
         self.region = spec.region
         self._streams = dict(spec.streams)
         period_us = parameters.advertisement_period_us
-        self._rule = rule or SubscriptionRule(period_us, parameters.rate_factor)
-        self._sources = sources
-        self._publishers = [member.name for member in with_role(spec, "driver") if self._is_ours(member.name)]
-        self._clients = [member.name for member in with_role(spec, "client") if self._is_ours(member.name)]
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
-        self.history = self._empty_history()
+        self.history = self.empty_history()
         self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
         self.head: Head | None = None
-        self._belonged = 0  # the last configuration that this process belonged to
-        self._is_new = True  # it has not been part of a chain yet
         self._put_off: dict[Channel, Publish] = {}  # the first publication refused for now
         self.tail = Tail(self, spec)
+        self._place = Place(self, spec, rule or SubscriptionRule(period_us, parameters.rate_factor), sources)
         self._samples = HistorySamples()
         self.takes = {
             (Role.PROXY, Advertisement): self.receive_advertisement,
@@ -119,7 +116,8 @@ class Proxy(Participant):
             raise ValueError(f"{spec.name}: durable replicas need a directory for their storage")
         return Journal(self.history, self.publications, self.emit, self.parameters)
 
-    def _empty_history(self) -> History:
+    def empty_history(self) -> History:
+        """Hist as a replica begins."""
         return History(sorted(self._streams.values()), self.parameters.history_limit_bytes)
 
     # --- Configurations
@@ -131,68 +129,8 @@ class Proxy(Participant):
             return
         if self.chains.learn(region, message):
             if region == self.region:
-                self._take_place()
+                self._place.take()
             self._connect()
-
-    def _take_place(self) -> None:
-        """Begin in the region's present configuration: head, middle, tail, joining or not in it."""
-        chain = self.chains.chain(self.region)
-        belongs = chain.has(self.name, self.incarnation)
-        if belongs and self.name == chain.joining:
-            self._prepare_to_join(chain)
-        if belongs:
-            self._belonged = chain.number
-            self._remember_place()
-        self.chain.configured(chain if belongs else Chain(chain.number, chain.began))
-        self._take_head(is_head=belongs and chain.head == self.name)
-        self._take_tail(is_tail=belongs and chain.tail == self.name)
-        if belongs:
-            self._is_new = False
-
-    def _remember_place(self) -> None:
-        told = self.chains.configuration(self.region)
-        if told.number:
-            self.journal.write(told)
-
-    def _prepare_to_join(self, chain: Chain) -> None:
-        """Drop what the chain may not have."""
-        if chain.began > self._belonged and any(state.cnt for state in self.history.streams.values()):
-            self.log("state_void", "warning", configuration=chain.number)
-            self.history = self._empty_history()
-            self.tail.start_over(self.history)
-            self._samples = HistorySamples()
-            self.journal.start_over(self.history)
-        for stream, state in self.history.streams.items():
-            if state.cnt > state.committed:
-                self.log("truncated", stream=stream, cnt=state.cnt, committed=state.committed)
-                self.history.truncate(stream, state.committed)
-                self.journal.truncate(stream)
-        for stream in self.own:
-            self.publications.forget_beyond(self.history.streams[stream].cnt)
-
-    def _take_head(self, *, is_head: bool) -> None:
-        if not is_head:
-            self.head = None
-            return
-        if self.head is not None:
-            return
-        chain = self.chain.chain
-        self.log("became_head", region=self.region, configuration=chain.number)
-        owners = {stream: self.chains.tail(region) for region, stream in self._streams.items()}
-        period_us = self.parameters.advertisement_period_us
-        sources = self._sources(self.history, self._rule, period_us, self)
-        self.head = Head(self, sources, self.own, owners)
-        if self._is_new and self.own:
-            served = self._publishers + (self._clients if chain.tail == self.name else [])
-            others = [region for region in self.chains.regions if region != self.region]
-            self.head.restore(others + served, self.now_us + self.parameters.restore_wait_us)
-
-    def _take_tail(self, *, is_tail: bool) -> None:
-        if is_tail and not self.tail.is_active:
-            self.log("became_tail", region=self.region, configuration=self.chain.chain.number)
-            self.tail.begin()
-        elif self.tail.is_active and not is_tail:
-            self.tail.end()
 
     def _connect(self) -> None:
         """Be connected with whom the present configurations demand."""
@@ -201,6 +139,13 @@ class Proxy(Participant):
                 if region != self.region:
                     self.head.sources.owned_by(stream, self.chains.tail(region), self.now_us)
         self.keep_connected(self.chains.targets_for(self.name))
+
+    def begin_anew(self) -> None:
+        """Drop all that Hist has: the chain went on without this replica, and may have other events."""
+        self.history = self.empty_history()
+        self.tail.start_over(self.history)
+        self._samples = HistorySamples()
+        self.journal.start_over(self.history)
 
     # --- What is published
 
@@ -285,7 +230,7 @@ class Proxy(Participant):
         """Hist and publications come back from disk."""
         self.journal.restore(stored)
         if self.journal.configuration is not None:
-            self._belonged = self.journal.configuration.number
+            self._place.restored(self.journal.configuration.number)
 
     def synced(self, appended: int) -> None:
         """More is on disk: it counts from now on."""
@@ -300,7 +245,7 @@ class Proxy(Participant):
         """Listen; without a service, take the place in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
         if self.chains.service(self.region) is None:
-            self._take_place()
+            self._place.take()
 
     def opened(self, channel: Channel) -> None:
         """Only the proxies of the run may speak as such."""

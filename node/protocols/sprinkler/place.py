@@ -1,0 +1,97 @@
+"""A replica's place in its region's chain: head, middle, tail, joining, or not in it (paper 3.3).
+
+Every configuration decides anew which parts of a replica are active. One that comes back, or joins, first
+drops what the chain may not have: all of it if the chain went on without it, else what was not committed.
+"""
+
+from typing import TYPE_CHECKING
+
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.configurations import Chain, with_role
+from node.protocols.sprinkler.head import Head
+from node.protocols.sprinkler.sources import Rule, Sources
+
+if TYPE_CHECKING:
+    from node.protocols.sprinkler.proxy import Proxy
+
+
+class Place:
+    """What one replica is at present, and how it becomes something else."""
+
+    def __init__(self, proxy: "Proxy", spec: NodeSpec, rule: Rule, sources: type[Sources]) -> None:
+        """rule, sources: of the head, while the replica is it."""
+        self._proxy = proxy
+        self._rule = rule
+        self._sources = sources
+        self._streams = dict(spec.streams)
+        self._publishers, self._clients = (
+            [one.name for one in with_role(spec, role) if proxy.chains.region_of(one.name) == spec.region]
+            for role in ("driver", "client")
+        )
+        self._belonged = 0  # the last configuration that this process belonged to
+        self._is_new = True  # it has not been part of a chain yet
+
+    def restored(self, number: int) -> None:
+        """The replica comes back from disk, where it belonged to this configuration."""
+        self._belonged = number
+
+    def take(self) -> None:
+        """Begin in the region's present configuration."""
+        proxy = self._proxy
+        chain = proxy.chains.chain(proxy.region)
+        belongs = chain.has(proxy.name, proxy.incarnation)
+        if belongs and proxy.name == chain.joining:
+            self._prepare_to_join(chain)
+        if belongs:
+            self._belonged = chain.number
+            self._remember()
+        proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
+        self._take_head(is_head=belongs and chain.head == proxy.name)
+        self._take_tail(is_tail=belongs and chain.tail == proxy.name)
+        if belongs:
+            self._is_new = False
+
+    def _remember(self) -> None:
+        told = self._proxy.chains.configuration(self._proxy.region)
+        if told.number:
+            self._proxy.journal.write(told)
+
+    def _prepare_to_join(self, chain: Chain) -> None:
+        """Drop what the chain may not have."""
+        proxy = self._proxy
+        if chain.began > self._belonged and any(state.cnt for state in proxy.history.streams.values()):
+            proxy.log("state_void", "warning", configuration=chain.number)
+            proxy.begin_anew()
+        for stream, state in proxy.history.streams.items():
+            if state.cnt > state.committed:
+                proxy.log("truncated", stream=stream, cnt=state.cnt, committed=state.committed)
+                proxy.history.truncate(stream, state.committed)
+                proxy.journal.truncate(stream)
+        for stream in proxy.own:
+            proxy.publications.forget_beyond(proxy.history.streams[stream].cnt)
+
+    def _take_head(self, *, is_head: bool) -> None:
+        proxy = self._proxy
+        if not is_head:
+            proxy.head = None
+            return
+        if proxy.head is not None:
+            return
+        chain = proxy.chain.chain
+        proxy.log("became_head", region=proxy.region, configuration=chain.number)
+        owners = {stream: proxy.chains.tail(region) for region, stream in self._streams.items()}
+        period_us = proxy.parameters.advertisement_period_us
+        sources = self._sources(proxy.history, self._rule, period_us, proxy)
+        proxy.head = Head(proxy, sources, proxy.own, owners)
+        if self._is_new and proxy.own:
+            served = self._publishers + (self._clients if chain.tail == proxy.name else [])
+            others = [region for region in proxy.chains.regions if region != proxy.region]
+            proxy.head.restore(others + served, proxy.now_us + proxy.parameters.restore_wait_us)
+
+    def _take_tail(self, *, is_tail: bool) -> None:
+        proxy = self._proxy
+        if is_tail and not proxy.tail.is_active:
+            proxy.log("became_tail", region=proxy.region, configuration=proxy.chain.chain.number)
+            proxy.tail.begin()
+        elif proxy.tail.is_active and not is_tail:
+            proxy.tail.end()
