@@ -4,21 +4,38 @@ Every configuration decides anew which parts of a replica are active. One that c
 drops what the chain may not have: all of it if the chain went on without it, else what was not committed.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.configurations import Chain, with_role
+from node.protocols.sprinkler.chain import Replication
+from node.protocols.sprinkler.configurations import Chain, Chains, with_role
 from node.protocols.sprinkler.head import Head
+from node.protocols.sprinkler.head import Surroundings as HeadSurroundings
+from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Rule, Sources
+from node.protocols.sprinkler.tail import Tail
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+
+class Surroundings(HeadSurroundings, Protocol):
+    """What is needed of the replica, beside what its head needs."""
+
+    incarnation: int
+    region: str
+    own: list[int]
+    chains: Chains
+    parameters: Parameters
+    chain: Replication
+    head: Head | None
+    tail: Tail
+
+    def begin_anew(self) -> None:
+        """Drop all that Hist has."""
 
 
 class Place:
     """What one replica is at present, and how it becomes something else."""
 
-    def __init__(self, proxy: "Proxy", spec: NodeSpec, rule: Rule, sources: type[Sources]) -> None:
+    def __init__(self, proxy: Surroundings, spec: NodeSpec, rule: Rule, sources: type[Sources]) -> None:
         """rule, sources: of the head, while the replica is it."""
         self._proxy = proxy
         self._rule = rule
