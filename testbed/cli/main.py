@@ -20,8 +20,10 @@ COMMANDS = {
     "list": "list_",
     "plan": "plan",
     "run": "run",
+    "shell": "shell",
     "analyze": "analyze",
     "report": "report",
+    "packets": "packets",
     "follow": "follow",
     "schema": "schema",
 }

@@ -1,0 +1,228 @@
+"""Which messages are meant: from what a person asked for to what rows of the table of transfers hold.
+
+Options of different kinds hold together (`--host a --type EVENTS`: both); of one kind, any of them does. A
+name that the run does not know is refused with those that it does.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.pcap.batches import TimeRange
+from analysis.timelines.facts import Facts
+from analysis.timelines.periods import Json
+from node.protocols.codecs import CODECS
+from topologies.errors import InputError
+
+Mask = npt.NDArray[np.bool_]
+
+SPAN_S = Decimal(1)  # before and after a fault
+_ENDS = ("sender", "receiver")
+_NUMBERS = ("first_seq", "count", "covered", "next", "last", "cnt", "advertised")
+"""Columns that say which events a message carries or speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asked for, as words and numbers. Times are seconds since time 0 of the run."""
+
+    from_s: Decimal | None = None
+    to_s: Decimal | None = None
+    around: str | None = None
+    span_s: Decimal = SPAN_S
+    hosts: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    streams: tuple[int, ...] = ()
+    seq: tuple[int, int] | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a transfer must be. Empty sets ask nothing.
+
+    ends: of each set of hosts, one must have sent or got it. pairs: (sender, receiver) must be among them,
+    unless None. seq: first and last sequence number, of which it must carry or name one.
+    """
+
+    times: TimeRange = TimeRange()
+    ends: tuple[frozenset[str], ...] = ()
+    pairs: frozenset[tuple[str, str]] | None = None
+    types: frozenset[str] = frozenset()
+    streams: frozenset[int] = frozenset()
+    seq: tuple[int, int] | None = None
+    lost: bool = False
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether more is asked than times and places, so that packets are told by what they carry."""
+        return bool(self.types or self.streams or self.seq or self.lost)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of TRANSFERS that `mask` looks at."""
+        asked: list[str] = ["t_ns"]
+        asked += _ENDS if self.ends or self.pairs is not None else ()
+        asked += ["type"] if self.types else []
+        asked += ["stream", "advertised"] if self.streams else []
+        asked += _NUMBERS if self.seq else ()
+        asked += ["fate"] if self.lost else []
+        return tuple(dict.fromkeys(asked))
+
+    def mask(self, rows: pa.RecordBatch) -> Mask:
+        """Which rows of TRANSFERS it holds for."""
+        found = within(rows.column("t_ns").to_numpy(), self.times)
+        for hosts in self.ends:
+            found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
+        if self.pairs is not None:
+            found &= _paired(rows, self.pairs)
+        if self.types:
+            found &= _among(rows.column("type"), self.types)
+        if self.lost:
+            found &= _among(rows.column("fate"), ("lost",))
+        if (self.streams or self.seq) and found.any():
+            found &= self._numbered(rows)
+        return found
+
+    def _numbered(self, rows: pa.RecordBatch) -> Mask:
+        """Of the streams and sequence numbers: the message itself, or a counter that it lists."""
+        own = np.ones(rows.num_rows, np.bool_)
+        counters = rows.column("advertised")
+        listed = pc.list_flatten(counters)
+        fits = np.ones(len(listed), np.bool_)
+        if self.streams:
+            own &= _among(rows.column("stream"), self.streams)
+            fits &= _among(pc.struct_field(listed, "stream"), self.streams)
+        if self.seq:
+            first, last = spoken_of(rows)
+            known = pc.and_(pc.less_equal(first, self.seq[1]), pc.greater_equal(last, self.seq[0]))
+            own &= _filled(known)
+            cnt = pc.struct_field(listed, "cnt")
+            fits &= _filled(pc.and_(pc.greater_equal(cnt, self.seq[0]), pc.less_equal(cnt, self.seq[1])))
+        own[pc.list_parent_indices(counters).to_numpy()[fits]] = True
+        return own
+
+
+def spoken_of(rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """First and last sequence number that each message carries, asks for, answers or says to have."""
+    first_seq = rows.column("first_seq")
+    reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
+    last_seq = pc.subtract(pc.add(first_seq, reach), 1)
+    first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
+    return first, pc.coalesce(last_seq, rows.column("last"), rows.column("cnt"))
+
+
+def within(t_ns: npt.NDArray[np.int64], times: TimeRange) -> Mask:
+    """Which times lie in a range."""
+    found = np.ones(t_ns.size, np.bool_)
+    if times.first_ns is not None:
+        found &= t_ns >= times.first_ns
+    if times.end_ns is not None:
+        found &= t_ns < times.end_ns
+    return found
+
+
+def _filled(values: pa.Array) -> Mask:
+    mask: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _among(values: pa.Array, wanted: Collection[str] | Collection[int]) -> Mask:
+    return _filled(pc.is_in(values, value_set=pa.array(list(wanted), values.type)))
+
+
+def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
+    """Whether (sender, receiver) is one of these."""
+    hosts = sorted({host for pair in pairs for host in pair})
+    known = pa.array(hosts, pa.string())
+    numbers = [
+        pc.fill_null(pc.index_in(rows.column(end), value_set=known), len(hosts)).to_numpy() for end in _ENDS
+    ]
+    allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
+    for sender, receiver in pairs:
+        allowed[hosts.index(sender), hosts.index(receiver)] = True
+    found: Mask = allowed[numbers[0], numbers[1]]
+    return found
+
+
+def types_of(run: Json) -> tuple[str, ...]:
+    """The types of messages of a run's system, from run.json; none if its messages are not known."""
+    codec = CODECS.get((run.get("plan") or {}).get("system") or "")
+    return tuple(codec.by_name) if codec else ()
+
+
+def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
+    """Check what was asked against what the run knows. types: of its system's messages. Raises InputError."""
+    regions = {host.region: None for host in facts.hosts.values()}
+    for region in asked.regions:
+        _known("--region", region, "region", regions)
+    for stream in asked.streams:
+        _known("--stream", stream, "stream", sorted(facts.owner))
+    ends = [frozenset(_host(name, facts) for name in asked.hosts)]
+    ends.append(frozenset(host.name for host in facts.hosts.values() if host.region in asked.regions))
+    return Filter(
+        times=_times(asked, facts),
+        ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
+        pairs=_pairs(asked.links, facts) if asked.links else None,
+        types=frozenset(_type(name, types) for name in asked.types),
+        streams=frozenset(asked.streams),
+        seq=asked.seq,
+        lost=asked.lost,
+    )
+
+
+def _times(asked: Asked, facts: Facts) -> TimeRange:
+    if asked.around is None:
+        return TimeRange(*(_moment(at_s, facts) for at_s in (asked.from_s, asked.to_s)))
+    faults = {fault.name: fault for fault in facts.faults}
+    _known("--around", asked.around, "fault", faults)
+    at_ns = faults[asked.around].applied_ns
+    if at_ns is None:
+        raise InputError(f"--around {asked.around}", None, "", "this fault never took hold in this run")
+    span_ns = round(asked.span_s * 10**9)
+    return TimeRange(at_ns - span_ns, at_ns + span_ns)
+
+
+def _moment(at_s: Decimal | None, facts: Facts) -> int | None:
+    return None if at_s is None else facts.zero_ns + round(at_s * 10**9)
+
+
+def _host(name: str, facts: Facts) -> str:
+    """A host by its own name or by its process's, as r2/proxy-0."""
+    name = facts.host_of.get(name, name)
+    _known("--host", name, "host", facts.hosts)
+    return name
+
+
+def _type(name: str, types: Collection[str]) -> str:
+    wanted = name.upper().replace("-", "_")
+    _known("--type", wanted, "type of message", types)
+    return wanted
+
+
+def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
+    """Who sends to whom over these links, if the direct way is taken."""
+    names = {way[0]: None for way in facts.link_of.values()}
+    for link in links:
+        _known("--link", link, "link between regions", names)
+    hops = {hop for hop, way in facts.link_of.items() if way[0] in links}
+    return frozenset(
+        (sender.name, receiver.name)
+        for sender in facts.hosts.values()
+        for receiver in facts.hosts.values()
+        if (sender.region, receiver.region) in hops
+    )
+
+
+def _known(option: str, name: object, kind: str, names: Iterable[object]) -> None:
+    known = [str(each) for each in names]
+    if str(name) not in known:
+        there = f"known are {', '.join(known)}" if known else "there are none in this run"
+        raise InputError(f"{option} {name}", None, "", f"no such {kind}: {there}")

@@ -1,0 +1,80 @@
+"""Messages as lines for people: one each, columns aligned, what went wrong marked by a word and a colour.
+
+A line says when the message was first seen (seconds since time 0 of the run), who sent it to whom, how long
+it took from its first byte at the sender until it was whole at the receiver, its bytes, and how it reads.
+Faults stand between the messages, at the time when they took hold.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from analysis.messages.label import label
+from analysis.packets.objects import delay_ms
+from analysis.pcap.batches import TimeRange
+from analysis.timelines.facts import Facts, Fault
+
+Row = Mapping[str, Any]
+Paint = Callable[[str, str], str]
+"""Text and colour to what is shown; on anything but a terminal, the text."""
+
+TIME, DELAY, BYTES = 12, 9, 7  # widths
+COLUMNS = (
+    "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
+    "t_complete_ns", "fate", "retransmitted",
+    "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration",
+    "covered", "advertised", "members",
+)  # fmt: skip
+
+
+def plain(text: str, _: str) -> str:
+    """No colours."""
+    return text
+
+
+class Lines:
+    """Makes lines for one run."""
+
+    def __init__(self, facts: Facts, times: TimeRange, paint: Paint = plain) -> None:
+        """times: which faults are of interest."""
+        self._zero_ns = facts.zero_ns
+        self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
+        self._paint = paint
+        self._names = max((len(name) for name in facts.hosts), default=4)
+
+    def header(self) -> str:
+        """Names and units of the columns."""
+        ends = f"{'from':<{self._names}}    {'to':<{self._names}}"
+        return self._paint(
+            f"{'time s':>{TIME}}  {ends}  {'delay ms':>{DELAY}}  {'bytes':>{BYTES}}  message", "bright_black"
+        )
+
+    def message(self, row: Row) -> str:
+        """One row of TRANSFERS."""
+        delay = delay_ms(row)
+        took = row["fate"] if row["fate"] != "arrived" else "-" if delay is None else f"{delay:.3f}"
+        ends = f"{_end(row, 'sender'):<{self._names}} -> {_end(row, 'receiver'):<{self._names}}"
+        text = f"{ends}  {took:>{DELAY}}  {row['length']:>{BYTES}}  {label(row)}"
+        marks = ["came in part"] if row["fate"] == "lost" and row["t_arrived_ns"] is not None else []
+        marks += ["retransmitted"] if row["retransmitted"] else []
+        line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
+        colour = "red" if row["fate"] == "lost" else "yellow" if row["retransmitted"] else ""
+        return self._paint(line, colour) if colour else line
+
+    def faults_until(self, t_ns: int | None) -> Iterator[str]:
+        """The faults that took hold up to this time, or all; each is given once."""
+        while self._faults and (t_ns is None or self._faults[0].t_ns <= t_ns):
+            yield self._fault(self._faults.pop(0))
+
+    def _fault(self, fault: Fault) -> str:
+        named = "" if fault.name == fault.kind else f" ({fault.name})"
+        return self._paint(f"{self.time(fault.t_ns)}  ---- {fault.kind} {fault.target}{named} ----", "cyan")
+
+    def time(self, t_ns: int) -> str:
+        """Seconds since time 0, to the microsecond."""
+        return f"{(t_ns - self._zero_ns) / 1e9:>{TIME}.6f}"
+
+
+def _end(row: Row, end: str) -> str:
+    """A host by its name; an address that is none of the run's as it is."""
+    address, port = ("src", "sport") if end == "sender" else ("dst", "dport")
+    return row[end] or f"{row[address]}:{row[port]}"

@@ -1,0 +1,106 @@
+"""Messages as JSON objects, one a line, for programs. `KEYS` says what each key means.
+
+Times are seconds since time 0 of the run, but for `t_ns`. Keys that a message has no value for are null;
+those of `CONTENT` stand only in messages that have such a field.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from analysis.messages.label import label
+from analysis.timelines.facts import Facts
+
+Row = Mapping[str, Any]
+
+KEYS = {
+    "t": "s since time 0: when it was first seen, at the sender if that was captured",
+    "t_ns": "the same on the hosts' clock, ns since 1970",
+    "from": "the host that sent it; null for an address that is none of the run's",
+    "to": "the host that it was sent to",
+    "link": "the link between regions that the direct way crosses; null inside a region",
+    "type": "of the message, as EVENTS",
+    "label": "the message in one line",
+    "stream": "that it is of",
+    "first_seq": "first sequence number that it carries",
+    "last_seq": "last sequence number that it carries",
+    "bytes": "on the wire, with its header",
+    "fate": "arrived, lost, or unseen: sent to where nothing was captured",
+    "delay_ms": "from its first byte at the sender until it was whole at the receiver",
+    "retransmitted": "some byte of it was seen more than once",
+    "sent": "s: its first byte left the sender",
+    "left": "s: its last byte, and all before it, had left the sender",
+    "arrived": "s: its first byte came to the receiver",
+    "complete": "s: it was whole at the receiver, and all before it too",
+    "src": "address",
+    "sport": "port",
+    "dst": "address",
+    "dport": "port",
+    "connection": "counts the connections of the same addresses and ports, from 0",
+    "stream_offset": "of its first byte in what the connection carries in this direction",
+}
+CONTENT = {
+    "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",
+    "count": "events in it",
+    "covered": "sequence numbers that it covers, with collected ones between",
+    "request": "the publisher's number of the first event",
+    "cnt": "how far the sender got, or the last event that is wanted",
+    "next": "the first event that is wanted",
+    "last": "how far an answer goes",
+    "configuration": "number of a configuration",
+    "payload_length": "bytes after the fixed fields",
+    "advertised": "counters: stream and cnt of each",
+    "members": "processes of a view, proxies of a configuration",
+}
+COLUMNS_OF_TIMES = {
+    "sent": "t_sent_ns",
+    "left": "t_left_ns",
+    "arrived": "t_arrived_ns",
+    "complete": "t_complete_ns",
+}
+_SAME = (
+    "t_ns", "type", "stream", "first_seq", "fate", "retransmitted",
+    "src", "sport", "dst", "dport", "connection", "stream_offset",
+)  # fmt: skip
+
+
+def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
+    """What makes a row of TRANSFERS an object with KEYS, for one run."""
+    region = {host.name: host.region for host in facts.hosts.values()}
+
+    def one(row: Row) -> dict[str, Any]:
+        sender, receiver = row["sender"], row["receiver"]
+        way = facts.link_of.get((region.get(sender, ""), region.get(receiver, "")))
+        found: dict[str, Any] = {name: row[name] for name in _SAME}
+        found |= {name: seconds(row[column], facts) for name, column in COLUMNS_OF_TIMES.items()}
+        found |= {
+            "t": seconds(row["t_ns"], facts),
+            "from": sender,
+            "to": receiver,
+            "link": way[0] if way else None,
+            "label": label(row),
+            "last_seq": last_seq(row),
+            "bytes": row["length"],
+            "delay_ms": delay_ms(row),
+        }
+        found = {name: found[name] for name in KEYS}
+        return found | {name: row[name] for name in CONTENT if row[name] is not None}
+
+    return one
+
+
+def seconds(t_ns: int | None, facts: Facts) -> float | None:
+    """Seconds since time 0 of the run, to the nanosecond."""
+    return None if t_ns is None else round(facts.seconds(t_ns), 9)
+
+
+def delay_ms(row: Row) -> float | None:
+    """From the first byte at the sender until all was there; None where one of them was not seen."""
+    if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
+        return None
+    return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
+
+
+def last_seq(row: Row) -> int | None:
+    """The last sequence number that a message carries."""
+    reach = row["covered"] if row["covered"] is not None else row["count"]
+    return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)

@@ -1,0 +1,95 @@
+"""Rows of the table of transfers in order of time, from the files of all senders at once, piece by piece.
+
+Each file ascends by time. From each a small batch is read at a time, and what no file can still come before
+is handed out; so the first rows come after one batch of every file, and memory is bounded by those batches.
+Row groups of other times are not read at all.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.packets.filters import Filter
+from analysis.pcap.batches import TimeRange
+from analysis.schemas import TRANSFERS
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+BATCH_ROWS = 2_048
+_TIME = "t_ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next rows of one source, ascending by time, and the time before which it has no others."""
+
+    rows: pa.RecordBatch
+    reached_ns: int
+
+
+def transfers(
+    run: RunDirectory, wanted: Filter, columns: Collection[str] = tuple(TRANSFERS.names)
+) -> Iterator[pa.Table]:
+    """Matching transfers with these columns, in order of time. Raises InputError if there is no such table."""
+    table = run.table("transfers")
+    if not table.is_dir():
+        raise InputError(str(run.path), None, "", f"is not analysed yet: `cutset analyze {run.path}` does it")
+    needed = tuple(dict.fromkeys((*columns, *wanted.columns)))
+    files = sorted(path for path in table.glob("*.parquet") if not path.name.startswith("."))
+    for merged in merge([_steps(path, wanted, needed) for path in files]):
+        yield merged.select(list(columns))
+
+
+def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
+    """Rows of all sources in order of time. Rows of the same time stand in the order of the sources."""
+    waiting: list[Step | None] = [next(source, None) for source in sources]
+    while any(waiting):
+        horizon = min(step.reached_ns for step in waiting if step)
+        ready = []
+        for number, step in enumerate(waiting):
+            if step is None:
+                continue
+            bound = int(np.searchsorted(step.rows.column(_TIME).to_numpy(), horizon, side="right"))
+            ready.append(step.rows.slice(0, bound))
+            if step.reached_ns == horizon:
+                waiting[number] = next(sources[number], None)
+            else:
+                waiting[number] = Step(step.rows.slice(bound), step.reached_ns)
+        found = pa.Table.from_batches([rows for rows in ready if rows.num_rows], ready[0].schema)
+        if found.num_rows:
+            yield found.take(np.argsort(found.column(_TIME).to_numpy(), kind="stable"))
+
+
+def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
+    """The matching rows of one file."""
+    with pq.ParquetFile(path) as file:
+        groups = list(_groups(file, wanted.times))
+        if not groups:
+            return
+        batches = file.iter_batches(BATCH_ROWS, groups, columns=list(columns), use_threads=False)
+        yield from _filtered(batches, wanted)
+
+
+def _filtered(batches: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step]:
+    for rows in batches:
+        if not rows.num_rows:
+            continue
+        reached_ns = int(rows.column(_TIME)[-1].as_py())
+        mask = wanted.mask(rows)
+        yield Step(rows if mask.all() else rows.filter(pa.array(mask)), reached_ns)
+        if wanted.times.end_ns is not None and reached_ns >= wanted.times.end_ns:
+            return
+
+
+def _groups(file: pq.ParquetFile, times: TimeRange) -> Iterator[int]:
+    """Row groups that may have rows of these times."""
+    place = file.schema_arrow.get_field_index(_TIME)
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        known = group.column(place).statistics
+        if group.num_rows and (known is None or times.meets(known.min, known.max)):
+            yield number

@@ -1,0 +1,143 @@
+"""`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as the packets that carry them."""
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from analysis.packets.filters import Filter
+    from analysis.timelines.facts import Facts
+
+
+class Seconds(click.ParamType):
+    """Seconds, exactly as they are written."""
+
+    name = "S"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        try:
+            found = Decimal(value)
+        except InvalidOperation:
+            found = Decimal("nan")
+        if not found.is_finite():
+            self.fail(f"{value} is no number of seconds, as 19.4", param, ctx)
+        return found
+
+
+class Interval(click.ParamType):
+    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`."""
+
+    name = "A..B"
+    last = (1 << 63) - 1
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        first, dots, last = value.partition("..")
+        try:
+            found = int(first or 0), int((last or self.last) if dots else first)
+        except ValueError:
+            found = (1, 0)
+        if not 0 <= found[0] <= found[1] <= self.last:
+            self.fail(f"{value} is no range of sequence numbers, as 48210..48341", param, ctx)
+        return found
+
+
+_KEYS = "Show what the keys of --json mean, and exit."
+
+
+def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked:
+        return
+    from analysis.packets.objects import CONTENT, KEYS
+
+    width = max(map(len, KEYS | CONTENT))
+    for name, meaning in KEYS.items():
+        click.echo(f"{name:<{width}}  {meaning}")
+    click.echo("\nonly where a message has it:")
+    for name, meaning in CONTENT.items():
+        click.echo(f"{name:<{width}}  {meaning}")
+    ctx.exit()
+
+
+@click.command(name="packets")
+@click.argument("run_name", metavar="RUN")
+@click.option("--from", "from_s", type=Seconds(), help="Seconds since time 0.")
+@click.option("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
+@click.option("--around", metavar="FAULT", help="The time around this fault instead.")
+@click.option("--span", "span_s", type=Seconds(), help="Seconds before and after it.  [default: 1]")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Sent or got by this host.")
+@click.option("--region", "regions", multiple=True, metavar="NAME", help="Sent or got in this region.")
+@click.option(
+    "--link", "links", multiple=True, metavar="NAME", help="Whose direct way crosses this link, as r2-r3."
+)
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS.")
+@click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream.")
+@click.option("--seq", type=Interval(), help="That carry or name one of these sequence numbers.")
+@click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line; `--json-keys` says what is in it."
+)
+@click.option(
+    "--raw", is_flag=True, help="Also the bytes, from the captures: each field, its bytes and value."
+)
+@click.option(
+    "--retransmissions", is_flag=True, help="What was sent again: when, which bytes, which messages."
+)
+@click.option(
+    "--pcap", type=click.Path(dir_okay=False, path_type=Path), help="Write the packets here, as pcapng; `-`."
+)
+@click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
+def command(run_name: str, as_json: bool, **asked: Any) -> None:
+    """Show the messages that the processes of a run sent each other, in order of time.
+
+    RUN is a path, a name below runs/, or `latest`; it has to be analysed. The same option given again
+    widens the choice; options of different kinds narrow it. A message's delay is from its first byte at the
+    sender until it was whole at the receiver. Exit codes: 0 shown, 2 no such run, host, link, stream…
+    """
+    from analysis.packets.filters import types_of
+    from analysis.timelines.facts import read_facts
+    from testbed.cli.named_run import named_run
+    from testbed.cli.packets_output import Output
+    from testbed.cli.piping import reader_may_leave
+
+    _check(asked, as_json)
+    run = named_run(run_name)
+    content = run.read_run()
+    facts = read_facts(content)
+    output = Output(run, facts, _wanted(asked, facts, types_of(content)), asked["limit"])
+    with reader_may_leave():
+        if asked["pcap"]:
+            output.write_packets(asked["pcap"])
+        elif asked["retransmissions"]:
+            output.show_retransmissions(as_json=as_json)
+        elif asked["raw"]:
+            output.show_bytes(as_json=as_json)
+        else:
+            output.show_messages(as_json=as_json)
+
+
+def _check(asked: dict[str, Any], as_json: bool) -> None:
+    """Refuse options that contradict each other."""
+    if asked["around"] and (asked["from_s"] is not None or asked["to_s"] is not None):
+        raise click.UsageError("--around says the time already: leave --from and --to out")
+    if asked["span_s"] is not None and not asked["around"]:
+        raise click.UsageError("--span is how long before and after a fault: add --around FAULT")
+    ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
+    if len(ways) > 1:
+        raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
+    if asked["pcap"] and (as_json or asked["limit"]):
+        raise click.UsageError("--pcap writes packets, whole: leave --json and --limit out")
+
+
+def _wanted(asked: dict[str, Any], facts: "Facts", types: "Collection[str]") -> "Filter":
+    from analysis.packets.filters import SPAN_S, Asked, make_filter
+
+    names = ("from_s", "to_s", "around", "hosts", "regions", "links", "types", "streams", "seq", "lost")
+    span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]
+    return make_filter(Asked(**{name: asked[name] for name in names}, span_s=span_s), facts, types)

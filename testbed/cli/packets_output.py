@@ -1,0 +1,107 @@
+"""What `cutset packets` writes to standard output: lines or objects; and, on standard error, how many."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.packets.filters import Filter
+from analysis.packets.lines import COLUMNS, Lines, plain
+from analysis.packets.reading import transfers
+from analysis.timelines.facts import Facts
+from experiments.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is shown of a run. limit: how many messages at most; None is all."""
+
+    run: RunDirectory
+    facts: Facts
+    wanted: Filter
+    limit: int | None
+
+    def show_messages(self, *, as_json: bool) -> None:
+        """Each message as a line, or as an object."""
+        if as_json:
+            from analysis.packets.objects import describe
+
+            one = describe(self.facts)
+            _write((json.dumps(one(row)) for row in rows) for rows in self._rows())
+        else:
+            tally = Tally()
+            _write(self._lines(tally))
+            click.echo(str(tally), err=True)
+
+    def _lines(self, tally: "Tally") -> Iterator[list[str]]:
+        lines = self._liner()
+        yield [lines.header()]
+        for rows in self._rows(COLUMNS):
+            tally.add(rows)
+            yield [line for row in rows for line in (*lines.faults_until(row["t_ns"]), lines.message(row))]
+        if not self._cut_short(tally.messages):
+            yield list(lines.faults_until(None))
+
+    def _liner(self) -> Lines:
+        return Lines(self.facts, self.wanted.times, _paint if _coloured() else plain)
+
+    def _rows(self, columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
+        """Messages piece by piece, no more than the limit."""
+        left = self.limit
+        named = {} if columns is None else {"columns": tuple(columns)}
+        for table in transfers(self.run, self.wanted, **named):
+            rows = table.slice(0, left).to_pylist()
+            yield rows
+            if left is not None:
+                left -= len(rows)
+                if not left:
+                    return
+
+    def _cut_short(self, shown: int) -> bool:
+        return self.limit is not None and shown >= self.limit
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages were shown."""
+
+    messages: int = 0
+    lost: int = 0
+    retransmitted: int = 0
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Count some more."""
+        for row in rows:
+            self.messages += 1
+            self.lost += row["fate"] == "lost"
+            self.retransmitted += row["retransmitted"]
+
+    def __str__(self) -> str:
+        if not self.messages:
+            return "no message matches"
+        counts = f"{self.messages:,} message{'s' if self.messages > 1 else ''}"
+        return f"{counts}, {self.lost:,} lost, {self.retransmitted:,} retransmitted"
+
+
+def _write(pieces: Iterable[Iterable[str]]) -> None:
+    """Write lines, and let each piece go at once: somebody is waiting for the first."""
+    for lines in pieces:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+
+
+def _coloured() -> bool:
+    """Whether standard output is a terminal that wants colours (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _paint(text: str, colour: str) -> str:
+    return click.style(text, fg=colour)
