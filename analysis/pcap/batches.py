@@ -15,6 +15,7 @@ import pyarrow as pa
 from analysis.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.pcap.format import Format
 from analysis.pcap.index import CaptureIndex, map_bytes
+from analysis.pcap.records import read_records
 from analysis.pcap.walk import walk
 from analysis.schemas import PACKETS
 
@@ -39,7 +40,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Whole records of one capture, from `start` to `end`."""
+    """Whole records of one section of a capture, from `start` to `end`."""
 
     path: str
     form: Format
@@ -50,16 +51,17 @@ class Span:
 def spans_of(path: Path, index: CaptureIndex, times: TimeRange) -> Iterator[Span]:
     """Cut a capture into spans of about SPAN_BYTES, leaving out splits of other times."""
     start = end = 0
+    form = index.sections[0]
     for split in index.splits:
         if not times.meets(split.first_ns, split.last_ns):
             continue
-        if split.offset != end or end - start >= SPAN_BYTES:
+        if split.offset != end or end - start >= SPAN_BYTES or form is not index.sections[split.section]:
             if end > start:
-                yield Span(str(path), index.form, start, end)
-            start = split.offset
+                yield Span(str(path), form, start, end)
+            start, form = split.offset, index.sections[split.section]
         end = split.end
     if end > start:
-        yield Span(str(path), index.form, start, end)
+        yield Span(str(path), form, start, end)
 
 
 def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
@@ -83,7 +85,8 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
     while start < span.end:
         offsets, start = walk(data, start, min(start + _WINDOW_BYTES, span.end), span.form)
         for first in range(0, offsets.size, BATCH_ROWS):
-            yield read_fields(data, offsets[first : first + BATCH_ROWS], span.form, names)
+            records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
+            yield read_fields(data, records, names)
 
 
 def read_span(

@@ -1,10 +1,9 @@
-"""Header fields as columns: Ethernet, stacked VLAN tags, IPv4 with options, IPv6 with extension headers,
-TCP, UDP.
+"""Header fields as columns: IPv4 with options, IPv6 with extension headers, TCP, UDP.
 
-Given the offsets of records, each layer's header is gathered in one go for all packets that have it, and
-fields are sliced out of the copies: no loop over packets anywhere. A field is only taken from bytes that
-were captured; a header that is cut off counts as absent. IP fragments after the first have no ports.
-Nothing is reassembled here.
+Given records of any format and link type, each layer's header is gathered in one go for all packets that
+have it, and fields are sliced out of the copies: no loop over packets anywhere. A field is only taken from
+bytes that were captured; a header that is cut off counts as absent. IP fragments after the first have no
+ports here: see `fragments`.
 """
 
 from collections.abc import Collection
@@ -13,23 +12,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.pcap.format import RECORD_HEADER_BYTES, Bytes, Format, Integers, column, gather
-from analysis.pcap.index import read_times
+from analysis.pcap.format import Bytes, Integers, column, gather
+from analysis.pcap.link_types import ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
+from analysis.pcap.records import Records, Where
 from analysis.schemas import PACKETS
 
-VLAN_TAGS_MAX = 4
 EXTENSION_HEADERS_MAX = 8
 NOT_IP = -1
 
-_ETHERNET_BYTES, _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 14, 4, 20, 40, 20, 8
-_ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
-_ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)
+_IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
 _TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
-_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60)  # RFC 8200, section 4.1; RFC 4302
+_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)  # RFC 7045, section 4, without ESP
+_INT32_MAX = (1 << 31) - 1
 
 Column = npt.NDArray[np.integer]
 Columns = dict[str, Column]
-_Where = Integers | slice
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
 ALL = frozenset(_WIDTHS)
@@ -37,14 +34,14 @@ _OF_RECORD = frozenset(("t_ns", "offset", "length", "wire_length", "capture"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
+class _Bodies:
     """What was captured: where each record's data begins in the file, and how many bytes it has."""
 
     data: Bytes
     begin: Integers
     length: Integers
 
-    def header(self, where: _Where, at: Integers, width: int) -> Bytes:
+    def header(self, where: Where, at: Integers, width: int) -> Bytes:
         """Gather a header of some records, which begins `at` bytes into each."""
         return gather(self.data, self.begin[where] + at, width)
 
@@ -59,33 +56,37 @@ class _Layers:
     whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
 
 
-def read_fields(data: Bytes, offsets: Integers, form: Format, names: Collection[str] = ALL) -> Columns:
-    """Take columns of `PACKETS` (but for `capture`) from the records whose headers are at these offsets.
+def read_fields(data: Bytes, records: Records, names: Collection[str] = ALL) -> Columns:
+    """Take columns of `PACKETS` (but for `capture`) from records.
 
     More columns than `names` may be there: layers are looked at whole, or not at all if no name needs them.
     """
-    records = gather(data, offsets, RECORD_HEADER_BYTES + _ETHERNET_BYTES)
     columns: Columns = {
-        "t_ns": read_times(records, form),
-        "offset": offsets + RECORD_HEADER_BYTES,
-        "length": column(records, 8, form.order + "u4").astype(np.int32),
-        "wire_length": column(records, 12, form.order + "u4").astype(np.int32),
+        "t_ns": records.t_ns,
+        "offset": records.begin,
+        "length": _as_int32(records.length),
+        "wire_length": _as_int32(records.wire_length),
     }
     if not _OF_RECORD.issuperset(names):
-        columns |= {name: np.zeros(offsets.size, _WIDTHS[name]) for name in _WIDTHS if name not in columns}
-        _read_layers(data, offsets, records, columns)
+        columns |= {name: np.zeros(records.at.size, _WIDTHS[name]) for name in _WIDTHS if name not in columns}
+        _read_layers(data, records, columns)
     return columns
 
 
-def _read_layers(data: Bytes, offsets: Integers, records: Bytes, columns: Columns) -> None:
+def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
+    """Lengths beyond what a column can hold are lies, but must not become negative."""
+    return np.minimum(values, _INT32_MAX).astype(np.int32)
+
+
+def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
     """Everything above the record header."""
-    length, wire_length = columns["length"].astype(np.int64), columns["wire_length"].astype(np.int64)
-    ethertype = np.where(length >= _ETHERNET_BYTES, column(records, RECORD_HEADER_BYTES + 12, ">u2"), 0)
-    bodies = _Records(data, offsets + RECORD_HEADER_BYTES, length)
-    begin = _skip_vlan_tags(bodies, ethertype)
-    layers = _Layers(begin, wire_length, np.full(offsets.size, NOT_IP), np.zeros(offsets.size, np.bool_))
-    _read_ipv4(bodies, ethertype == _ETHERTYPE_IPV4, layers, columns)
-    _read_ipv6(bodies, ethertype == _ETHERTYPE_IPV6, layers, columns)
+    ethertype, begin = network_layer(data, records)
+    bodies = _Bodies(data, records.begin, records.length)
+    size = records.at.size
+    end = np.minimum(records.wire_length, _INT32_MAX)
+    layers = _Layers(begin, end, np.full(size, NOT_IP), np.zeros(size, np.bool_))
+    _read_ipv4(bodies, ethertype == ETHERTYPE_IPV4, layers, columns)
+    _read_ipv6(bodies, ethertype == ETHERTYPE_IPV6, layers, columns)
     columns["proto"][:] = layers.proto
     columns["payload_offset"][:] = layers.at
     columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
@@ -93,35 +94,22 @@ def _read_layers(data: Bytes, offsets: Integers, records: Bytes, columns: Column
     _read_udp(bodies, layers, columns)
 
 
-def _where(mask: npt.NDArray[np.bool_]) -> _Where:
+def _where(mask: npt.NDArray[np.bool_]) -> Where:
     """An index of the packets in a mask: a slice if it is all of them, which spares copies."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def _none(where: _Where) -> bool:
+def _none(where: Where) -> bool:
     return not isinstance(where, slice) and where.size == 0
 
 
-def _skip_vlan_tags(records: _Records, ethertype: Integers) -> Integers:
-    """Where the network layer begins; `ethertype` becomes that of the innermost tag."""
-    begin = np.full(ethertype.size, _ETHERNET_BYTES)
-    for _ in range(VLAN_TAGS_MAX):
-        tagged = np.flatnonzero(np.isin(ethertype, _ETHERTYPES_VLAN))
-        if tagged.size == 0:
-            break
-        inner = column(records.header(tagged, begin[tagged], _VLAN_BYTES), 2, ">u2")
-        begin[tagged] += _VLAN_BYTES
-        ethertype[tagged] = np.where(begin[tagged] <= records.length[tagged], inner, 0)
-    return begin
-
-
-def _read_ipv4(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
+def _read_ipv4(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
     """RFC 791. A total length of 0 is a segmentation-offloaded packet over 64 KiB: it ends with the frame."""
-    where = _where(mask & (records.length >= layers.at + _IPV4_BYTES))
+    where = _where(mask & (bodies.length >= layers.at + _IPV4_BYTES))
     if _none(where):
         return
     begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
-    header = records.header(where, begin, _IPV4_BYTES)
+    header = bodies.header(where, begin, _IPV4_BYTES)
     first = column(header, 0, "u1")
     header_bytes = (first & 0x0F) * 4
     total = column(header, 2, ">u2")
@@ -136,13 +124,13 @@ def _read_ipv4(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, 
     columns["dst_lo"][where] = column(header, 16, ">u4")
 
 
-def _read_ipv6(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
+def _read_ipv6(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
     """RFC 8200. A payload length of 0 (RFC 2675, or an offloaded packet) means: it ends with the frame."""
-    where = _where(mask & (records.length >= layers.at + _IPV6_BYTES))
+    where = _where(mask & (bodies.length >= layers.at + _IPV6_BYTES))
     if _none(where):
         return
     begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
-    header = records.header(where, begin, _IPV6_BYTES)
+    header = bodies.header(where, begin, _IPV6_BYTES)
     good = column(header, 0, "u1") >> 4 == 6
     payload = column(header, 4, ">u2")
     layers.proto[where] = np.where(good, column(header, 6, "u1"), NOT_IP)
@@ -154,17 +142,17 @@ def _read_ipv6(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers, 
     layers.whole[where] = good
     for name, at in (("src_hi", 8), ("src_lo", 16), ("dst_hi", 24), ("dst_lo", 32)):
         columns[name][where] = column(header, at, ">i8")
-    _skip_extension_headers(records, mask, layers)
+    _skip_extension_headers(bodies, mask, layers)
 
 
-def _skip_extension_headers(records: _Records, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
+def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
     """Follow the chain of extension headers; one that is cut off leaves `proto` at its own number."""
     for _ in range(EXTENSION_HEADERS_MAX):
-        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (records.length >= layers.at + 8)
+        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (bodies.length >= layers.at + 8)
         where = np.flatnonzero(more)
         if where.size == 0:
             return
-        header = records.header(where, layers.at[where], 8)
+        header = bodies.header(where, layers.at[where], 8)
         kind, size = layers.proto[where], column(header, 1, "u1")
         units = np.select([kind == _FRAGMENT, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
         later_fragment = (kind == _FRAGMENT) & (column(header, 2, ">u2") >> 3 != 0)
@@ -173,13 +161,13 @@ def _skip_extension_headers(records: _Records, mask: npt.NDArray[np.bool_], laye
         layers.whole[where] = ~later_fragment
 
 
-def _read_tcp(records: _Records, layers: _Layers, columns: Columns) -> None:
+def _read_tcp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
     """RFC 9293."""
-    where = _where(layers.whole & (layers.proto == _TCP) & (records.length >= layers.at + _TCP_BYTES))
+    where = _where(layers.whole & (layers.proto == _TCP) & (bodies.length >= layers.at + _TCP_BYTES))
     if _none(where):
         return
     begin = layers.at[where]
-    header = records.header(where, begin, _TCP_BYTES)
+    header = bodies.header(where, begin, _TCP_BYTES)
     columns["sport"][where] = column(header, 0, ">u2")
     columns["dport"][where] = column(header, 2, ">u2")
     columns["seq"][where] = column(header, 4, ">u4")
@@ -190,13 +178,13 @@ def _read_tcp(records: _Records, layers: _Layers, columns: Columns) -> None:
     columns["payload_length"][where] = np.maximum(layers.end[where] - payload, 0)
 
 
-def _read_udp(records: _Records, layers: _Layers, columns: Columns) -> None:
+def _read_udp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
     """RFC 768. The IP length rules: UDP's own may be 0 when offloaded."""
-    where = _where(layers.whole & (layers.proto == _UDP) & (records.length >= layers.at + _UDP_BYTES))
+    where = _where(layers.whole & (layers.proto == _UDP) & (bodies.length >= layers.at + _UDP_BYTES))
     if _none(where):
         return
     begin = layers.at[where]
-    header = records.header(where, begin, _UDP_BYTES)
+    header = bodies.header(where, begin, _UDP_BYTES)
     columns["sport"][where] = column(header, 0, ">u2")
     columns["dport"][where] = column(header, 2, ">u2")
     columns["payload_offset"][where] = begin + _UDP_BYTES

@@ -1,9 +1,13 @@
-"""Classic pcap files: the 24-byte file header, the 16-byte record header, and how to look at bytes as
+"""Capture files: what the analysis knows of a format, classic pcap's headers, and how to look at bytes as
 numbers.
 
-Records are looked at through overlapping views: a NumPy array with a stride of one byte, so that a header
-anywhere in the file is one element of it and a gather of n headers is one indexing operation. See the "PCAP
-Capture File Format" draft (draft-ietf-opsawg-pcap). pcapng is not read.
+A capture is read in *sections*, each with its own `Format`: the byte order, how records follow each other,
+and the interfaces. A classic pcap file is one section with one interface; a pcapng file (`pcapng`) may have
+many of both. Records are looked at through overlapping views: a NumPy array with a stride of one byte, so
+that a header anywhere in the file is one element of it and a gather of n headers is one indexing operation.
+
+Sources: the drafts "PCAP Capture File Format" (draft-ietf-opsawg-pcap) and "PCAP Now Generic"
+(draft-ietf-opsawg-pcapng).
 """
 
 import struct
@@ -19,47 +23,75 @@ Integers = npt.NDArray[np.int64]
 
 FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
-ETHERNET = 1
 RECORD_BYTES_MAX = 262_144  # libpcap's own limit (MAXIMUM_SNAPLEN); a header may ask for more, up to:
 SNAPLEN_MAX = 16 * 1024 * 1024
 
-_MAGIC = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}  # microsecond and nanosecond files: ns per unit of the fraction
-_PCAPNG = b"\x0a\x0d\x0d\x0a"
+_MAGIC = {0xA1B2C3D4: 1_000_000, 0xA1B23C4D: 1_000_000_000}  # time stamps: fractions of a second
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """How to get from a record to the next: its length's place, and how many bytes that leaves out."""
+
+    header_bytes: int  # needed to know anything about a record
+    length_at: int
+    beside: int  # bytes of a record that its length does not count
+    least: int  # bytes of any record, so that a length of 0 does not stop the walk
+
+
+PCAP = "pcap"
+PCAPNG = "pcapng"
+_CHAINS = {
+    PCAP: Chain(header_bytes=RECORD_HEADER_BYTES, length_at=8, beside=RECORD_HEADER_BYTES, least=16),
+    PCAPNG: Chain(header_bytes=12, length_at=4, beside=0, least=12),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Where packets were captured, and what their time stamps and lengths mean."""
+
+    link_type: int
+    snaplen: int  # bytes; 0 is no limit
+    units_per_s: int  # of time stamps
+    offset_s: int = 0  # added to time stamps
+    defined_at: int = -1  # byte of the file: packets before it cannot be of this interface
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How to read one file's records."""
+    """How to read the records of one section."""
 
+    kind: str  # PCAP or PCAPNG
     order: str  # struct and NumPy byte order of the record headers: "<" or ">"
-    fraction_ns: int  # nanoseconds per unit of a time stamp's second field
-    link_type: int
-    snaplen: int  # bytes
+    interfaces: tuple[Interface, ...]
+
+    @property
+    def chain(self) -> Chain:
+        """How records follow each other."""
+        return _CHAINS[self.kind]
 
     @property
     def record_bytes_max(self) -> int:
-        """More captured bytes than this cannot be: the record header is damaged."""
-        return max(RECORD_BYTES_MAX, min(self.snaplen, SNAPLEN_MAX))
+        """More captured bytes than this cannot be: the record header is damaged. For classic pcap."""
+        return max(RECORD_BYTES_MAX, min(self.interfaces[0].snaplen, SNAPLEN_MAX))
 
     @property
     def fraction_max(self) -> int:
-        """Fractions of a second are below this."""
-        return 1_000_000_000 // self.fraction_ns
+        """Fractions of a second are below this. For classic pcap."""
+        return self.interfaces[0].units_per_s
 
 
 def parse_file_header(header: bytes, name: str) -> Format:
-    """Read the first 24 bytes of a capture. Raises CaptureError if they are not those of an Ethernet pcap."""
-    if header[:4] == _PCAPNG:
-        raise CaptureError(f"{name}: a pcapng file; convert it with `editcap -F nsecpcap`")
+    """Read the first 24 bytes of a classic pcap file. Raises CaptureError if they are none of that."""
     if len(header) < FILE_HEADER_BYTES:
         raise CaptureError(f"{name}: {len(header)} bytes are too few for a pcap file header")
     for order in "<>":
         magic, _, _, _, _, snaplen, link_type = struct.unpack(order + "IHHiIII", header[:FILE_HEADER_BYTES])
         if magic in _MAGIC:
-            if link_type & 0xFFFF != ETHERNET:
-                raise CaptureError(f"{name}: link type {link_type & 0xFFFF} is not Ethernet ({ETHERNET})")
-            return Format(order, _MAGIC[magic], ETHERNET, snaplen)
-    raise CaptureError(f"{name}: not a pcap file (it begins with {header[:4].hex()})")
+            # The upper half may tell of a frame check sequence: draft-ietf-opsawg-pcap, section 4.
+            return Format(PCAP, order, (Interface(link_type & 0xFFFF, snaplen, _MAGIC[magic]),))
+    raise CaptureError(f"{name}: neither a pcap nor a pcapng file (it begins with {header[:4].hex()})")
 
 
 def gather(data: Bytes, at: Integers, width: int) -> Bytes:

@@ -6,36 +6,48 @@ stands beside its capture, is written atomically, and is made again when it is m
 than the capture. Nothing here depends on it being there.
 
 A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not
-read, because nothing says where the next record begins. `problem` says so in words.
+read, because nothing says where the next record begins. `problem` says so in words. What is in the good part
+and cannot be used all the same is counted by name in `unused`.
 """
 
 import json
 import mmap
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from analysis.errors import CaptureError
 from analysis.pcap.format import (
     FILE_HEADER_BYTES,
+    PCAP,
+    PCAPNG,
     RECORD_HEADER_BYTES,
     Bytes,
     Format,
     Integers,
+    Interface,
     column,
     gather,
     parse_file_header,
 )
+from analysis.pcap.link_types import is_known
+from analysis.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
+from analysis.pcap.records import Records, read_records
 from analysis.pcap.walk import walk
 from experiments.rundir import RunDirectory
 
-SCHEMA = 1
+SCHEMA = 2
 SPLIT_BYTES = 4 * 1024 * 1024
+SECTIONS_MAX = 4_096
 _WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
+_FIRST_WINDOW_BYTES = 65_536  # of a section of pcapng: another may begin anywhere, and the walk goes past it
+_BATCH_RECORDS = 32_768  # looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +59,20 @@ class Split:
     packets: int
     first_ns: int  # smallest and largest time stamp in it
     last_ns: int
+    section: int  # which of the capture's it is in
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureIndex:
     """What a capture holds."""
 
-    form: Format
+    sections: tuple[Format, ...]
     file_bytes: int
     file_mtime_ns: int
     good_bytes: int
     splits: tuple[Split, ...]
     problem: str | None  # what is wrong with the bytes from `good_bytes` on
+    unused: dict[str, int]  # what cannot be used of those before, by name: how many
 
     @property
     def packets(self) -> int:
@@ -110,48 +124,105 @@ def load_index(capture: Path) -> CaptureIndex:
 def build_index(capture: Path) -> CaptureIndex:
     """Walk a whole capture. Memory is bounded by the window, not by the file."""
     data = map_bytes(capture)
-    form = parse_file_header(data[:FILE_HEADER_BYTES].tobytes(), capture.name)
-    file_bytes, file_mtime_ns = _identity(capture)
-    splits: list[Split] = []
-    start = FILE_HEADER_BYTES
-    problem: str | None = None
+    scan = _Scan(data)
+    kind, start, problem = PCAPNG if data[:4].tobytes() == MAGIC else PCAP, 0, None
     while start < data.size and problem is None:
-        offsets, following = walk(data, start, start + _WINDOW_BYTES, form)
-        offsets, times, start, problem = check_records(data, offsets, following, form)
-        splits.extend(_split(offsets, times, start))
-    return CaptureIndex(form, file_bytes, file_mtime_ns, start, tuple(splits), problem)
+        if len(scan.sections) == SECTIONS_MAX:
+            problem = f"more than {SECTIONS_MAX} sections, at byte {start}"
+        elif kind == PCAPNG:
+            begun = begin_section(data, start)
+            if isinstance(begun, str):
+                problem = begun
+            else:
+                start, problem = scan.section(*begun)
+        else:
+            form = parse_file_header(data[:FILE_HEADER_BYTES].tobytes(), capture.name)
+            start, problem = scan.section(form, FILE_HEADER_BYTES)
+    if not scan.sections:
+        raise CaptureError(f"{capture.name}: {problem}")
+    return CaptureIndex(
+        tuple(scan.sections), *_identity(capture), start, tuple(scan.splits), problem, dict(scan.unused)
+    )
 
 
-def read_times(headers: Bytes, form: Format) -> Integers:
-    """Take the time stamps from record headers, ns."""
-    seconds = column(headers, 0, form.order + "u4")
-    return seconds * 1_000_000_000 + column(headers, 4, form.order + "u4") * form.fraction_ns
+@dataclass(slots=True)
+class _Scan:
+    """One walk through a capture, and what was found so far."""
+
+    data: Bytes
+    sections: list[Format] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    unused: Counter[str] = field(default_factory=Counter)
+
+    def section(self, form: Format, start: int) -> tuple[int, str | None]:
+        """Walk to the end of a section. Returns where its good part ends, and what is wrong there if
+        anything is."""
+        self.sections.append(form)
+        window = _WINDOW_BYTES if form.kind == PCAP else min(_FIRST_WINDOW_BYTES, _WINDOW_BYTES)
+        while start < self.data.size:
+            offsets, following = walk(self.data, start, start + window, form)
+            start, checked = self._window(offsets, following)
+            if checked.problem or checked.section:
+                return start, checked.problem
+            window = min(window * 2, _WINDOW_BYTES)
+        return start, None
+
+    def _window(self, offsets: Integers, following: int) -> tuple[int, Checked]:
+        """Look at the records of a walk, as far as they are good. Returns where the next begins."""
+        found: list[tuple[Integers, Integers]] = []
+        checked, end = Checked(0, self.sections[-1]), following
+        for first in range(0, max(offsets.size, 1), _BATCH_RECORDS):
+            batch = offsets[first : first + _BATCH_RECORDS]
+            last = first + batch.size >= offsets.size
+            behind = following if last else int(offsets[first + batch.size])
+            check = check_blocks if self.sections[-1].kind == PCAPNG else _check_records
+            checked = check(self.data, batch, behind, self.sections[-1])
+            self.sections[-1] = checked.form
+            records = read_records(self.data, batch[: checked.good], checked.form)
+            found.append((records.at, records.t_ns))
+            self._count(records)
+            if checked.good < batch.size:
+                end = int(batch[checked.good])
+                break
+        at, times = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        self.splits.extend(_split(at, times, end, len(self.sections) - 1))
+        return end, checked
+
+    def _count(self, records: Records) -> None:
+        """Add what these records cannot be used for."""
+        self.unused.update(records.unused)
+        snapped = int(np.count_nonzero(records.length < records.wire_length))
+        if snapped:
+            self.unused["packets that were not captured whole"] += snapped
+        link_types, counts = np.unique(records.link_type, return_counts=True)
+        if isinstance(records.link_type, int):
+            counts = np.array([records.at.size])
+        for link_type, count in zip(link_types.tolist(), counts.tolist(), strict=True):
+            if count and not is_known(link_type):
+                self.unused[f"packets of link type {link_type}"] += count
 
 
-def check_records(
-    data: Bytes, offsets: Integers, following: int, form: Format
-) -> tuple[Integers, Integers, int, str | None]:
-    """Keep the good records of a walk: their offsets, their times, where they end, and what comes after if
-    bad."""
+def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> Checked:
+    """Tell how many records of a walk through classic pcap are good, and what is wrong with the next."""
     headers = gather(data, offsets, RECORD_HEADER_BYTES)
     fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
-    problem: str | None = None
     damaged = np.flatnonzero((length > form.record_bytes_max) | (fraction >= form.fraction_max))
     if damaged.size:
-        good, end = int(damaged[0]), int(offsets[damaged[0]])
-        problem = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
-    elif following > data.size:
-        good, end = offsets.size - 1, int(offsets[-1])
-        problem = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
-    else:
-        good, end = offsets.size, following
-        tail = data.size - end
-        if 0 < tail < RECORD_HEADER_BYTES:
-            problem = f"cut off: {tail} bytes of a record header at byte {end}"
-    return offsets[:good], read_times(headers[:good], form), end, problem
+        good = int(damaged[0])
+        end = int(offsets[good])
+        said = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
+        return Checked(good, form, said)
+    if following > data.size:
+        end = int(offsets[-1])
+        said = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
+        return Checked(offsets.size - 1, form, said)
+    tail = data.size - following
+    if 0 < tail < RECORD_HEADER_BYTES:
+        return Checked(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
+    return Checked(offsets.size, form)
 
 
-def _split(offsets: Integers, times: Integers, end: int) -> Iterator[Split]:
+def _split(offsets: Integers, times: Integers, end: int, section: int) -> Iterator[Split]:
     """Cut consecutive records about every SPLIT_BYTES."""
     if offsets.size == 0:
         return
@@ -159,7 +230,8 @@ def _split(offsets: Integers, times: Integers, end: int) -> Iterator[Split]:
     earliest, latest = np.minimum.reduceat(times, begins), np.maximum.reduceat(times, begins)
     packets = np.diff(begins, append=offsets.size)
     ends = np.append(offsets[begins[1:]], end)
-    rows = zip(offsets[begins], ends, packets, earliest, latest, strict=True)
+    sections = np.full(begins.size, section)
+    rows = zip(offsets[begins], ends, packets, earliest, latest, sections, strict=True)
     for row in rows:
         yield Split(*(int(value) for value in row))
 
@@ -173,9 +245,13 @@ def _from_json(text: str) -> CaptureIndex:
     fields = json.loads(text)
     if fields.pop("schema") != SCHEMA:
         raise ValueError("another schema")
-    form = Format(**fields.pop("form"))
+    sections = tuple(_format(**section) for section in fields.pop("sections"))
     splits = tuple(Split(**split) for split in fields.pop("splits"))
-    return CaptureIndex(form=form, splits=splits, **fields)
+    return CaptureIndex(sections=sections, splits=splits, **fields)
+
+
+def _format(interfaces: list[dict[str, Any]], **rest: Any) -> Format:
+    return Format(interfaces=tuple(Interface(**interface) for interface in interfaces), **rest)
 
 
 def _write_atomically(path: Path, text: str) -> None:

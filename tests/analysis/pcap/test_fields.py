@@ -21,6 +21,7 @@ from scapy.packet import Packet, Raw
 
 from analysis.pcap.fields import NOT_IP, read_fields
 from analysis.pcap.format import parse_file_header
+from analysis.pcap.records import read_records
 from analysis.pcap.streams import format_address
 from analysis.pcap.walk import walk
 from tests.analysis.pcap.captures import (
@@ -68,7 +69,7 @@ def fields_of(frames: list[bytes] | list[Record], **how: bool | str) -> list[dic
     content = pcap_bytes(records, **how)  # type: ignore[arg-type]
     form = parse_file_header(content[:24], "test")
     data = np.frombuffer(content, np.uint8)
-    columns = read_fields(data, walk(data, 24, data.size, form)[0], form)
+    columns = read_fields(data, read_records(data, walk(data, 24, data.size, form)[0], form))
     return [{name: int(values[row]) for name, values in columns.items()} for row in range(len(records))]
 
 

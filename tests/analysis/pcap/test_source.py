@@ -133,5 +133,5 @@ def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
 def test_spark_names_a_capture_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     (tmp_path / "odd.pcap").write_bytes(b"no capture, but long enough for a header")
-    with pytest.raises(PySparkException, match=r"odd\.pcap: not a pcap file"):
+    with pytest.raises(PySparkException, match=r"odd\.pcap: neither a pcap nor a pcapng file"):
         spark.read.format("pcap").load(str(tmp_path)).count()

@@ -49,7 +49,7 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
 
     index = build_index(capture)
     assert index.problem is None
-    assert index.form.fraction_ns == 1
+    assert index.sections[0].interfaces[0].units_per_s == 10**9
     found: dict[str, list[dict[str, object]]] = {"messages": [], "gaps": [], "decoding": []}
     host = HostCapture(str(capture), "host", "127.0.0.1", 7000)
     extract_messages(host, CODEC, lambda table, rows: found[table].extend(rows.to_pylist()))
