@@ -1,0 +1,236 @@
+"""Scapy layers made from the layouts: to build, dissect and replay messages from a Python prompt.
+
+    >>> from scapy.all import IP, TCP, TCPSession, sniff
+    >>> from analysis.messages.scapy_layers import layers
+    >>> s = layers("sprinkler")
+    >>> s.bind(7000)
+    >>> IP(dst="10.0.0.2") / TCP(dport=7000) / s.Subscribe(stream=2, cnt=48209)
+    >>> [m.summary() for p in sniff(offline="r0-proxy-0-eth0.pcap", session=TCPSession)
+    ...  if s.stream in p for m in p[s.stream].messages]
+
+A message is a packet with the header's fields, the head's and the tail's; the length is computed when it is
+built. What a TCP segment carries is a packet with a list of messages, since stacking them as payloads, as
+Scapy does with layers, ends at Python's recursion limit. Names that a Scapy packet has already get an
+underscore: `payload_`, `name_`.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from scapy.base_classes import BasePacket
+from scapy.fields import (
+    AnyField,
+    ByteEnumField,
+    ByteField,
+    FieldListField,
+    IntEnumField,
+    IntField,
+    LongEnumField,
+    LongField,
+    PacketListField,
+    ShortEnumField,
+    ShortField,
+    StrLenField,
+    XStrLenField,
+)
+from scapy.layers.inet import TCP
+from scapy.packet import Packet, bind_bottom_up, bind_top_down, split_bottom_up, split_top_down
+
+from analysis.messages.phrases import value_names
+from analysis.messages.scapy_streams import tcp_reassemble, whole_frames
+from node.core.framing import (
+    FRAME_LIMIT_BYTES,
+    HEADER_BYTES,
+    HEADER_FIELDS,
+    LENGTH_BYTES,
+    VERSION,
+)
+from node.core.layout import Codec, Layout, Numbers
+from node.protocols.codecs import CODECS
+
+_PLAIN = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField}
+_NAMED = {"B": ByteEnumField, "H": ShortEnumField, "I": IntEnumField, "Q": LongEnumField}
+_LIST_MAX = FRAME_LIMIT_BYTES  # elements: more than a frame has bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A system's layers. Messages and rows are attributes, too: `layers.Subscribe`, `layers.Counter`."""
+
+    stream: type[Packet]  # what a TCP segment carries: `messages`, one after the other
+    messages: Mapping[str, type[Packet]]  # by the names of their classes
+    rows: Mapping[str, type[Packet]]
+
+    def __getattr__(self, name: str) -> type[Packet]:
+        found = self.messages.get(name) or self.rows.get(name)
+        if found is None:
+            raise AttributeError(f"no message {name}")
+        return found
+
+    def bind(self, port: int) -> None:
+        """Let Scapy take what goes to or comes from this TCP port for these messages."""
+        for end in ({"sport": port}, {"dport": port}):
+            bind_bottom_up(TCP, self.stream, **end)
+        bind_top_down(TCP, self.stream, dport=port)
+
+    def unbind(self, port: int) -> None:
+        """Take `bind` back."""
+        for end in ({"sport": port}, {"dport": port}):
+            split_bottom_up(TCP, self.stream, **end)
+        split_top_down(TCP, self.stream, dport=port)
+
+
+def layers(system: str) -> Layers:
+    """The layers of a system under test, by its name."""
+    return layers_of(CODECS[system], system)
+
+
+def layers_of(codec: Codec, system: str) -> Layers:
+    """The layers of any codec's messages."""
+    names = {layout.type: layout.name for layout in codec.by_type.values()}
+    rows = {row.message: _row(row) for row in map(attrgetter("row"), codec.by_type.values()) if row}
+    messages = {layout.type: _message(layout, names, rows) for layout in codec.by_type.values()}
+    unknown = type(
+        "Unknown", (_Message,), {"name": "unknown", "fields_desc": [*_header(None, names), _rest()]}
+    )
+    content = {
+        "name": system.capitalize(),
+        "fields_desc": [_Messages("messages", [], messages, unknown)],
+        "tcp_reassemble": classmethod(tcp_reassemble),
+    }
+    stream: type[Packet] = type(system.capitalize(), (Packet,), content)
+    return Layers(
+        stream,
+        {codec.by_type[kind].message.__name__: made for kind, made in messages.items()},
+        {row.__name__: made for row, made in rows.items()},
+    )
+
+
+class _Message(Packet):
+    """A message: ends where its header says, so what follows is not its payload."""
+
+    def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
+        return b"", s
+
+    def post_build(self, pkt: bytes, pay: bytes) -> bytes:
+        if self.length is None:
+            pkt = struct.pack(">I", len(pkt) - LENGTH_BYTES) + pkt[LENGTH_BYTES:]
+        return pkt + pay
+
+
+class _Row(Packet):
+    """A row of a message's list."""
+
+    def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
+        return b"", s
+
+
+class _Messages(PacketListField):
+    """Whole messages, one after the other; what cannot be one is left to the payload."""
+
+    __slots__ = ("_by_type", "_unknown")
+
+    def __init__(
+        self, name: str, default: list[BasePacket], by_type: Mapping[int, type[Packet]], unknown: type[Packet]
+    ) -> None:
+        super().__init__(name, default, unknown)
+        self._by_type, self._unknown = by_type, unknown
+
+    def getfield(self, pkt: Packet, s: bytes) -> tuple[bytes, list[BasePacket]]:
+        found: list[BasePacket] = []
+        start = 0
+        for length, kind in whole_frames(s):
+            found.append(self._by_type.get(kind, self._unknown)(s[start : start + length], _parent=pkt))
+            start += length
+        return s[start:], found
+
+
+class _Text(StrLenField):
+    """UTF-8; shown as it is where it is none."""
+
+    def any2i(self, pkt: Packet | None, x: Any) -> bytes:
+        return x.encode() if isinstance(x, str) else bytes(x or b"")
+
+    def i2h(self, pkt: Packet | None, x: bytes) -> str:
+        return x.decode(errors="backslashreplace")
+
+    i2repr = i2h
+
+
+def _message(layout: Layout, names: Mapping[int, str], rows: Mapping[type, type[Packet]]) -> type[Packet]:
+    fields = [*_header(layout.type, names), *_head(layout), *_tail(layout, rows)]
+    return type(layout.message.__name__, (_Message,), {"name": layout.name, "fields_desc": fields})
+
+
+def _row(layout: Layout) -> type[Packet]:
+    content = {"name": layout.name, "fields_desc": _head(layout)}
+    return type(layout.message.__name__, (_Row,), content)
+
+
+def _header(kind: int | None, names: Mapping[int, str]) -> list[AnyField]:
+    """Fields of the frame's header; the length is filled in when a message is built."""
+    defaults: dict[str, Any] = {"length": None, "version": VERSION, "type": kind, "flags": 0}
+    return [
+        ByteEnumField(name, defaults[name], dict(names))
+        if name == "type"
+        else _PLAIN[form](name, defaults[name])
+        for name, form, _, _ in HEADER_FIELDS
+    ]
+
+
+def _head(layout: Layout) -> list[AnyField]:
+    """The fields of fixed size, with the names of their values."""
+    fields: list[AnyField] = []
+    for field in layout.fields:
+        values = value_names(layout, field.name)
+        name = _free(field.name)
+        fields.append(_NAMED[field.format](name, 0, values) if values else _PLAIN[field.format](name, 0))
+    return fields
+
+
+def _tail(layout: Layout, rows: Mapping[type, type[Packet]]) -> list[AnyField]:
+    """The field that fills the rest, and before it the numbers with which it begins."""
+    if layout.tail is None:
+        return []
+    name, length = _free(layout.tail_name), partial(_left, layout)
+    if layout.row is not None:
+        row = rows[layout.row.message]
+        return [PacketListField(name, [], row, length_from=length, max_count=_LIST_MAX)]
+    if layout.tail.kind == "text":
+        return [_Text(name, b"", length_from=length)]
+    before = [
+        FieldListField(
+            each.name, [], IntField("", 0), count_from=partial(_count, layout, each), max_count=_LIST_MAX
+        )
+        for each in layout.tail.numbers
+    ]
+    return [*before, XStrLenField(name, b"", length_from=length)]
+
+
+def _rest() -> AnyField:
+    return XStrLenField("body", b"", length_from=lambda message: message.length + LENGTH_BYTES - HEADER_BYTES)
+
+
+def _left(layout: Layout, message: Packet) -> int:
+    """Bytes of a dissected message after its head and the numbers."""
+    numbers = layout.tail.numbers if layout.tail else ()
+    read = sum(4 * len(message.fields.get(each.name, ())) for each in numbers)
+    return max(0, int(message.length) + LENGTH_BYTES - HEADER_BYTES - layout.head.size - read)
+
+
+def _count(layout: Layout, numbers: Numbers, message: Packet) -> int:
+    """How many numbers there are; none if they would not fit."""
+    if numbers.if_zero and getattr(message, numbers.if_zero):
+        return 0
+    count = int(getattr(message, numbers.count))
+    return count if 4 * count <= _left(layout, message) else 0
+
+
+def _free(name: str) -> str:
+    """A field's name that nothing else of a packet has."""
+    taken = hasattr(Packet, name) or name in {each for each, *_ in HEADER_FIELDS}
+    return f"{name}_" if taken else name
