@@ -77,9 +77,15 @@ async def carry_out(
         requested_ns = zero_ns + change.at_us * 1000
         while (wait_ns := requested_ns - now_ns()) > 0:
             await asyncio.sleep(min(wait_ns / 1e9, NAP_S))
-        try:
-            applied = await apply(change)
-        except TestbedError as error:
-            record(Carried(change, requested_ns, None, str(error)))
-        else:
-            record(Carried(change, requested_ns, applied.applied_ns))
+        record(await carry_out_one(change, requested_ns, apply))
+
+
+async def carry_out_one(
+    change: Change, requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
+) -> Carried:
+    """Do one change now, and say what came of it."""
+    try:
+        applied = await apply(change)
+    except TestbedError as error:
+        return Carried(change, requested_ns, None, str(error))
+    return Carried(change, requested_ns, applied.applied_ns)

@@ -7,6 +7,7 @@ hosts and processes stand in the order of the files, roles in the system's own o
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
 from experiments.checks import problems
@@ -62,7 +63,16 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         processes=tuple(_processes(hosts, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
-        changes=_changes(faults, topology, experiment.duration_us),
+        changes=all_changes(faults, topology, experiment.duration_us),
+    )
+
+
+def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duration_us: int) -> Plan:
+    """The plan with these faults in place of its own, none of which changes anything after `duration_us`."""
+    return replace(
+        plan,
+        faults=tuple(fault_plans(faults, topology, duration_us)),
+        changes=all_changes(faults, topology, duration_us),
     )
 
 
@@ -141,7 +151,7 @@ def _captures(
                     yield CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
 
 
-def _changes(
+def all_changes(
     faults: Sequence[Fault], topology: Topology, duration_us: int
 ) -> tuple[LinkChange | ProcessChange, ...]:
     """All changes by time; at one instant links change before processes."""

@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "report",
     "packets": "packets",
     "follow": "follow",
+    "diagram": "diagram",
     "schema": "schema",
 }
 EXIT_FAILED = 1

@@ -11,27 +11,30 @@ from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import plan_from_json
 from testbed.runner import monitor
+from testbed.runner.at_prompt import AtThePrompt
 from testbed.runner.building import build
 from testbed.runner.collecting import collect
 from testbed.runner.draining import drain
 from testbed.runner.ending import Ending
+from testbed.runner.prompt import Prompt
 from testbed.runner.record import Outcome, RunRecord
-from testbed.runner.running import run_workload
+from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.runner.stage import Stage
 from testbed.sandbox.channel import Channel
 
 PROGRESS_PERIOD_S = 0.5
 
 
-async def conduct(directory: RunDirectory, channel: Channel) -> bool:
-    """Carry out the run whose plan stands in its run.json; false if it broke before there was anything to
-    collect.
+async def conduct(directory: RunDirectory, channel: Channel, prompt: Prompt | None = None) -> bool:
+    """Carry out the run whose plan stands in its run.json, at a prompt if there is one; false if it broke
+    before there was anything to collect.
     """
     record = RunRecord(directory, channel)
     ending = Ending()
     try:
-        with _listening(channel, ending):
-            await _go_through(record, ending)
+        with _listening(channel, ending, prompt):
+            until = until_duration_is_over if prompt is None else AtThePrompt(prompt).until_left
+            await _go_through(record, ending, until)
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
@@ -46,12 +49,12 @@ async def conduct(directory: RunDirectory, channel: Channel) -> bool:
     return True
 
 
-async def _go_through(record: RunRecord, ending: Ending) -> None:
+async def _go_through(record: RunRecord, ending: Ending, until: Until) -> None:
     plan = plan_from_json(record.content["plan"])
     async with AsyncExitStack() as stack:
         stage = await build(plan, record, ending, stack)
         async with _background(_watch(stage), _report_progress(stage), _watch_launcher(stage)):
-            await run_workload(stage)
+            await run_workload(stage, until)
             await drain(stage)
         if ending.reason:
             record.problem(ending.reason)
@@ -59,8 +62,8 @@ async def _go_through(record: RunRecord, ending: Ending) -> None:
 
 
 @contextmanager
-def _listening(channel: Channel, ending: Ending) -> Iterator[None]:
-    """The CLI's "stop", or a SIGTERM, ends the run tidily."""
+def _listening(channel: Channel, ending: Ending, prompt: Prompt | None) -> Iterator[None]:
+    """The CLI's "stop", or a SIGTERM, ends the run tidily. What else it says is for the prompt."""
     loop = asyncio.get_running_loop()
 
     def hear() -> None:
@@ -69,6 +72,10 @@ def _listening(channel: Channel, ending: Ending) -> Iterator[None]:
             loop.remove_reader(channel.fileno())
         elif message == {"do": "stop"}:
             ending.interrupt("stopped by the user before its time")
+        elif message == {"do": "interrupt"} and prompt is not None:
+            prompt.interrupt()
+        elif message == {"do": "open"} and prompt is not None:
+            prompt.agree()
 
     loop.add_reader(channel.fileno(), hear)
     loop.add_signal_handler(signal.SIGTERM, ending.interrupt, "stopped by SIGTERM before its time")

@@ -1,10 +1,15 @@
-"""The second phase: drivers publish, faults happen at their times, and the CLI hears of both."""
+"""The second phase: drivers publish, faults happen at their times, and the CLI hears of both.
+
+It lasts for the plan's duration, or as long as whoever is at the prompt likes (`testbed.runner.by_hand`).
+"""
 
 import asyncio
 import contextlib
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from testbed.faults import Carried, Change, carry_out
 from testbed.links.model import Applied
@@ -25,8 +30,32 @@ _SIGNALS = {
 }
 
 
-async def run_workload(stage: Stage) -> None:
-    """From time 0 until `duration` is over, or the run is to end before."""
+Until = Callable[[Stage, Starts, int], Coroutine[Any, Any, None]]
+"""What goes on from time 0 (CLOCK_REALTIME ns) until the drivers are to stop."""
+
+
+async def until_duration_is_over(stage: Stage, starts: Starts, zero_ns: int) -> None:
+    """The plan's faults, for the plan's duration."""
+    changes = carry_out(
+        stage.plan.changes,
+        zero_ns=zero_ns,
+        apply=applier(stage, starts),
+        record=lambda carried: record_change(stage, carried),
+    )
+    faults = asyncio.create_task(changes)
+    try:
+        end_ns = zero_ns + stage.plan.duration_us * 1000
+        while (left_ns := end_ns - time.time_ns()) > 0:
+            await asyncio.sleep(min(left_ns / 1e9, SAVE_PERIOD_S))
+            await stage.record.save_aside()
+        if faults.done():
+            faults.result()
+    finally:
+        faults.cancel()
+
+
+async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> None:
+    """From time 0 until `until` is done, or the run is to end before."""
     if stage.ending.asked:
         return
     _be_prompt()
@@ -35,7 +64,7 @@ async def run_workload(stage: Stage) -> None:
     stage.record.phase(Phase.RUNNING)
     stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)
     async with Starts(stage) as starts:
-        await stage.ending.or_done(_until_duration_is_over(stage, starts, zero_ns))
+        await stage.ending.or_done(until(stage, starts, zero_ns))
     stage.processes.stop_drivers()
     stage.record.time("stopped_ns")
 
@@ -49,30 +78,15 @@ def _be_prompt() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY))
 
 
-async def _until_duration_is_over(stage: Stage, starts: Starts, zero_ns: int) -> None:
-    faults = asyncio.create_task(
-        carry_out(
-            stage.plan.changes,
-            zero_ns=zero_ns,
-            apply=lambda change: _apply(stage, starts, change),
-            record=lambda carried: _record(stage, carried),
-        )
-    )
-    try:
-        end_ns = zero_ns + stage.plan.duration_us * 1000
-        while (left_ns := end_ns - time.time_ns()) > 0:
-            await asyncio.sleep(min(left_ns / 1e9, SAVE_PERIOD_S))
-            await stage.record.save_aside()
-        if faults.done():
-            faults.result()
-    finally:
-        faults.cancel()
+def applier(stage: Stage, starts: Starts) -> Callable[[Change], Awaitable[Applied]]:
+    """What makes a change real. Raises TestbedError if it cannot be done."""
 
+    async def apply(change: Change) -> Applied:
+        if isinstance(change, LinkChange):
+            return stage.network.change(change)  # not in a thread: on a busy machine each handing over costs
+        return await _change_process(stage, starts, change)
 
-async def _apply(stage: Stage, starts: Starts, change: Change) -> Applied:
-    if isinstance(change, LinkChange):
-        return stage.network.change(change)  # not in a thread: on a busy machine each handing over costs
-    return await _change_process(stage, starts, change)
+    return apply
 
 
 async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -> Applied:
@@ -88,7 +102,8 @@ async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -
     return Applied(requested_ns, time.time_ns())
 
 
-def _record(stage: Stage, carried: Carried) -> None:
+def record_change(stage: Stage, carried: Carried) -> None:
+    """Write down a change, and tell the CLI."""
     entry = carried.as_json()
     stage.record.append("changes", entry)
     stage.record.tell("change", **entry)

@@ -8,13 +8,13 @@ import contextlib
 import secrets
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from types import FrameType
 from typing import Any
 
@@ -99,27 +99,34 @@ def check_disk(out: Path, plan: Plan) -> None:
         )
 
 
-def carry_out(run: RunDirectory, follow: Follow) -> Ended:
+def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> Ended:
     """Run it in a sandbox.
+
+    prompt: the module that has this process's terminal while the run is on, which lasts until somebody leaves
+    it. `follow` must be silent from the message that it opens to the one that it has closed.
 
     Raises MachineError or TestbedError if the run broke before there was anything to look at,
     KeyboardInterrupt when the user asked twice.
     """
-    command = [sys.executable, "-m", "testbed.runner", str(run.path.resolve())]
+    command = [sys.executable, "-m", "testbed.runner", str(run.path.resolve()), *filter(None, [prompt])]
+    stdin = subprocess.DEVNULL if prompt is None else sys.stdin
     failed: dict[str, Any] = {}
     with (
         (run.logs / RUNNER_LOG).open("w+") as errors,
-        Sandbox(command, token=run.name, errors=errors) as sandbox,
-        _interruptible(sandbox.channel) as asked,
+        Sandbox(command, token=run.name, errors=errors, stdin=stdin) as sandbox,
+        _interruptible(sandbox.channel) as user,
     ):
         for message in _messages(sandbox.channel):
             if message.get("did") == "failed":
                 failed = message
             follow(message)
+            if message.get("did") == "prompt":
+                user.at_prompt = message["open"]
+                sandbox.channel.post({"do": "open"})
     content = _settle(run)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
-    return Ended(content, by_user=asked.is_set())
+    return Ended(content, by_user=user.asked)
 
 
 def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
@@ -140,22 +147,33 @@ def _settle(run: RunDirectory) -> dict[str, Any]:
     )
 
 
-@contextlib.contextmanager
-def _interruptible(channel: Channel) -> Iterator[Event]:
-    """Ctrl-C or SIGTERM: the first stops the run tidily, the second raises KeyboardInterrupt."""
-    asked = Event()
+@dataclass(slots=True)
+class _User:
+    """What the user has asked for with signals, and whether they are at a prompt, whose Ctrl-C is its own."""
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        if asked.is_set():
+    asked: bool = False
+    at_prompt: bool = False
+
+
+@contextlib.contextmanager
+def _interruptible(channel: Channel) -> Iterator[_User]:
+    """Ctrl-C or SIGTERM: the first stops the run tidily, the second raises KeyboardInterrupt."""
+    user = _User()
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and user.at_prompt:
+            channel.post({"do": "interrupt"})
+            return
+        if user.asked:
             raise KeyboardInterrupt
-        asked.set()
+        user.asked = True
         channel.post({"do": "stop"})
 
     before = {
         number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        yield asked
+        yield user
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,0 +1,37 @@
+"""`python -m testbed.cli.prompt`: the prompt's process inside the sandbox, started by the runner.
+
+Stands among the commands because one of its words, `packets`, is the analysis' work, which only commands may
+use.
+"""
+
+import sys
+from pathlib import Path
+
+from experiments.rundir import RunDirectory
+from testbed.plan import plan_from_json
+from testbed.sandbox.channel import Channel
+from testbed.shell.asking import Runner
+from testbed.shell.prompt import Prompt, ended_by_signals
+
+
+def main() -> int:
+    """Until somebody leaves the prompt."""
+    from testbed.cli.recent import Recent
+    from testbed.shell.hosts import attached_network
+
+    runner = Runner(Channel.inherited())
+    with ended_by_signals():
+        opening = runner.opening()
+        run = RunDirectory(Path(opening["run"]))
+        plan = plan_from_json(run.read_run()["plan"])
+        net = attached_network(plan, opening["pids"])
+        try:
+            Prompt(net, plan, runner, Recent(run, plan), sys.stdin).talk()
+        finally:
+            for host in net.hosts:
+                host.terminate()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""`cutset shell`: an experiment's network with its nodes at work, and a prompt to provoke faults by hand."""
+
+import contextlib
+import os
+import signal
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from experiments.rundir import RunDirectory
+    from testbed.cli.following import Follower
+    from testbed.runner.start import Ended
+    from testbed.sweeps import Chosen
+
+EXIT_FINE = 0
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+PROMPT = "testbed.cli.prompt"
+
+
+@click.command(name="shell")
+@click.argument("experiment")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
+)
+@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
+@click.option(
+    "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
+)
+@click.option("--seed", type=int, help="Another seed than the experiment's.")
+@click.option("--with-faults", is_flag=True, help="Let the experiment's own faults happen too.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    help="Where runs are kept.",
+    show_default=True,
+)
+@click.option("--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time.")
+def command(  # noqa: PLR0917 (click passes them by name)
+    experiment: str,
+    overrides: tuple[str, ...],
+    topology: str | None,
+    links: str,
+    seed: int | None,
+    with_faults: bool,
+    out: Path,
+    no_analyze: bool,
+) -> int:
+    """Bring an experiment's network up, let its nodes work, and provoke faults by hand at a prompt.
+
+    The prompt is Mininet's (`r0-client-0 ping r3-proxy-0`, `nodes`, `net`, `sh`), with words of its own:
+    `cut r2 r3`, `restore r2 r3`, `delay r0 r1 80ms`, `loss r0 r1 1%`, `kill r2/proxy-0`, `status`, `packets`;
+    `help` lists them all. Lines may also come from a pipe or a file.
+
+    The nodes work until you leave with `exit`, `quit` or Ctrl-D; Ctrl-C only interrupts what goes on at the
+    prompt. The experiment's own faults do not happen unless `--with-faults` is given, and nothing that it
+    expects is checked. What is left is a run like any other, with the faults by hand in its record, analysis
+    and report.
+
+    Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
+    """
+    from experiments.loader import read_experiment
+    from testbed.sweeps import Chosen
+
+    all_overrides = [*overrides, *([f"topology={topology}"] if topology else [])]
+    file = read_experiment(experiment, all_overrides)
+    chosen = Chosen.of(file, place="local", links=links, seed=seed, repeat=1)
+    _refuse_background()
+    return _run(chosen, out, with_faults=with_faults, analyze=not no_analyze)
+
+
+def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> int:
+    from testbed.cli.following import follower
+    from testbed.cli.outcome import show_outcome
+    from testbed.cli.performing import analyse, write_page
+
+    run = _prepare(chosen, out, with_faults=with_faults)
+    click.echo(f"run {run.path}", err=True)
+    with _terminal_kept():
+        ended = _at_prompt(run)
+    with follower() as follow:
+        summary = analyse(run, ended, follow) if analyze else None
+        if summary is not None:
+            write_page(run, follow)
+    show_outcome(run, ended.content, summary)
+    if ended.by_user:
+        return EXIT_INTERRUPTED
+    if summary is None:
+        return EXIT_FINE if ended.completed and not analyze else EXIT_FAILED
+    return EXIT_FINE if summary["verdict"] == "passed" else EXIT_FAILED
+
+
+def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
+    """The run's directory, with the experiment as it is to be tried on."""
+    from testbed.faults_by_hand import open_ended
+    from testbed.planning import make_plan
+    from testbed.runner.start import prepare
+    from testbed.sweeps import plain
+    from topologies.loader import load_topology
+
+    experiment = chosen.file.experiment
+    topology = load_topology(experiment.topology)
+    faults = experiment.all_faults(topology, chosen.seed) if with_faults else ()
+    count = len(experiment.all_faults(topology, chosen.seed))
+    if count:
+        happening = "happen as planned" if with_faults else "do not happen (--with-faults lets them)"
+        click.echo(f"the {count} faults of {experiment.name} {happening}", err=True)
+    experiment = open_ended(experiment, faults)
+    plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    return prepare(out, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+
+
+def _at_prompt(run: "RunDirectory") -> "Ended":
+    """Carry out the run; a follower shows it but for the time when the prompt has the terminal."""
+    from testbed.cli.following import follower
+    from testbed.runner.start import carry_out
+
+    with contextlib.ExitStack() as shown:
+        following: list[Follower] = [shown.enter_context(follower())]
+
+        def hear(message: dict[str, Any]) -> None:
+            if message.get("did") == "prompt":
+                if message["open"]:
+                    shown.close()
+                    following.clear()
+                else:
+                    following.append(shown.enter_context(follower()))
+            elif following and message.get("did") != "running":
+                following[0](message)
+
+        return carry_out(run, hear, prompt=PROMPT)
+
+
+@contextlib.contextmanager
+def _terminal_kept() -> Iterator[None]:
+    """The terminal is afterwards as it was, whatever happens at the prompt. Ctrl-Z would halt half of it."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    halting = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTSTP, halting)
+
+
+def _refuse_background() -> None:
+    """What runs in another session than the terminal's would read it all the same."""
+    from topologies.errors import InputError
+
+    if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
+        raise InputError("cutset shell", None, "", "needs the terminal: run it in the foreground")

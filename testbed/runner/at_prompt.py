@@ -1,0 +1,103 @@
+"""The second phase when somebody is at the prompt: it lasts as long as they like; faults come as asked."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.faults import Carried, target
+from testbed.plan import LinkChange
+from testbed.runner.by_hand import FaultsAsAsked
+from testbed.runner.prompt import Prompt
+from testbed.runner.rates import Rates
+from testbed.runner.running import SAVE_PERIOD_S, applier
+from testbed.runner.stage import Stage
+from testbed.runner.starting import Starts
+
+Message = dict[str, Any]
+
+
+class AtThePrompt:
+    """Answers what the prompt asks, until whoever is there leaves."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+
+    async def until_left(self, stage: Stage, starts: Starts, zero_ns: int) -> None:
+        """See `testbed.runner.running.Until`."""
+        faults = FaultsAsAsked(stage, zero_ns, applier(stage, starts))
+        rates = Rates(stage)
+        work = [asyncio.create_task(each) for each in (faults.carry_out(), rates.follow(), _save(stage))]
+        try:
+            opening = {
+                "did": "open",
+                "run": str(stage.record.directory.path),
+                "zero_ns": zero_ns,
+                "pids": {host.name: host.pid for host in stage.network.mininet.hosts},
+            }
+            problem = await self._prompt.talk(
+                stage.record, opening, lambda asked: _answer(stage, faults, rates, zero_ns, asked)
+            )
+            if problem is not None:
+                stage.record.problem(problem)
+            for each in work:
+                if each.done():
+                    each.result()
+        finally:
+            for each in work:
+                each.cancel()
+            faults.note()
+
+
+async def _answer(stage: Stage, faults: FaultsAsAsked, rates: Rates, zero_ns: int, asked: Message) -> Message:
+    try:
+        match asked["do"]:
+            case "fault":
+                carried = await faults.ask(asked["fault"])
+                return {"did": "fault", "name": faults.names[-1], "changes": _told(carried, zero_ns)}
+            case "faults":
+                return {"did": "faults", "names": faults.names, "faults": faults.in_the_file}
+            case "news":
+                happened = _told(faults.happened[asked["changes"] :], zero_ns)
+                problems = stage.record.content["problems"][asked["problems"] :]
+                return {"did": "news", "changes": happened, "problems": problems}
+            case "status":
+                return {"did": "status", **faults.now(), **_status(stage, rates, zero_ns)}
+    except TestbedError as error:
+        return {"did": "refused", "text": str(error)}
+    return {"did": "refused", "text": f"the runner knows no {asked['do']}"}
+
+
+def _told(carried: Sequence[Carried], zero_ns: int) -> list[Message]:
+    return [
+        {
+            "what": target(each.change),
+            "became": str(each.change.state if isinstance(each.change, LinkChange) else each.change.action),
+            "at_s": (each.requested_ns - zero_ns) / 1e9,
+            "took_ms": None if each.applied_ns is None else (each.applied_ns - each.requested_ns) / 1e6,
+            "error": each.error,
+            "fault": each.change.fault,
+        }
+        for each in carried
+    ]
+
+
+def _status(stage: Stage, rates: Rates, zero_ns: int) -> Message:
+    nodes = stage.processes.nodes
+    planned = [process.name for process in stage.plan.processes]
+    return {
+        "elapsed_s": (time.time_ns() - zero_ns) / 1e9,
+        "running": sum(node.running for node in nodes.values()),
+        "ended": [name for name in planned if name not in nodes or not nodes[name].running],
+        "rates": rates.by_client,
+        "free_bytes": shutil.disk_usage(stage.record.directory.path).free,
+        "problems": stage.record.content["problems"],
+    }
+
+
+async def _save(stage: Stage) -> None:
+    while True:
+        await asyncio.sleep(SAVE_PERIOD_S)
+        await stage.record.save_aside()

@@ -1,0 +1,148 @@
+"""Carries out faults as they are asked for, beside those of the experiment's file if these are to happen.
+
+Both are one timeline (`testbed.faults_by_hand`), of which each change is carried out once and at its time.
+The plan in run.json always tells what was asked for so far, so even a run that dies at the prompt can be read
+afterwards.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from experiments.model import Experiment
+from testbed.errors import TestbedError
+from testbed.faults import NAP_S, Carried, Change, carry_out_one
+from testbed.faults_by_hand import FaultsByHand
+from testbed.links.model import Applied
+from testbed.plan import LinkChange, LinkState, ProcessAction, plan_to_json
+from testbed.runner.running import record_change
+from testbed.runner.stage import Stage
+from topologies.model import Topology
+
+Message = dict[str, Any]
+
+
+class FaultsAsAsked:
+    """All faults of a run at the prompt, and how far they are carried out."""
+
+    def __init__(self, stage: Stage, zero_ns: int, apply: Callable[[Change], Awaitable[Applied]]) -> None:
+        content = stage.record.content
+        self._stage = stage
+        self._zero_ns = zero_ns
+        self._apply = apply
+        self._known = FaultsByHand(
+            Experiment.model_validate(content["experiment"]), Topology.model_validate(content["topology"])
+        )
+        self.happened: list[Carried] = []
+        """What was carried out in its time, not at once as somebody asked."""
+        self._done: list[Change] = []  # the first ones of all changes, which what comes later cannot alter
+        self._more = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """Of all faults so far."""
+        return [fault.name for fault in self._known.experiment.faults]
+
+    @property
+    def in_the_file(self) -> list[dict[str, Any]]:
+        """All faults so far, as an experiment's file would have them."""
+        found: list[dict[str, Any]] = self._known.experiment.to_json().get("faults", [])
+        return found
+
+    async def carry_out(self) -> None:
+        """Do each change at its time, for ever."""
+        while True:
+            async with self._one_at_a_time:
+                await self._catch_up(self._now_us())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._wait_s()):
+                    await self._more.wait()
+            self._more.clear()
+
+    async def ask(self, given: Mapping[str, Any]) -> list[Carried]:
+        """Let a fault happen now; what came of it. Raises TestbedError if nothing did."""
+        async with self._one_at_a_time:
+            latest_us = max((change.at_us for change in self._done), default=-1)
+            at_us = max(self._now_us(), latest_us + 1)
+            await self._catch_up(at_us - 1)
+            before, known = len(self._done), self._known
+            self._known = known.with_fault(given, at_us)
+            found = await self._do_due(at_us)
+            if found and all(carried.applied_ns is None for carried in found):
+                self._known, self._done = known, self._done[:before]
+                raise TestbedError(str(found[0].error))
+            for carried in found:
+                record_change(self._stage, carried)
+            self.note()
+            self._more.set()
+            return found
+
+    def note(self) -> None:
+        """Put the faults so far into the plan in run.json, as if the run ended now."""
+        content = self._stage.record.content
+        duration_us = self._now_us() + 1
+        content["plan"] = plan_to_json(self._known.plan(self._stage.plan, duration_us))
+        content["experiment"] = self._known.until(duration_us).to_json()
+
+    def now(self) -> Message:
+        """What is not as it was configured: {"links": {link: text}, "stopped": [process]}."""
+        links: dict[tuple[str, str], LinkChange] = {}
+        stopped: dict[str, bool] = {}
+        for change in self._done:
+            if isinstance(change, LinkChange):
+                links[change.link, change.direction] = change
+            else:
+                stopped[change.process] = change.action is ProcessAction.STOP
+        configured = {link.name: link for link in self._stage.plan.links}
+        found = {}
+        for (name, direction), change in links.items():
+            shape = getattr(configured[name], direction)
+            if change.state is not LinkState.UP or change.shape != shape:
+                found[f"{name} {direction}"] = _as_text(change, shape)
+        return {"links": found, "stopped": [name for name, is_so in stopped.items() if is_so]}
+
+    def _now_us(self) -> int:
+        return max(0, (time.time_ns() - self._zero_ns) // 1000)
+
+    def _pending(self) -> Sequence[Change]:
+        return self._known.changes[len(self._done) :]
+
+    def _wait_s(self) -> float | None:
+        pending = self._pending()
+        return min(max(0, pending[0].at_us - self._now_us()) / 1e6, NAP_S) if pending else None
+
+    async def _catch_up(self, until_us: int) -> None:
+        for carried in await self._do_due(until_us):
+            record_change(self._stage, carried)
+            self.happened.append(carried)
+
+    async def _do_due(self, until_us: int) -> list[Carried]:
+        found = []
+        while (pending := self._pending()) and pending[0].at_us <= until_us:
+            self._done.append(pending[0])
+            requested_ns = self._zero_ns + pending[0].at_us * 1000
+            found.append(await carry_out_one(pending[0], requested_ns, self._apply))
+        return found
+
+
+def _as_text(change: LinkChange, configured: Any) -> str:
+    """`down`, or the values that differ: `delay 80 ms, loss 1%`."""
+    if change.state is not LinkState.UP:
+        return str(change.state)
+    shape = change.shape
+    said = {
+        "delay": f"{shape.delay_us / 1000:g} ms",
+        "jitter": f"{shape.jitter_us / 1000:g} ms",
+        "loss": f"{shape.loss * 100:g}%",
+        "rate": f"{(shape.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
+    }
+    fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "rate": "rate_bits_per_s"}
+    differing = [
+        f"{name} {said[name]}"
+        for name, field in fields.items()
+        if getattr(shape, field) != getattr(configured, field)
+    ]
+    return ", ".join(differing) or "changed"

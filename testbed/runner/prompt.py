@@ -1,0 +1,115 @@
+"""The prompt's process, from the runner's side: a program with the user's terminal that asks and is answered.
+
+It is another process than this one, so that whatever somebody does at the prompt delays no fault. It talks
+over a control channel of its own. Ctrl-C on the terminal reaches only the CLI outside, which says so; here it
+becomes the prompt's SIGINT. Before the prompt opens, the CLI is told and has to agree, so that the two do not
+write on the terminal at once.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from testbed.runner.record import RunRecord
+from testbed.sandbox.channel import FD_VARIABLE, Channel
+
+Message = dict[str, Any]
+
+AGREE_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 3.0
+
+
+class Prompt:
+    """The program `command`, with this process's standard input and output."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._process: asyncio.subprocess.Process | None = None
+        self._terminal_is_free = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is at it."""
+        return self._process is not None and self._process.returncode is None
+
+    def agree(self) -> None:
+        """The CLI lets go of the terminal."""
+        self._terminal_is_free.set()
+
+    def interrupt(self) -> None:
+        """Ctrl-C was pressed."""
+        if self._process is not None and self.is_open:
+            with contextlib.suppress(ProcessLookupError):  # it ended just now
+                self._process.send_signal(signal.SIGINT)
+
+    async def talk(
+        self, record: RunRecord, opening: Message, answer: Callable[[Message], Awaitable[Message]]
+    ) -> str | None:
+        """Open it, say `opening`, and answer until whoever is there leaves; what went wrong, or None."""
+        record.tell("prompt", open=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(AGREE_TIMEOUT_S):
+                await self._terminal_is_free.wait()
+        ours, theirs = Channel.pair()
+        channel = Channel(ours)
+        try:
+            with theirs:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    env={**os.environ, FD_VARIABLE: str(theirs.fileno())},
+                    pass_fds=(theirs.fileno(),),
+                    stderr=asyncio.subprocess.STDOUT,
+                )
+            channel.post(opening)
+            await _serve(channel, answer)
+            return _how_it_ended(await self._process.wait())
+        finally:
+            channel.close()
+            await self._end()
+            record.tell("prompt", open=False)
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or not self.is_open:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(END_TIMEOUT_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def command_of(module: str) -> list[str]:
+    """How a module becomes the prompt's process."""
+    return [sys.executable, "-m", module]
+
+
+def _how_it_ended(code: int) -> str | None:
+    return None if code == 0 else f"the prompt ended unexpectedly (exit code {code})"
+
+
+async def _serve(channel: Channel, answer: Callable[[Message], Awaitable[Message]]) -> None:
+    """One answer to each question, in order, until the other end is gone."""
+    loop = asyncio.get_running_loop()
+    questions: asyncio.Queue[Message | None] = asyncio.Queue()
+
+    def hear() -> None:
+        message = channel.receive(0)
+        if channel.ended:
+            loop.remove_reader(channel.fileno())
+            questions.put_nowait(None)
+        elif message is not None:
+            questions.put_nowait(message)
+
+    loop.add_reader(channel.fileno(), hear)
+    try:
+        while (question := await questions.get()) is not None:
+            channel.post(await answer(question))
+    finally:
+        loop.remove_reader(channel.fileno())

@@ -1,0 +1,63 @@
+"""The run's hosts as Mininet objects in the prompt's own process.
+
+The hosts' namespaces are held by the runner's Mininet; here each host is a shell of its own beside that one,
+attached to the same namespaces (mnexec -a) when it is first given something to do. So whatever is done at the
+prompt runs where the host's node process runs, and keeps nobody waiting but the one who asked.
+"""
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from mininet.net import Mininet
+
+from testbed.network.layout import make_layout
+from testbed.network.mininet_nodes import PlainHost, make_mininet, tell
+from testbed.plan import Plan
+
+
+class AttachedHost(PlainHost):
+    """A host whose namespaces belong to the process `holder`."""
+
+    def __init__(self, name: str, holder: int) -> None:
+        self._holder = holder
+        super().__init__(name)
+
+    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
+        """Put off until the first command; until then the host is its holder."""
+        self.pid = self._holder
+
+    def sendCmd(self, *args: Any, **kwargs: Any) -> None:  # noqa: N802
+        """Give the host's shell a command, as Mininet does."""
+        self._attach()
+        super().sendCmd(*args, **kwargs)
+
+    def cmd(self, *args: Any, **kwargs: Any) -> Any:
+        """Give the host's shell a command and wait for what it says, as Mininet does."""
+        self._attach()
+        return super().cmd(*args, **kwargs)
+
+    def terminate(self) -> None:
+        """End the shell that is ours; the holder is not."""
+        if self.shell is not None:
+            if self.shell.poll() is None:
+                os.killpg(self.shell.pid, signal.SIGHUP)
+            self.cleanup()
+
+    def _attach(self) -> None:
+        if self.shell is None:
+            self.inNamespace = False  # mnexec is not to make one
+            super().startShell(mnopts=f"-cda{self._holder}")
+            self.inNamespace = True
+
+
+def attached_network(plan: Plan, pids: Mapping[str, int]) -> Mininet:
+    """The run's network. pids: of the process that holds each host's namespaces, by host."""
+    net = make_mininet()
+    for host in plan.hosts:
+        attached = AttachedHost(host.name, pids[host.name])
+        net.hosts.append(attached)
+        net.nameToNode[host.name] = attached
+    tell(net, make_layout(plan))
+    return net

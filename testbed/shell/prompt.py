@@ -1,0 +1,228 @@
+"""Mininet's prompt with our words added.
+
+Everything that Mininet's own prompt can do with hosts works here (`r0-client-0 ping r3-proxy-0`, `nodes`),
+but for what would change links without the run knowing: that is refused, and the word for it named. A fault
+is carried out by the runner, which also records it; here it is only said. A line that asks for nothing that
+can be done gets one line of answer, and the prompt goes on.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn, TextIO
+
+from mininet.cli import CLI
+from mininet.net import Mininet
+
+from testbed.errors import TestbedError
+from testbed.plan import Plan
+from testbed.shell import text, words
+from testbed.shell.asking import Runner
+
+PROMPT = "cutset> "
+OURS = (*words.USAGE, "status", "packets", "faults")
+MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
+REFUSED = {
+    "link": "a link changed so is not in the run's record: take cut, restore or set",
+    "switch": "regions' bridges are no switches to start and stop: take isolate and restore",
+    "dpctl": "there are no OpenFlow switches here",
+}
+
+Look = Callable[[Sequence[str], Callable[[str], None]], None]
+"""What `packets` does: given its arguments and where to say lines. Raises TestbedError."""
+
+
+class Prompt(CLI):  # type: ignore[misc]
+    """Reads lines until somebody leaves. Constructing it does nothing yet; `talk` does."""
+
+    prompt = PROMPT
+    identchars = CLI.identchars + "-"
+    doc_header = "Mininet's words:"
+
+    def __init__(self, net: Mininet, plan: Plan, runner: Runner, look: Look, stdin: TextIO) -> None:
+        self._plan = plan
+        self._runner = runner
+        self._look = look
+        self._processes = {process.host: process.name for process in plan.processes}
+        self._names: dict[str, list[str]] = {
+            "regions": [region.name for region in plan.regions],
+            "processes": list(self._processes.values()),
+            "faults": [],
+        }
+        self._heard = {"changes": 0, "problems": 0}
+        self._talking = False
+        super().__init__(net, stdin=stdin)
+
+    def talk(self) -> None:
+        """Until somebody leaves."""
+        self._talking = True
+        if not self.isatty():
+            self.prompt = ""
+        self.say("the network is up and its nodes work; `help` lists the words, Ctrl-D leaves")
+        super().run()
+
+    def run(self) -> None:
+        """Mininet's constructor calls this: see `talk`."""
+        if self._talking:
+            super().run()
+
+    @classmethod
+    def initReadline(cls) -> None:  # noqa: N802
+        """Names with "-" and "/" are one word for completion; a history lives as long as the prompt."""
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: PLC0415
+
+            readline.set_completer_delims(" \t\n|")
+
+    def say(self, line: str) -> None:
+        """A line of ours."""
+        self.stdout.write(f"{line}\n")
+        self.stdout.flush()
+
+    # What happens to each line.
+
+    def precmd(self, line: str) -> str:
+        """Say the line, where nobody has typed it on a terminal."""
+        if not self.isatty() and line != "EOF":
+            self.say(f"{PROMPT}{line}")
+        return str(super().precmd(line)).strip()
+
+    def onecmd(self, line: str) -> Any:
+        """Do what a line says; true leaves the prompt."""
+        word, given, _ = self.parseline(line)
+        try:
+            if word in words.USAGE:
+                return self._fault(word, given)
+            return super().onecmd(line)
+        except (words.WordError, TestbedError) as error:
+            self.say(f"*** {error}")
+        except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
+            self.say(f"*** {word} failed: {error or type(error).__name__}")  # in Mininet's own code
+        return False
+
+    def postcmd(self, stop: bool, line: str) -> bool:
+        """Say what happened meanwhile."""
+        if not stop:
+            with contextlib.suppress(TestbedError):  # the run is about to end, and its end says why
+                news = self._runner.ask("news", **self._heard)
+                self._heard = {key: count + len(news[key]) for key, count in self._heard.items()}
+                for each in text.news_lines(news):
+                    self.say(each)
+        return bool(super().postcmd(stop, line))
+
+    def default(self, line: str) -> None:
+        """A host and its command, as Mininet has it; anything else is unknown."""
+        word = self.parseline(line)[0]
+        if word in self.mn:
+            super().default(line)
+        else:
+            known = [*OURS, *MININETS, *(host.name for host in self._plan.hosts)]
+            self.say(f"*** unknown: {line.split(maxsplit=1)[0]}{_nearest(line.split(maxsplit=1)[0], known)}")
+
+    def _fault(self, word: str, given: str) -> None:
+        for document in words.fault_documents(word, given, self._processes):
+            answer = self._runner.fault(document)
+            self._names["faults"].append(answer["name"])
+            for line in text.fault_lines(answer):
+                self.say(line)
+
+    def do_status(self, _line: str) -> None:
+        """Time, what is not as it was configured, events a second at each client."""
+        streams = {str(region.stream): region.name for region in self._plan.regions}
+        for line in text.status_lines(self._runner.ask("status"), streams):
+            self.say(line)
+
+    def do_faults(self, _line: str) -> None:
+        """The faults so far, as an experiment's file would have them."""
+        faults = self._runner.ask("faults")["faults"]
+        for fault in faults:
+            self.say(f"  - {{{', '.join(f'{key}: {_flow(value)}' for key, value in fault.items())}}}")
+        if not faults:
+            self.say("none so far")
+
+    def do_packets(self, line: str) -> None:
+        """What messages crossed lately."""
+        self._look(line.split(), self.say)
+
+    def do_help(self, line: str) -> None:
+        """What can be said here."""
+        if line in words.USAGE:
+            self.say(f"{words.USAGE[line]}\n    {words.MEANING[line]}")
+        elif line in text.OTHER_WORDS:
+            self.say("\n    ".join(text.OTHER_WORDS[line]))
+        elif line:
+            super().do_help(line)
+        else:
+            for each in text.help_lines():
+                self.say(each)
+            self.say(f"Mininet's: {', '.join(MININETS)}; HOST COMMAND, such as r0-client-0 ping r1-proxy-0")
+
+    def do_xterm(self, line: str, term: str = "xterm") -> None:
+        """Spawn xterms, where there is a display."""
+        if "DISPLAY" not in os.environ:
+            raise TestbedError(f"{term} needs a display: give hosts commands here instead")
+        super().do_xterm(line, term)
+
+    # Completion with Tab.
+
+    def completenames(self, given: str, *_: Any) -> list[str]:
+        """First words: ours, Mininet's, hosts."""
+        known = [*OURS, *MININETS, "help", "exit", "quit", *(host.name for host in self._plan.hosts)]
+        return sorted(name for name in known if name.startswith(given))
+
+    def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
+        """What may come next behind a word of ours, names of hosts behind anything else."""
+        word, *before = line[:begin].split() or [""]
+        if word in words.USAGE:
+            known = words.candidates(word, before, self._names)
+        elif word == "help":
+            known = list(OURS)
+        else:
+            known = [host.name for host in self._plan.hosts]
+        return sorted({name for name in known if name.startswith(given)})
+
+    complete_help = completedefault
+
+
+def _refuse(word: str, why: str) -> Callable[[Prompt, str], None]:
+    def refuse(self: Prompt, _line: str) -> None:
+        self.say(f"*** {word}: {why}")
+
+    refuse.__doc__ = why
+    return refuse
+
+
+for _word, _why in REFUSED.items():
+    setattr(Prompt, f"do_{_word}", _refuse(_word, _why))
+
+
+def _flow(value: Any) -> str:
+    """A value in YAML's flow style."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    import difflib  # noqa: PLC0415 (only for a slip)
+
+    near = difflib.get_close_matches(word, known, n=1)
+    return f": did you mean {near[0]}?" if near else "; `help` lists the words"
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM leaves the prompt in order, so that the terminal is as it was."""
+
+    def leave(_number: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(0)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,187 @@
+"""What a line at the prompt asks to go wrong, as the fault that an experiment's file would hold. Pure.
+
+The words are those of the file, in the order in which one says them: `cut r2 r3 down forward for 5s` is
+`{cut: [r2, r3], mode: down, direction: forward, for: 5s}`. What the values mean and whether they fit the
+network is not decided here: whoever carries the fault out validates it as one from a file.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+Document = dict[str, Any]
+
+MODES = ("blackhole", "down")
+DIRECTIONS = ("forward", "backward", "both")
+SHAPE_FIELDS = ("delay", "jitter", "loss", "rate", "queue", "reorder")
+PROCESS_WORDS = ("kill", "stop", "continue", "restart", "leave")
+
+USAGE: Mapping[str, str] = {
+    "cut": "cut REGION REGION [blackhole|down] [forward|backward] [for TIME]",
+    "isolate": "isolate REGION [blackhole|down] [forward|backward] [for TIME]",
+    "partition": "partition REGION… | REGION… [blackhole|down] [for TIME]",
+    "flap": "flap REGION REGION off TIME on TIME for TIME [blackhole|down] [forward|backward]",
+    "restore": "restore REGION REGION, or restore FAULT",
+    "set": "set REGION REGION [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
+    "delay": "delay REGION REGION TIME [jitter TIME] [forward|backward] [for TIME]",
+    "jitter": "jitter REGION REGION TIME [forward|backward] [for TIME]",
+    "loss": "loss REGION REGION SHARE [forward|backward] [for TIME]",
+    "rate": "rate REGION REGION RATE [forward|backward] [for TIME]",
+    **{word: f"{word} PROCESS…" for word in PROCESS_WORDS},
+}
+"""Every word for a fault, and how it is used."""
+
+MEANING: Mapping[str, str] = {
+    "cut": "cut a link: packets vanish silently, or its interfaces go down",
+    "isolate": "cut all links of a region",
+    "partition": "cut all links between groups of regions",
+    "flap": "cut a link again and again",
+    "restore": "end what was done to a link, or one fault by its name",
+    "set": "change several values of a link at once",
+    "delay": "give a link another delay, such as 80ms",
+    "jitter": "give a link jitter, such as 5ms",
+    "loss": "give a link loss, such as 1%",
+    "rate": "give a link another rate, such as 10mbit",
+    "kill": "end a process at once (SIGKILL), such as r2/proxy-0",
+    "stop": "halt a process (SIGSTOP)",
+    "continue": "let a halted process go on (SIGCONT)",
+    "restart": "start a process again that was killed or has left",
+    "leave": "let a process end by itself, tidily",
+}
+
+
+class WordError(Exception):
+    """A line that asks for nothing that can be done; the text says what is wrong and how it is used."""
+
+
+def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list[Document]:
+    """The faults that a line asks for, in the form of an experiment's file but for when they happen.
+
+    word: one of USAGE. given: the rest of the line. processes: names of processes by the hosts they are on,
+    so that either may be said. Raises WordError.
+    """
+    if word in PROCESS_WORDS:
+        names = given.split()
+        if not names:
+            raise _unusable(word, "says no process")
+        return [{word: processes.get(name, name)} for name in names]
+    words = iter(given.replace("|", " | ").split())
+    return [_LINK_WORDS[word](word, words)]
+
+
+def _link_fault(word: str, words: Iterator[str]) -> Document:
+    """cut, set, flap: a link and what comes after it."""
+    return {word: _link(word, words), **_rest(word, words)}
+
+
+def _one_value(word: str, words: Iterator[str]) -> Document:
+    """delay, jitter, loss, rate: the value stands right behind the link."""
+    link = _link(word, words)
+    return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
+
+
+def _isolate(word: str, words: Iterator[str]) -> Document:
+    return {word: _next(word, words, "the region"), **_rest(word, words)}
+
+
+def _partition(word: str, words: Iterator[str]) -> Document:
+    groups: list[list[str]] = [[]]
+    behind: list[str] = []
+    for each in words:
+        if behind or each in {*MODES, *DIRECTIONS, "for"}:
+            behind.append(each)
+        elif each == "|":
+            groups.append([])
+        else:
+            groups[-1].append(each)
+    if len(groups) < 2 or not all(groups):
+        raise _unusable(word, "needs two groups or more with | between them")
+    return {word: groups, **_rest(word, iter(behind))}
+
+
+def _restore(word: str, words: Iterator[str]) -> Document:
+    named = list(words)
+    if len(named) == 1:
+        return {word: named[0]}
+    if len(named) == 2:
+        return {word: named}
+    raise _unusable(word, "needs a link's two regions or a fault's name")
+
+
+_LINK_WORDS: Mapping[str, Callable[[str, Iterator[str]], Document]] = {
+    "cut": _link_fault,
+    "set": _link_fault,
+    "flap": _link_fault,
+    "isolate": _isolate,
+    "partition": _partition,
+    "restore": _restore,
+    **dict.fromkeys(("delay", "jitter", "loss", "rate"), _one_value),
+}
+
+_FLAP_FIELDS = {"off": "down", "on": "up"}  # the file's `down` would read as a mode here
+
+
+def _rest(word: str, words: Iterator[str]) -> Document:
+    """What may stand behind the target: a mode, a direction, and fields with their values."""
+    found: Document = {}
+    for each in words:
+        if each in MODES and word not in _ONLY_VALUES:
+            _add(word, found, "mode", each)
+        elif each in DIRECTIONS:
+            _add(word, found, "direction", each)
+        elif each == "for" or (each in SHAPE_FIELDS and word in _ONLY_VALUES):
+            value = _next(word, words, f"the value of {each}")
+            _add(word, found, each, value == "true" if each == "reorder" else value)
+        elif each in _FLAP_FIELDS and word == "flap":
+            _add(word, found, _FLAP_FIELDS[each], _next(word, words, f"how long it is {each}"))
+        else:
+            raise _unusable(word, f"does not know {each}")
+    return found
+
+
+_ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
+
+
+def _link(word: str, words: Iterator[str]) -> list[str]:
+    """`r2 r3`, or the link's name `r2-r3`."""
+    first = _next(word, words, "two regions")
+    return first.split("-", 1) if "-" in first else [first, _next(word, words, "the second region")]
+
+
+def _next(word: str, words: Iterator[str], what: str) -> str:
+    found = next(words, None)
+    if found is None:
+        raise _unusable(word, f"lacks {what}")
+    return found
+
+
+def _add(word: str, found: Document, field: str, value: object) -> None:
+    if field in found:
+        raise _unusable(word, f"says its {field} twice")
+    found[field] = value
+
+
+def _unusable(word: str, why: str) -> WordError:
+    return WordError(f"{word} {why}: {USAGE[word]}")
+
+
+def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
+    """What may come next behind a word and these others, for completion.
+
+    names: "regions", "processes" and "faults" that there are.
+    """
+    if word in PROCESS_WORDS:
+        return list(names["processes"])
+    if word == "restore":
+        return [*names["regions"], *(names["faults"] if not before else ())]
+    targets = 1 if word == "isolate" else 2
+    if word == "partition":
+        return [*names["regions"], "|", *MODES, "for"]
+    if len(before) < targets:
+        return [name for name in names["regions"] if name not in before]
+    return [
+        *(MODES if word not in _ONLY_VALUES else ()),
+        *DIRECTIONS,
+        "for",
+        *(SHAPE_FIELDS if word in _ONLY_VALUES else ()),
+        *(_FLAP_FIELDS if word == "flap" else ()),
+    ]
