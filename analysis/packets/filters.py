@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from analysis.pcap.batches import TimeRange
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
+from node.core.layout import Codec
 from node.protocols.codecs import CODECS
 from topologies.errors import InputError
 
@@ -152,10 +153,9 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
     return found
 
 
-def types_of(run: Json) -> tuple[str, ...]:
-    """The types of messages of a run's system, from run.json; none if its messages are not known."""
-    codec = CODECS.get((run.get("plan") or {}).get("system") or "")
-    return tuple(codec.by_name) if codec else ()
+def codec_of(run: Json) -> Codec:
+    """The messages of a run's system, from run.json; none if they are not known."""
+    return CODECS.get((run.get("plan") or {}).get("system") or "", Codec([]))
 
 
 def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from analysis.messages.label import label
+from analysis.packets.dissect import dissect
 from analysis.packets.objects import delay_ms
+from analysis.packets.raw import Raw
 from analysis.pcap.batches import TimeRange
 from analysis.timelines.facts import Facts, Fault
+from node.core.layout import Codec
 
 Row = Mapping[str, Any]
 Paint = Callable[[str, str], str]
@@ -78,3 +81,27 @@ def _end(row: Row, end: str) -> str:
     """A host by its name; an address that is none of the run's as it is."""
     address, port = ("src", "sport") if end == "sender" else ("dst", "dport")
     return row[end] or f"{row[address]}:{row[port]}"
+
+
+RAW_COLUMN = 8  # bytes beside each other
+RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands
+_RAW_INDENT = " " * TIME + "    "
+
+
+def raw_lines(raw: Raw | None, codec: Codec) -> Iterator[str]:
+    """A message's bytes under its line: offset, bytes, and which field they are, with its value and unit."""
+    if raw is None:
+        yield f"{_RAW_INDENT}its bytes are in no capture"
+        return
+    plural = "s" if raw.packets != 1 else ""
+    yield f"{_RAW_INDENT}{raw.capture}, in {raw.packets} packet{plural}"
+    for part in dissect(raw.content, codec):
+        size = len(part.content.data)
+        value = "?" if part.value is None else str(part.value)
+        said = " ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said)))
+        for first in range(0, min(size, RAW_BYTES_MAX), RAW_COLUMN):
+            octets = " ".join(part.octets(first, first + RAW_COLUMN))
+            yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {said}".rstrip()
+            said = ""
+        if size > RAW_BYTES_MAX:
+            yield f"{_RAW_INDENT}{'':7}  … {size - RAW_BYTES_MAX:,} bytes more (--json has them)"

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from analysis.messages.label import label
+from analysis.packets.dissect import dissect
+from analysis.packets.raw import Raw
 from analysis.timelines.facts import Facts
+from node.core.layout import Codec
 
 Row = Mapping[str, Any]
 
@@ -50,6 +53,12 @@ CONTENT = {
     "payload_length": "bytes after the fixed fields",
     "advertised": "counters: stream and cnt of each",
     "members": "processes of a view, proxies of a configuration",
+}
+RAW = {
+    "capture": "with --raw: which capture the bytes were taken from; null if none has them",
+    "packets": "with --raw: how many packets carry them",
+    "fields": "with --raw: offset, bytes (hexadecimal, `..` for one that was not captured), name, value, unit "
+    "and what the value means, of each field",
 }
 COLUMNS_OF_TIMES = {
     "sent": "t_sent_ns",
@@ -104,3 +113,21 @@ def last_seq(row: Row) -> int | None:
     """The last sequence number that a message carries."""
     reach = row["covered"] if row["covered"] is not None else row["count"]
     return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)
+
+
+def describe_bytes(raw: Raw | None, codec: Codec) -> dict[str, Any]:
+    """The keys RAW."""
+    if raw is None:
+        return {"capture": None, "packets": 0, "fields": []}
+    fields = [
+        {
+            "offset": part.offset,
+            "bytes": "".join(part.octets(0, len(part.content.data))),
+            "name": part.name,
+            "value": part.value,
+            "unit": part.unit,
+            "means": part.said,
+        }
+        for part in dissect(raw.content, codec)
+    ]
+    return {"capture": raw.capture, "packets": raw.packets, "fields": fields}

@@ -53,13 +53,13 @@ _KEYS = "Show what the keys of --json mean, and exit."
 def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked:
         return
-    from analysis.packets.objects import CONTENT, KEYS
+    from analysis.packets.objects import CONTENT, KEYS, RAW
 
-    width = max(map(len, KEYS | CONTENT))
+    width = max(map(len, KEYS | CONTENT | RAW))
     for name, meaning in KEYS.items():
         click.echo(f"{name:<{width}}  {meaning}")
     click.echo("\nonly where a message has it:")
-    for name, meaning in CONTENT.items():
+    for name, meaning in (CONTENT | RAW).items():
         click.echo(f"{name:<{width}}  {meaning}")
     ctx.exit()
 
@@ -100,7 +100,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     widens the choice; options of different kinds narrow it. A message's delay is from its first byte at the
     sender until it was whole at the receiver. Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
-    from analysis.packets.filters import types_of
+    from analysis.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
     from testbed.cli.named_run import named_run
     from testbed.cli.packets_output import Output
@@ -110,7 +110,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     run = named_run(run_name)
     content = run.read_run()
     facts = read_facts(content)
-    output = Output(run, facts, _wanted(asked, facts, types_of(content)), asked["limit"])
+    output = Output(run, facts, _wanted(asked, facts, codec_of(content).by_name), asked["limit"])
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"])

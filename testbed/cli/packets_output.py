@@ -5,8 +5,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 import click
@@ -40,6 +38,25 @@ class Output:
             tally = Tally()
             _write(self._lines(tally))
             click.echo(str(tally), err=True)
+
+    def show_bytes(self, *, as_json: bool) -> None:
+        """Each message, and what its bytes are."""
+        from analysis.packets.filters import codec_of
+        from analysis.packets.lines import raw_lines
+        from analysis.packets.objects import describe, describe_bytes
+        from analysis.packets.raw import Bytes
+
+        codec, taken = codec_of(self.run.read_run()), Bytes(self.run)
+        one = describe(self.facts)
+        lines = self._liner()
+        if not as_json:
+            _write([[lines.header()]])
+        for rows in self._rows():
+            for row, raw in zip(rows, taken.of(rows), strict=True):
+                if as_json:
+                    _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
+                else:
+                    _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()

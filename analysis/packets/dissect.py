@@ -1,0 +1,117 @@
+"""The bytes of one message taken apart: every field of its header, head and tail, with its place and value.
+
+By the same tables that the nodes' codec is made from (`node.core.layout`). Bytes that were not captured are
+told apart, and a field that lacks some has no value.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analysis.messages.phrases import value_names
+from node.core.framing import HEADER_BYTES, HEADER_FIELDS
+from node.core.layout import Codec, Layout
+
+UNKNOWN = ".."  # in the place of a byte that was not captured
+_U32 = "I"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A message's bytes. Where `known` is 0, a byte was not captured."""
+
+    data: bytes
+    known: bytes
+
+    def part(self, at: int, size: int) -> "Content":
+        """Some of them."""
+        return Content(self.data[at : at + size], self.known[at : at + size])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A field of a message. value: None if bytes are missing; of bytes, how many there are.
+
+    said: what a value of a field with named values means.
+    """
+
+    offset: int  # from the beginning of the frame
+    content: Content
+    name: str
+    value: int | str | None
+    unit: str = ""
+    said: str = ""
+
+    def octets(self, first: int, last: int) -> list[str]:
+        """Some of its bytes, two digits each; UNKNOWN in the place of those that were not captured."""
+        pairs = zip(self.content.data[first:last], self.content.known[first:last], strict=True)
+        return [f"{byte:02x}" if known else UNKNOWN for byte, known in pairs]
+
+
+def dissect(content: Content, codec: Codec) -> Iterator[Part]:
+    """All parts of a message, in order. What does not fit its type comes as `body` or `rest`."""
+    if len(content.data) < HEADER_BYTES:
+        yield _part(content, 0, len(content.data), "header")
+        return
+    values = {}
+    at = 0
+    for name, form, unit, _ in HEADER_FIELDS:
+        part = _number(content, at, form, name, unit)
+        values[name] = part.value
+        layout = codec.by_type.get(part.value) if name == "type" and isinstance(part.value, int) else None
+        yield part if layout is None else Part(at, part.content, name, part.value, unit, layout.name)
+        at += struct.calcsize(form)
+    kind = values["type"]
+    layout = codec.by_type.get(kind) if isinstance(kind, int) else None
+    if layout is None or len(content.data) < HEADER_BYTES + layout.head.size:
+        yield _part(content, at, len(content.data) - at, "body")
+    else:
+        yield from _body(content, layout)
+
+
+def _body(content: Content, layout: Layout) -> Iterator[Part]:
+    values: dict[str, int | str | None] = {}
+    for part in _row(content, HEADER_BYTES, layout, ""):
+        values[part.name] = part.value
+        yield part
+    at, left = HEADER_BYTES + layout.head.size, len(content.data) - HEADER_BYTES - layout.head.size
+    if layout.row is not None:
+        size = layout.row.head.size
+        for index in range(left // size):
+            yield from _row(content, at + index * size, layout.row, f"{layout.tail_name}[{index}].")
+        at, left = len(content.data) - left % size, left % size
+    elif layout.tail is not None and left:
+        for numbers in layout.tail.numbers:
+            count = values.get(numbers.count)
+            if not isinstance(count, int) or (numbers.if_zero and values.get(numbers.if_zero) != 0):
+                continue
+            for index in range(min(count, left // 4)):
+                yield _number(content, at, _U32, f"{numbers.name}[{index}]", numbers.unit)
+                at, left = at + 4, left - 4
+        if left:
+            yield _part(content, at, left, layout.tail_name, text=layout.tail.kind == "text")
+        left = 0
+    if left:
+        yield _part(content, at, left, "rest")
+
+
+def _row(content: Content, begin: int, layout: Layout, prefix: str) -> Iterator[Part]:
+    for field in layout.fields:
+        part = _number(content, begin + field.offset, field.format, prefix + field.name, field.unit)
+        said = value_names(layout, field.name).get(part.value, "") if isinstance(part.value, int) else ""
+        yield Part(part.offset, part.content, part.name, part.value, field.unit, said)
+
+
+def _number(content: Content, at: int, form: str, name: str, unit: str) -> Part:
+    size = struct.calcsize(form)
+    own = content.part(at, size)
+    value = struct.unpack(">" + form, own.data)[0] if len(own.data) == size and all(own.known) else None
+    return Part(at, own, name, value, unit)
+
+
+def _part(content: Content, at: int, size: int, name: str, *, text: bool = False) -> Part:
+    """Bytes, of which the number is said; or text, if it can be read."""
+    own = content.part(at, size)
+    if text and all(own.known):
+        return Part(at, own, name, own.data.decode(errors="replace"))
+    return Part(at, own, name, size, "bytes")

@@ -1,0 +1,131 @@
+"""The bytes of messages, taken from the captures by reference: nothing but the packets that carry them is
+read.
+
+A message is read from its sender's capture, where that saw all of it leave, and else from its receiver's.
+Of bytes that were seen more than once, those that came first are taken, as in the decoder.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from analysis.packets.captured import Captured, captures_of
+from analysis.packets.dissect import Content
+from analysis.packets.wire import (
+    KEY,
+    SEQUENCE_NUMBERS,
+    Direction,
+    Openings,
+    Ranges,
+    direction_of,
+    key_of,
+    read_openings,
+)
+from analysis.pcap.batches import TimeRange
+from analysis.pcap.index import map_bytes
+from experiments.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+_SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *KEY)
+_HALF = SEQUENCE_NUMBERS // 2
+
+COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connection", "stream_offset")
+"""What of a transfer has to be known besides what a line shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A message's bytes, and how they were found."""
+
+    capture: str
+    packets: int  # that carry bytes of it
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    seq: int
+    payload: bytes  # as far as it was captured
+    length: int
+
+
+class Bytes:
+    """Reads bytes of messages of one run."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._captures: dict[str, list[Captured]] = defaultdict(list)
+        for capture in captures_of(run):
+            if capture.host:
+                self._captures[capture.host].append(capture)
+        self._openings: Openings = read_openings(run)
+        self._mapped = cache(map_bytes)
+
+    def of(self, rows: Sequence[Row]) -> list[Raw | None]:
+        """The bytes of each message; None where no capture has any of them."""
+        found: list[Raw | None] = [None] * len(rows)
+        groups: dict[str, list[int]] = defaultdict(list)
+        for place, row in enumerate(rows):
+            groups[_seen_by(row)[0]].append(place)
+        for host, places in groups.items():
+            for place, raw in zip(places, self._at(host, [rows[place] for place in places]), strict=True):
+                found[place] = raw
+        return found
+
+    def _at(self, host: str, rows: Sequence[Row]) -> Iterator[Raw | None]:
+        """From the captures of one host."""
+        firsts = [self._openings.first_byte(row) for row in rows]
+        known = [(row, first) for row, first in zip(rows, firsts, strict=True) if first is not None]
+        ranges = Ranges((direction_of(row), first, row["length"]) for row, first in known)
+        spans = [_seen_by(row)[1:] for row, _ in known]
+        times = TimeRange(min((s[0] for s in spans), default=0), max((s[1] for s in spans), default=0) + 1)
+        captures = [(each.name, self._segments(each, times, ranges)) for each in self._captures.get(host, ())]
+        for row, first in zip(rows, firsts, strict=True):
+            direction = direction_of(row)
+            some = ((name, segments.get(direction, ())) for name, segments in captures)
+            tries = (
+                _assemble(name, there, first, row["length"]) for name, there in some if first is not None
+            )
+            yield next((raw for raw in tries if raw), None)
+
+    def _segments(
+        self, capture: Captured, times: TimeRange, ranges: Ranges
+    ) -> dict[Direction, list[_Segment]]:
+        found: dict[Direction, list[_Segment]] = defaultdict(list)
+        data = self._mapped(capture.path).data
+        for batch in capture.packets(times, _SEGMENT):
+            columns = {name: batch.column(name).to_numpy() for name in _SEGMENT}
+            for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
+                row = {name: int(values[place]) for name, values in columns.items()}
+                begin, end = row["offset"] + row["payload_offset"], row["offset"] + row["length"]
+                payload = bytes(data[begin : min(end, begin + row["payload_length"])]) if begin < end else b""
+                found[key_of(row)].append(_Segment(row["seq"], payload, row["payload_length"]))
+        return found
+
+
+def _seen_by(row: Row) -> tuple[str, int, int]:
+    """Whose capture has the message, and from when to when."""
+    if row["t_sent_ns"] is not None and (row["t_left_ns"] is not None or row["t_arrived_ns"] is None):
+        return str(row["sender"]), row["t_sent_ns"], row["t_left_ns"] or row["t_sent_ns"]
+    return str(row["receiver"]), row["t_arrived_ns"], row["t_complete_ns"] or row["t_arrived_ns"]
+
+
+def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:
+    """Lay the segments of one direction over a message. None if none of them has any of its bytes."""
+    data, known = np.zeros(length, np.uint8), np.zeros(length, np.bool_)
+    packets = 0
+    for segment in segments:
+        # where it stands, relative to the message, within half the space of sequence numbers
+        start = (segment.seq - first + _HALF) % SEQUENCE_NUMBERS - _HALF
+        if start >= length or start + segment.length <= 0:
+            continue
+        packets += 1
+        begin, end = max(start, 0), min(start + len(segment.payload), length)
+        if begin < end:
+            new = ~known[begin:end]
+            data[begin:end][new] = np.frombuffer(segment.payload, np.uint8)[begin - start : end - start][new]
+            known[begin:end] = True
+    return Raw(capture, packets, Content(data.tobytes(), known.tobytes())) if packets else None

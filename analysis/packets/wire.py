@@ -1,0 +1,150 @@
+"""Where messages stand on the wire: their TCP direction, and the sequence numbers of their bytes.
+
+The table of transfers says at which byte of a connection a message begins; on the wire that byte has the
+sequence number of the connection's SYN, and one, and so many more (RFC 9293, section 3.4). SYNs are found in
+the table of packets; a message belongs to the last one before it.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.pcap.format import Integers
+from analysis.pcap.reassemble import SYN
+from analysis.schemas import PACKETS
+from experiments.rundir import RunDirectory
+
+Direction = tuple[int, int, int, int, int, int]
+"""One TCP direction, as PACKETS has it: the values of KEY."""
+KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+SEQUENCE_NUMBERS = 1 << 32
+_OF_SYNS = ["t_ns", "seq", *KEY]
+_BATCH_ROWS = 65_536
+
+Mask = npt.NDArray[np.bool_]
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+def direction_of(row: Mapping[str, Any]) -> Direction:
+    """The direction of a row of TRANSFERS."""
+    src, dst = halves(row["src"]), halves(row["dst"])
+    return (*src, row["sport"], *dst, row["dport"])
+
+
+def key_of(packet: Mapping[str, Any]) -> Direction:
+    """The direction of a row of PACKETS."""
+    return (
+        packet["src_hi"], packet["src_lo"], packet["sport"],
+        packet["dst_hi"], packet["dst_lo"], packet["dport"],
+    )  # fmt: skip
+
+
+def halves(address: str) -> tuple[int, int]:
+    """An address as PACKETS has it: two halves, signed; of IPv4 the first is 0."""
+    parsed = ip_address(address)
+    if not isinstance(parsed, IPv6Address):
+        return 0, int(parsed)
+    high, low = (int.from_bytes(parsed.packed[at : at + 8], signed=True) for at in (0, 8))
+    return high, low
+
+
+class Keys:
+    """Tells rows by several integer columns at once: exactly, and for whole arrays."""
+
+    def __init__(self, keys: Iterable[Sequence[int]]) -> None:
+        self.keys = sorted(set(map(tuple, keys)))
+        table = np.array(self.keys, np.int64)
+        self._values = [np.unique(column) for column in table.T]
+        self._codes = self._encode(list(table.T))[0]  # ascending, as the keys are
+
+    def find(self, columns: Sequence[npt.NDArray[Any]]) -> Integers:
+        """For each row which of the keys it has; -1 for none."""
+        if not self.keys:
+            return np.full(columns[0].size, -1)
+        codes, known = self._encode(columns)
+        places = np.minimum(np.searchsorted(self._codes, codes), len(self.keys) - 1)
+        found: Integers = np.where(known & (self._codes[places] == codes), places, -1)
+        return found
+
+    def _encode(self, columns: Sequence[npt.NDArray[Any]]) -> tuple[Integers, Mask]:
+        codes = np.zeros(columns[0].size if columns else 0, np.int64)
+        known = np.ones(codes.size, np.bool_)
+        for values, column in zip(self._values, columns, strict=True):
+            places = np.minimum(np.searchsorted(values, column), values.size - 1)
+            known &= values[places] == column
+            codes = codes * values.size + places
+        return codes, known
+
+
+class Openings:
+    """The SYNs of a run, by direction: when connections began, and with which sequence numbers."""
+
+    def __init__(self, syns: pa.Table) -> None:
+        """Take them from rows of PACKETS."""
+        self._begun: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
+        for row in syns.sort_by("t_ns").to_pylist():
+            self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
+
+    def first_byte(self, row: Mapping[str, Any]) -> int | None:
+        """The sequence number of the first byte of a row of TRANSFERS; None where no SYN was captured."""
+        begun = self._begun.get(direction_of(row), [])
+        place = bisect_right(begun, (row["t_ns"], SEQUENCE_NUMBERS)) - 1  # the last one before the message
+        return None if place < 0 else (begun[place][1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
+
+
+def read_openings(run: RunDirectory) -> Openings:
+    """From the table of packets, piece by piece."""
+    found = []
+    for path in sorted(run.table("packets").glob("part-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            for rows in file.iter_batches(_BATCH_ROWS, columns=[*_OF_SYNS, "flags"]):
+                there = np.flatnonzero(rows.column("flags").to_numpy() & SYN)
+                if there.size:
+                    found.append(rows.select(_OF_SYNS).take(there))
+    schema = pa.schema([PACKETS.field(name) for name in _OF_SYNS])
+    return Openings(pa.Table.from_batches(found, schema))
+
+
+class Ranges:
+    """The bytes of some messages as ranges of sequence numbers, ascending and disjoint, by direction."""
+
+    def __init__(self, starts: Iterable[tuple[Direction, int, int]]) -> None:
+        """Take (direction, sequence number, length) of messages."""
+        given = list(starts)
+        self.directions = Keys(direction for direction, _, _ in given)
+        number = {key: place for place, key in enumerate(self.directions.keys)}
+        spans = [(_place(number[direction], seq), length) for direction, seq, length in given]
+        first, length = np.array(sorted(spans), np.int64).reshape(-1, 2).T
+        reach = np.maximum.accumulate(first + length)
+        apart = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
+        self._first = first[apart]
+        self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))
+
+    def carried_by(self, packets: Columns) -> Mask:
+        """Which packets carry some of these bytes. packets: the columns KEY, seq and payload_length."""
+        number = self.directions.find([packets[name] for name in KEY])
+        seq, length = packets["seq"].astype(np.int64), packets["payload_length"].astype(np.int64)
+        known = (number >= 0) & (length > 0)
+        place = _place(number, seq)
+        # a range that wraps goes on beyond 2^32, a packet that wraps begins below 0
+        turns = (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS)
+        return known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
+
+    def _meets(self, first: Integers, length: Integers) -> Mask:
+        if not self._first.size:
+            return np.zeros(first.size, np.bool_)
+        place = np.searchsorted(self._first, first + length, side="left") - 1
+        found: Mask = (place >= 0) & (self._end[np.maximum(place, 0)] > first)
+        return found
+
+
+def _place(direction: Any, seq: Any) -> Any:
+    """Sequence numbers of all directions on one line, with room for a turn on either side of each."""
+    return (4 * direction + 1) * SEQUENCE_NUMBERS + seq
