@@ -1,0 +1,1 @@
+"""Space-time diagrams: the messages between hosts of one moment of a run, after figure 2 of the paper."""

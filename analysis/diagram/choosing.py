@@ -1,0 +1,214 @@
+"""Which messages of a moment are drawn: those asked for, and of these, if they are too many, those that tell.
+
+Step by step until the picture can be read: runs of events become one arrow; what goes on within regions all
+the time is left out; of too many hosts those go that matter least; runs of anything become one arrow; kinds
+of messages are left out, those that tell least first (`analysis.diagram.ranks`); and if that is not enough,
+the last messages. Whatever is left out is counted and said.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from analysis.diagram.merging import Delays, Row, arrows
+from analysis.diagram.ranks import EVENTS, LEAVING_FIRST, ORDINARY, rank, what
+from analysis.diagram.scene import Arrow
+from analysis.report.formatting import count_of, number
+
+ARROWS_MAX = 72  # can still be followed on a screen
+ARROWS_MAX_OF_PARTS = 24  # where only those are shown that took part, it is to read like the paper's figure
+LIFELINES_MAX = 10
+
+
+_ARROWS, _LIFELINES = "arrows", "lifelines"  # what there is too much of
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What someone asked to see; empty collections and None ask for nothing in particular.
+
+    hosts and regions: both ends of a message must be among those, where more than one is named, or one end,
+    where only one is. types: as TRANSFERS says them, in capitals. of_stream_alone: only messages that are
+    about the stream; otherwise also those that are about none and are not sent all the time. parts_only: only
+    hosts that took part in what changed, and those of their regions that exchanged events with them.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    regions: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    stream: int | None = None
+    of_stream_alone: bool = True
+    parts_only: bool = False
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What is drawn, and what is not: by reason, how many messages."""
+
+    arrows: list[Arrow]
+    left_out: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Picture:
+    rows: list[Row]
+    merged: frozenset[str] = frozenset()
+    left_out: list[str] = field(default_factory=list)
+
+
+_Step = Callable[[_Picture], None]
+
+
+def choose(
+    rows: Iterable[Row], wanted: Wanted, zero_ns: int, span_s: float, region_of: Mapping[str, str]
+) -> Chosen:
+    """What to draw of these rows of TRANSFERS, which ascend in time.
+
+    region_of: host -> region. Messages from or to outside the run have no lifeline and are not drawn.
+    """
+    seen = list(rows)
+    known = [row for row in seen if row["sender"] in region_of and row["receiver"] in region_of]
+    started = [row for row in known if row["t_sent_ns"] is not None]
+    picture = _Picture([_about(row, wanted) for row in started if _asked(row, wanted, region_of)])
+    if len(started) < len(seen):
+        picture.left_out.append(_counted(len(seen) - len(started), "whose start was not captured"))
+    delays = Delays(started)
+    if wanted.parts_only:
+        _leave_bystanders(picture, region_of)
+
+    def drawn() -> list[Arrow]:
+        return arrows(picture.rows, zero_ns, span_s, delays, picture.merged)
+
+    most = ARROWS_MAX_OF_PARTS if wanted.parts_only else ARROWS_MAX
+    found = drawn()
+    for cure, step in _steps(wanted, region_of):
+        crowded = {_ARROWS} if len(found) > most else set()
+        crowded |= {_LIFELINES} if len(_ends(picture.rows)) > LIFELINES_MAX else set()
+        if crowded & cure:
+            step(picture)
+            found = drawn()
+    kept = sorted(sorted(found, key=_telling)[:most], key=lambda arrow: arrow.sent_s)
+    if len(kept) < len(found):
+        without = sum(len(arrow.flights) for arrow in found) - sum(len(arrow.flights) for arrow in kept)
+        picture.left_out.append(_counted(without, "for which there is no room"))
+    return Chosen(kept, tuple(picture.left_out))
+
+
+def _asked(row: Row, wanted: Wanted, region_of: Mapping[str, str]) -> bool:
+    ends = (row["sender"], row["receiver"])
+    regions = tuple(region_of[end] for end in ends)
+    return (
+        _within(ends, wanted.hosts)
+        and _within(regions, wanted.regions)
+        and (not wanted.types or row["type"] in wanted.types)
+        and (wanted.stream is None or _of_stream(row, wanted))
+    )
+
+
+def _within(ends: tuple[str, ...], among: Collection[str]) -> bool:
+    many = len(among) > 1
+    return not among or (all if many else any)(end in among for end in ends)
+
+
+def _of_stream(row: Row, wanted: Wanted) -> bool:
+    if row["stream"] is not None:
+        return bool(row["stream"] == wanted.stream)
+    if row.get("advertised"):
+        return any(counter["stream"] == wanted.stream for counter in row["advertised"])
+    return not wanted.of_stream_alone and what(row) not in ORDINARY
+
+
+def _about(row: Row, wanted: Wanted) -> Row:
+    """Of counters only those of the stream that was asked for: the label then says only these."""
+    if wanted.stream is None or not row.get("advertised"):
+        return row
+    return {**row, "advertised": [each for each in row["advertised"] if each["stream"] == wanted.stream]}
+
+
+def _steps(wanted: Wanted, region_of: Mapping[str, str]) -> list[tuple[set[str], _Step]]:
+    """How a picture gets emptier, gently first, and what of too much each cures.
+
+    What was asked for by type or place stays.
+    """
+    kinds = [] if wanted.types else [partial(_leave_kind, kind=kind) for kind in LEAVING_FIRST]
+    within = not (wanted.hosts or wanted.parts_only or len(wanted.regions) == 1)
+    return [
+        ({_ARROWS}, partial(_merge, kinds=EVENTS)),
+        *([({_ARROWS}, partial(_leave_regions, region_of=region_of))] if within else []),
+        *(({_ARROWS, _LIFELINES}, step) for step in kinds[:1]),
+        *([] if wanted.hosts else [({_LIFELINES}, _leave_hosts)]),
+        *([] if wanted.parts_only else [({_ARROWS}, partial(_merge, kinds=ORDINARY))]),
+        *(({_ARROWS}, step) for step in kinds[1:]),
+    ]
+
+
+def _leave_bystanders(picture: _Picture, region_of: Mapping[str, str]) -> None:
+    """Who sent or got what changed a stream, or was lost of it, stays; and who handed its events to them."""
+    events = [row for row in picture.rows if row["type"] in EVENTS and not _inside(row, region_of)]
+    changed = [row for row in picture.rows if what(row) not in ORDINARY and row["stream"] is not None]
+    parts = _ends([*changed, *(row for row in events if row["fate"] == "lost")])
+    regions = {region_of[host] for host in parts}
+    parts |= {
+        end
+        for row in events
+        if parts & _ends([row])
+        for end in (row["sender"], row["receiver"])
+        if region_of[end] in regions
+    }
+    _leave(picture, lambda row: not _ends([row]) <= parts, "of hosts that took no part in it")
+
+
+def _merge(picture: _Picture, kinds: Collection[str]) -> None:
+    picture.merged |= frozenset(kinds)
+
+
+def _leave(picture: _Picture, goes: Callable[[Row], bool], reason: str) -> None:
+    kept = [row for row in picture.rows if not goes(row)]
+    if 0 < len(kept) < len(picture.rows):
+        picture.left_out.append(_counted(len(picture.rows) - len(kept), reason))
+        picture.rows = kept
+
+
+def _leave_regions(picture: _Picture, region_of: Mapping[str, str]) -> None:
+    def within(row: Row) -> bool:
+        return what(row) in ORDINARY and _inside(row, region_of)
+
+    _leave(picture, within, "within regions")
+
+
+def _leave_kind(picture: _Picture, kind: str) -> None:
+    _leave(picture, lambda row: what(row) == kind, f"of type {kind}")
+
+
+def _leave_hosts(picture: _Picture) -> None:
+    """Those with the messages that tell least: a single subscription outweighs any number of events."""
+    weights: Counter[str] = Counter()
+    seldom = Counter(what(row) for row in picture.rows)
+    for row in picture.rows:
+        for end in (row["sender"], row["receiver"]):
+            weights[end] += 10**6 * (what(row) not in ORDINARY) // seldom[what(row)] + rank(what(row))
+    kept = {host for host, _ in sorted(weights.items(), key=lambda each: (-each[1], each[0]))[:LIFELINES_MAX]}
+    _leave(
+        picture,
+        lambda row: row["sender"] not in kept or row["receiver"] not in kept,
+        f"of {count_of(len(weights) - len(kept), 'other host')}",
+    )
+
+
+def _telling(arrow: Arrow) -> tuple[Any, ...]:
+    """What tells most first, and what came first of that."""
+    return (-rank(arrow.type), arrow.fate != "lost", arrow.sent_s)
+
+
+def _ends(rows: Iterable[Row]) -> set[str]:
+    return {end for row in rows for end in (row["sender"], row["receiver"])}
+
+
+def _inside(row: Row, region_of: Mapping[str, str]) -> bool:
+    return region_of[row["sender"]] == region_of[row["receiver"]]
+
+
+def _counted(count: int, reason: str) -> str:
+    return f"{number(count)} {'message' if count == 1 else 'messages'} {reason}"

@@ -1,0 +1,151 @@
+"""From an analysed run and a moment of it to a scene, and to the picture."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+
+from analysis import transfers
+from analysis.diagram.choosing import Wanted, choose
+from analysis.diagram.moments import Moment, around, telling_stream
+from analysis.diagram.scene import Disturbance, Lifeline, Scene
+from analysis.pcap.batches import TimeRange
+from analysis.report.bands import bands
+from analysis.report.formatting import EN_DASH
+from analysis.report.reading import Row, RunRecord
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+from topologies.palette import colour_of
+
+COLUMNS = (
+    "t_ns",
+    "sender",
+    "receiver",
+    "t_sent_ns",
+    "t_complete_ns",
+    "fate",
+    "type",
+    "stream",
+    "kind",
+    "first_seq",
+    "count",
+    "request",
+    "cnt",
+    "next",
+    "last",
+    "configuration",
+    "covered",
+    "retransmitted",
+    "advertised",
+    "members",
+)
+LATE_S = 1.0  # messages that left before the moment may still arrive in it
+MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
+
+
+def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
+    """The picture of a fault, as the report has it. Raises as `make_scene` does."""
+    drawn_by = command(record.name, Wanted(), fault=fault)
+    return make_scene(run, record, around(record, fault), Wanted(), drawn_by, telling=True)
+
+
+def make_scene(
+    run: RunDirectory, record: RunRecord, moment: Moment, wanted: Wanted, drawn_by: str, *, telling: bool
+) -> Scene:
+    """What to draw of this moment.
+
+    drawn_by: the command that draws it again. telling: where nobody asked for a stream, show only the one
+    that tells most, and who took part. Raises AnalysisError if the run has no table of transfers, InputError
+    if nothing of what was asked for is there.
+    """
+    rows = _rows(run, record, moment)
+    shown_of_it = wanted
+    plain = not (wanted.hosts or wanted.regions or wanted.types)
+    if telling and wanted.stream is None and (stream := telling_stream(rows)) is not None:
+        shown_of_it = replace(wanted, stream=stream, of_stream_alone=False, parts_only=plain)
+    hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
+    chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts)
+    if not chosen.arrows:
+        when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
+        raise InputError(record.name, None, "", f"holds no such messages between {when}")
+    drawn = {end for arrow in chosen.arrows for end in (arrow.sender, arrow.receiver)}
+    shown = [host for host in hosts if host in drawn or host in wanted.hosts]
+    return Scene(
+        title=_title(record, shown_of_it.stream),
+        from_s=moment.from_s,
+        to_s=moment.to_s,
+        lifelines=tuple(Lifeline(host, hosts[host], _colour(record, hosts[host])) for host in shown),
+        arrows=tuple(chosen.arrows),
+        disturbances=tuple(_disturbances(record, moment)),
+        left_out=(*_other_streams(rows, wanted, shown_of_it), *chosen.left_out),
+        messages=sum(len(arrow.flights) for arrow in chosen.arrows),
+        command=drawn_by,
+    )
+
+
+def figure_name(moment: str) -> str:
+    """What the picture of a fault, or of a time, is called among the run's figures."""
+    return "diagram-" + "".join(each if each.isalnum() or each in "-." else "-" for each in moment)
+
+
+def command(run: str, wanted: Wanted, moment: Moment | None = None, fault: str | None = None) -> str:
+    """The command that draws the picture of a moment, or of a fault's."""
+    words = ["cutset", "diagram", run]
+    if fault is not None:
+        words += ["--around", fault]
+    if moment is not None:
+        words += ["--from", f"{moment.from_s:.3f}", "--to", f"{moment.to_s:.3f}"]
+    for option, values in (("--host", wanted.hosts), ("--region", wanted.regions), ("--type", wanted.types)):
+        for value in sorted(values):
+            words += [option, value]
+    if wanted.stream is not None:
+        words += ["--stream", str(wanted.stream)]
+    return shlex.join(words)
+
+
+def _rows(run: RunDirectory, record: RunRecord, moment: Moment) -> list[Row]:
+    zero_ns = _zero_ns(record)
+    first_s = moment.from_s - LATE_S
+    times = TimeRange(zero_ns + round(first_s * 1e9), zero_ns + round(moment.to_s * 1e9))
+    table = transfers.read(run, times, COLUMNS)
+    if table.num_rows > MESSAGES_MAX:
+        problem = (
+            f"has {table.num_rows:,} messages in {moment.to_s - first_s:.1f} s, too many for one picture"
+        )
+        raise InputError(record.name, None, "", problem + ": --from and --to can be nearer to each other")
+    begins_ns = zero_ns + round(moment.from_s * 1e9)
+    return [
+        row
+        for row in table.to_pylist()
+        if row["t_ns"] >= begins_ns or (row["t_complete_ns"] or 0) >= begins_ns
+    ]
+
+
+def _zero_ns(record: RunRecord) -> int:
+    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    if zero_ns is None:
+        raise InputError(record.name, None, "", "ended before its nodes published anything")
+    return int(zero_ns)
+
+
+def _colour(record: RunRecord, region: str) -> str:
+    return colour_of(record.regions.index(region))
+
+
+def _title(record: RunRecord, stream: int | None) -> str:
+    name = str(record.experiment.get("name") or record.name)
+    return name if stream is None else f"{name}, stream s{stream}"
+
+
+def _disturbances(record: RunRecord, moment: Moment) -> Iterable[Disturbance]:
+    for band in bands(record):
+        if band.start_s < moment.to_s and (band.end_s is None or band.end_s > moment.from_s):
+            yield Disturbance(band.label, band.start_s, band.end_s)
+
+
+def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted) -> Iterable[str]:
+    """That only one stream is shown, where nobody asked for one."""
+    if wanted.stream == chosen.stream:
+        return
+    others = sorted({row["stream"] for row in rows if row["stream"] is not None} - {chosen.stream})
+    if others:
+        yield "what is about other streams (" + ", ".join(f"s{each}" for each in others[:6]) + ")"

@@ -1,0 +1,115 @@
+"""`cutset diagram`: the messages between hosts of one moment of a run, as a space-time diagram (SVG)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from analysis.diagram.choosing import Wanted
+    from analysis.diagram.moments import Moment
+    from analysis.report.reading import RunRecord
+    from experiments.rundir import RunDirectory
+
+
+@click.command(name="diagram")
+@click.argument("run_name", metavar="RUN")
+@click.option("--from", "from_s", type=float, metavar="T", help="Seconds since start.")
+@click.option("--to", "to_s", type=float, metavar="T", help="Seconds since start.")
+@click.option("--around", metavar="FAULT", help="The moment of a fault, and what was disturbed by it.")
+@click.option("--span", "span_s", type=click.FloatRange(min=0.001), help="Seconds before and after it.")
+@click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
+@click.option("--region", "regions", multiple=True, help="Messages of this region, or among several.")
+@click.option("--type", "types", multiple=True, help="Messages of this type, as EVENTS; may be repeated.")
+@click.option("--stream", type=click.IntRange(min=0), help="Messages about this stream.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; without it, one in the run's figures/.",
+)
+def command(  # noqa: PLR0917 (click passes them by name)
+    run_name: str,
+    from_s: float | None,
+    to_s: float | None,
+    around: str | None,
+    span_s: float | None,
+    hosts: tuple[str, ...],
+    regions: tuple[str, ...],
+    types: tuple[str, ...],
+    stream: int | None,
+    output: Path | None,
+) -> None:
+    """Draw the messages between hosts of a moment: time downwards, lost messages end in a cross.
+
+    RUN is a path, a name below runs/, or `latest`. Too many messages are thinned out; the picture says what
+    it leaves out. Exit codes: 0 drawn, 2 no such run, moment, fault or message, or not analysed yet.
+    """
+    from analysis.diagram.choosing import Wanted
+    from analysis.diagram.drawing import diagram_svg
+    from analysis.diagram.making import command as command_of
+    from analysis.diagram.making import make_scene
+    from analysis.report.reading import read_record
+    from testbed.cli.named_run import named_run
+
+    run = named_run(run_name)
+    record = read_record(run)
+    moment = _moment(record, from_s, to_s, around, span_s)
+    wanted = Wanted(frozenset(hosts), frozenset(regions), frozenset(map(str.upper, types)), stream)
+    _check(run, record, wanted)
+    telling = around is not None and span_s is None
+    drawn_by = (
+        command_of(record.name, wanted, fault=around) if telling else command_of(record.name, wanted, moment)
+    )
+    scene = make_scene(run, record, moment, wanted, drawn_by, telling=telling)
+    path = output or run.figure(_name(around if telling else None, moment), "svg")
+    _write(path, diagram_svg(scene))
+    for reason in scene.left_out:
+        click.echo(f"left out     {reason}", err=True)
+    click.echo(f"diagram      {path} ({scene.messages} messages between {len(scene.lifelines)} hosts)")
+
+
+def _moment(
+    record: "RunRecord", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
+) -> "Moment":
+    from analysis.diagram.moments import Moment, around
+
+    if fault is not None and (from_s, to_s) == (None, None):
+        return around(record, fault, span_s)
+    if fault is not None or span_s is not None or from_s is None or to_s is None:
+        raise click.UsageError("say either --from and --to, or --around (and with it --span)")
+    if from_s >= to_s:
+        raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
+    return Moment(from_s, to_s)
+
+
+def _check(run: "RunDirectory", record: "RunRecord", wanted: "Wanted") -> None:
+    """Raises InputError for names that the run does not have, or if it has no table of transfers."""
+    from topologies.errors import InputError
+    from topologies.strict import suggestion
+
+    hosts = [host["name"] for host in record.plan.get("hosts", ())]
+    for noun, names, known in (("host", wanted.hosts, hosts), ("region", wanted.regions, record.regions)):
+        for name in sorted(names):
+            if name not in known:
+                raise InputError(record.name, None, "", f"has no {noun} {name!r}{suggestion(name, known)}")
+    if not run.table("transfers").is_dir():
+        reason = (
+            f"`cutset analyze {record.name}` makes it" if record.captured else "it was run without captures"
+        )
+        raise InputError(str(run.path), None, "", f"has no table of messages: {reason}")
+
+
+def _name(fault: str | None, moment: "Moment") -> str:
+    from analysis.diagram.making import figure_name
+
+    return figure_name(fault or f"{moment.from_s:.3f}-{moment.to_s:.3f}")
+
+
+def _write(path: Path, text: str) -> None:
+    from topologies.errors import InputError
+
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), None, "", f"cannot be written: {error.strerror}") from None
