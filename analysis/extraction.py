@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from analysis.errors import CaptureError
 from analysis.pcap.batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.pcap.compressed import capture_name, readable, unpack
 from analysis.pcap.index import CaptureIndex, load_index
 from analysis.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
@@ -138,7 +139,8 @@ def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path
     unusable: dict[Path, str] = {}
     for path in (run.capture(Path(capture["file"]).name) for capture in listed_captures(run)):
         try:
-            indices[path] = load_index(path)
+            unpacked = unpack(path)
+            indices[unpacked] = load_index(unpacked)
         except CaptureError as error:
             unusable[path] = str(error)
     return indices, unusable
@@ -165,7 +167,7 @@ def _messages_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> 
         return
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
     for listed in listed_captures(run):
-        path, host = run.capture(Path(listed["file"]).name), str(listed.get("host"))
+        path, host = readable(run.capture(Path(listed["file"]).name)), str(listed.get("host"))
         if path in indices and host in addresses:
             capture = HostCapture(str(path), host, addresses[host], port)
             yield MessagesTask(capture, system, indices[path].good_bytes)
@@ -182,9 +184,12 @@ def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Pa
             "first_ns": index.first_ns,
             "last_ns": index.last_ns,
             "problem": index.problem,
+            "unused": [{"what": what, "count": count} for what, count in index.unused.items()],
         }
         for path, index in indices.items()
     ]
-    nothing = {"packets": 0, "bytes": 0, "good_bytes": 0}
-    rows += [{"capture": path.stem, "problem": problem} | nothing for path, problem in unusable.items()]
+    nothing: dict[str, Any] = {"packets": 0, "bytes": 0, "good_bytes": 0, "unused": []}
+    rows += [
+        {"capture": capture_name(path), "problem": problem} | nothing for path, problem in unusable.items()
+    ]
     return pa.Table.from_pylist(rows, schema=CAPTURES)

@@ -140,11 +140,13 @@ DECODING = _schema(
 CAPTURES = _schema(
     ("capture", _STRING, False),
     ("packets", _BIGINT, False),
-    ("bytes", _BIGINT, False),  # of the file
+    ("bytes", _BIGINT, False),  # of the file, unpacked
     ("good_bytes", _BIGINT, False),  # up to the first record that is cut off or damaged
     ("first_ns", _BIGINT, True),
     ("last_ns", _BIGINT, True),
-    ("problem", _STRING, True),
+    ("problem", _STRING, True),  # what is wrong with the bytes that are not good, or with the whole file
+    # what cannot be used of the good bytes, or not fully, and how often
+    ("unused", pa.list_(pa.struct([pa.field("what", _STRING), pa.field("count", _BIGINT)])), False),
 )
 
 

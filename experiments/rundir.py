@@ -14,6 +14,9 @@ from typing import Any, Self
 
 from topologies.errors import InputError
 
+CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
+"""How names of captures end; of several forms of one capture, the first counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
@@ -91,13 +94,26 @@ class RunDirectory:
         return self.path / "analysis"
 
     @property
+    def unpacked(self) -> Path:
+        """The folder of captures that were compressed."""
+        return self.analysis / "unpacked"
+
+    @property
     def figures(self) -> Path:
         """The folder of PNG and SVG figures."""
         return self.path / "figures"
 
     def capture(self, file: str) -> Path:
-        """A capture, by `CapturePlan.file`."""
-        return self.captures / file
+        """A capture, by `CapturePlan.file`.
+
+        If it is not there any more, because somebody compressed or converted it, the one that took its place.
+        """
+        asked = self.captures / file
+        if asked.exists():
+            return asked
+        stem = file.removesuffix(".pcap")
+        others = (self.captures / (stem + ending) for ending in CAPTURE_ENDINGS)
+        return next((other for other in others if other.is_file()), asked)
 
     def capture_index(self, capture: Path) -> Path:
         """The sidecar index of a capture."""

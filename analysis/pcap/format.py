@@ -82,6 +82,11 @@ class Format:
         return self.interfaces[0].units_per_s
 
 
+def begins_pcap(content: bytes) -> bool:
+    """Whether a file that begins so is a classic pcap file."""
+    return any(int.from_bytes(content[:4], order) in _MAGIC for order in ("little", "big"))
+
+
 def parse_file_header(header: bytes, name: str) -> Format:
     """Read the first 24 bytes of a classic pcap file. Raises CaptureError if they are none of that."""
     if len(header) < FILE_HEADER_BYTES:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from analysis.errors import CaptureError
+from analysis.pcap.compressed import unpacking_problem
 from analysis.pcap.format import (
     FILE_HEADER_BYTES,
     PCAP,
@@ -140,6 +141,7 @@ def build_index(capture: Path) -> CaptureIndex:
             start, problem = scan.section(form, FILE_HEADER_BYTES)
     if not scan.sections:
         raise CaptureError(f"{capture.name}: {problem}")
+    problem = "; ".join(filter(None, (unpacking_problem(capture), problem))) or None
     return CaptureIndex(
         tuple(scan.sections), *_identity(capture), start, tuple(scan.splits), problem, dict(scan.unused)
     )

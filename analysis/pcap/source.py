@@ -27,8 +27,10 @@ from pyspark.sql.types import StructType
 
 from analysis.errors import CaptureError
 from analysis.pcap.batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.pcap.compressed import capture_name, unpack
 from analysis.pcap.index import load_index
 from analysis.schemas import PACKETS, spark_schema
+from experiments.rundir import CAPTURE_ENDINGS
 
 
 class PcapPartition(InputPartition):
@@ -70,7 +72,8 @@ class PcapReader(DataSourceReader):
                 self._times = narrowed
 
     def partitions(self) -> list[InputPartition]:
-        spans = (span for path in self._captures for span in spans_of(path, load_index(path), self._times))
+        paths = map(unpack, self._captures)
+        spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
         return [PcapPartition(together) for together in pack(spans)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -91,16 +94,23 @@ def arrow_schema(asked: StructType) -> pa.Schema:
 
 
 def find_captures(path: str) -> list[Path]:
-    """The captures that a path means, by name. Raises CaptureError if there are none."""
+    """The captures that a path means, by name. Raises CaptureError if there are none.
+
+    Of a folder: each capture once, also if it is there both as it was and compressed.
+    """
     folder = Path(path)
     if folder.is_dir():
-        found = sorted(folder.glob("*.pcap"))
+        there = (file for ending in CAPTURE_ENDINGS for file in folder.glob("*" + ending))
+        forms: dict[str, Path] = {}
+        for file in there:
+            forms.setdefault(capture_name(file), file)
+        found = sorted(forms.values())
     elif folder.exists():
         found = [folder]
     else:
         found = sorted(folder.parent.glob(folder.name))
     if not found:
-        raise CaptureError(f"{path}: no captures there (*.pcap)")
+        raise CaptureError(f"{path}: no captures there ({', '.join(CAPTURE_ENDINGS)})")
     return found
 
 
