@@ -1,0 +1,97 @@
+"""`python -m analysis.live RUN_DIRECTORY`: watches a run; started and spoken to by `cutset run --live`.
+
+Takes JSON lines on standard input: the run's own messages (`did`), and what to do (`do`):
+
+    captured   nothing is written any more: read the rest, say "read", and let Spark go
+    report     the report stands at `path`, with `verdict`
+    end        let pages go and end; so does the end of input
+
+and tells JSON lines on standard output: `watching` (url), `timelines` (figures, twice a second), `read`,
+and `unwatched` (text) when it can show nothing more. Whatever happens here, the run does not notice.
+"""
+
+import json
+import os
+import queue
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from analysis.live.priority import stand_back
+from analysis.live.reading import Reading
+from analysis.live.server import Server
+from analysis.live.view import View
+from experiments.rundir import RunDirectory
+
+TICK_S = 0.5
+Json = dict[str, Any]
+
+
+def main(path: str) -> int:
+    """Watch until told to end."""
+    stand_back()
+    told: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(told,), name="told", daemon=True).start()
+    view = View(RunDirectory(Path(path)))
+    server = Server(view.board)
+    server.start()
+    _tell("watching", url=server.url)
+    with tempfile.TemporaryDirectory(prefix="cutset-live-") as work:
+        reading = Reading(view.run, view.take, Path(work), on_end=lambda: _tell("read"))
+        reading.start()
+        while (message := _next(told)) is not None:
+            match message.get("do"):
+                case "captured":
+                    reading.finish()
+                    view.board.tell({"ended": True})
+                case "report":
+                    server.report = Path(message["path"])
+                    view.board.tell({"report": message["path"], "verdict": message["verdict"]})
+                case "end":
+                    break
+                case _:
+                    view.hear(message)
+                    _tell_figures(view, reading)
+        server.stop()
+        sys.stdout.flush()
+    # Java and the workers end with their pipes; waiting for them would hold up the command.
+    os._exit(0)
+
+
+def _listen(told: "queue.SimpleQueue[Json | None]") -> None:
+    for line in sys.stdin:
+        told.put(json.loads(line))
+    told.put(None)
+
+
+def _next(told: "queue.SimpleQueue[Json | None]") -> Json | None:
+    """The next message; {} when a while has passed without one, None at the end of input."""
+    try:
+        return told.get(timeout=TICK_S)
+    except queue.Empty:
+        return {}
+
+
+def _tell(did: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"did": did, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def _tell_figures(view: View, reading: Reading) -> None:
+    if reading.ended:
+        return
+    status = view.status()
+    view.board.tell(status)
+    if status.get("behind_s") is not None:
+        _tell("timelines", disturbed=view.disturbances(), pages=view.board.pages, **status)
+    if reading.failure is not None:
+        reading.ended = True
+        text = f"the live timelines ended: {reading.failure}"
+        view.board.tell({"failed": text})
+        _tell("unwatched", text=text)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

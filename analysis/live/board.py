@@ -1,0 +1,103 @@
+"""What is known of the run so far, for any number of pages: each gets the whole first, then what changes.
+
+Told from any thread. A page that does not keep up is dropped; its browser comes again and gets the whole.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from threading import Lock
+from typing import Any
+
+WAITING_MAX = 64
+
+Json = dict[str, Any]
+SERIES = ("throughput", "latency")
+_END = ""
+
+
+class Board:
+    """The whole, as plain JSON. `fixed` does not change: title, regions, length."""
+
+    def __init__(self, fixed: Json) -> None:
+        self._lock = Lock()
+        self._fixed = fixed
+        self._status: Json = {}
+        self._lines: list[str] = []
+        self._series: dict[str, dict[str, dict[float, list[float]]]] = {name: {} for name in SERIES}
+        self._pages: list[tuple[asyncio.AbstractEventLoop, asyncio.Queue[str]]] = []
+        self._ended = False
+
+    def tell(
+        self,
+        status: Json,
+        *,
+        throughput: dict[str, list[list[float]]] | None = None,
+        latency: dict[str, list[list[float]]] | None = None,
+        lines: list[str] | None = None,
+    ) -> None:
+        """What changed. Rows of a series begin with the start of their bin, which they replace."""
+        changed = {"throughput": throughput or {}, "latency": latency or {}}
+        with self._lock:
+            self._status |= status
+            self._lines += lines or []
+            for kind, series in changed.items():
+                for name, rows in series.items():
+                    self._series[kind].setdefault(name, {}).update({row[0]: row for row in rows})
+            self._send({"status": status, "lines": lines or [], **changed})
+
+    def whole(self) -> Json:
+        """Everything."""
+        with self._lock:
+            return self._whole()
+
+    def end(self) -> None:
+        """No more will come: pages are let go."""
+        with self._lock:
+            self._ended = True
+            for loop, queue in self._pages:
+                loop.call_soon_threadsafe(_put, queue, _END)
+
+    @property
+    def pages(self) -> int:
+        """How many look on."""
+        return len(self._pages)
+
+    async def follow(self) -> AsyncIterator[str]:
+        """For one page: JSON texts, the whole and then changes, until the end or until it falls behind."""
+        queue: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
+        page = (asyncio.get_running_loop(), queue)
+        with self._lock:
+            first = json.dumps({"whole": True, **self._whole()})
+            if not self._ended:
+                self._pages.append(page)
+        try:
+            yield first
+            while not self._ended or not queue.empty():
+                if queue.full():
+                    return
+                text = await queue.get()
+                if text == _END:
+                    return
+                yield text
+        finally:
+            with self._lock:
+                if page in self._pages:
+                    self._pages.remove(page)
+
+    def _whole(self) -> Json:
+        series = {
+            kind: {name: [bins[start] for start in sorted(bins)] for name, bins in found.items()}
+            for kind, found in self._series.items()
+        }
+        return {**self._fixed, "status": self._status, "lines": self._lines, **series}
+
+    def _send(self, content: Json) -> None:
+        text = json.dumps(content)
+        for loop, queue in self._pages:
+            loop.call_soon_threadsafe(_put, queue, text)
+
+
+def _put(queue: asyncio.Queue[str], text: str) -> None:
+    if not queue.full():
+        queue.put_nowait(text)

@@ -1,0 +1,174 @@
+"""Messages of TCP directions, as their segments come: what `analysis.pcap` finds in whole captures, found bit
+by bit.
+
+A direction keeps where its next byte stands, the head of the frame that it is in, and copies of segments
+that came before their turn; payload is passed over. It gives the same messages at the same times: bytes
+count when they came first, a message is complete when it and all before it were there, and where bytes are
+missing for good nothing follows. "For good" is not known here, so a direction that had to hold more than
+HELD_BYTES_MAX beyond a hole is given up. A head that the snap length cut off ends a direction, too.
+"""
+
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from analysis.pcap.reassemble import RST, SYN, WINDOW_BYTES_MAX
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
+from node.core.layout import Layout
+
+HELD_BYTES_MAX = 16 << 20
+REACH_BYTES = 4
+_SEQUENCE = 1 << 32
+_SPARSE = "SPARSE_EVENTS"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment of one direction; `content` is as much of its payload as was captured."""
+
+    t_ns: int
+    seq: int
+    flags: int
+    length: int
+    content: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message: its fixed head, and of sparse batches how many sequence numbers it covers."""
+
+    name: str
+    t_complete_ns: int
+    head: Mapping[str, int]
+    covered: int | None = None
+
+
+class Direction:
+    """One direction between two ports; connections may follow each other on it."""
+
+    def __init__(self, wanted: Mapping[int, Layout]) -> None:
+        self._wanted = wanted
+        self._isn: int | None = None  # the SYN's sequence number; before it, nothing can be decoded
+        self._begin(0)
+        self.stopped: str | None = "the beginning of the connection is not in the capture"
+
+    def _begin(self, isn: int) -> None:
+        self._last_seq = (isn + 1) % _SEQUENCE
+        self._last_position = 0
+        self._there = 0  # bytes of the stream that are there without a hole
+        self._t_ns = 0  # when the last of them came
+        self._held: list[tuple[int, int, int, bytes]] = []  # start, end, when, what of it was captured
+        self._held_bytes = 0
+        self._frame_at = 0
+        self._head = bytearray()
+        self._head_bytes = HEADER_BYTES  # how much of the frame's beginning is wanted
+        self._frame_end: int | None = None
+        self._layout: Layout | None = None
+        self.stopped = None
+
+    def feed(self, segment: Segment) -> Iterator[Message]:
+        """The messages that a segment completes. Segments come in the order of capture."""
+        seq = segment.seq
+        if segment.flags & SYN:
+            if self._isn != seq:
+                self._isn = seq
+                self._begin(seq)
+            seq = (seq + 1) % _SEQUENCE
+        if self.stopped:
+            return
+        start = self._unwrap(seq)
+        end = start + segment.length
+        if not segment.length or segment.flags & RST or end <= self._there or start < 0:
+            return
+        if start > self._there:
+            self._hold(start, end, segment)
+            return
+        self._t_ns = max(self._t_ns, segment.t_ns)
+        yield from self._take(start, end, segment.content)
+        while self._held and self._held[0][0] <= self._there and not self.stopped:
+            start, end, t_ns, content = self._held.pop(0)
+            self._held_bytes -= len(content)
+            if end > self._there:
+                self._t_ns = max(self._t_ns, t_ns)
+                yield from self._take(start, end, memoryview(content))
+
+    def _unwrap(self, seq: int) -> int:
+        """A position relative to the beginning, within 2 GiB of the one before (RFC 9293, section 3.4)."""
+        step = (seq - self._last_seq + (_SEQUENCE >> 1)) % _SEQUENCE - (_SEQUENCE >> 1)
+        self._last_seq, self._last_position = seq, self._last_position + step
+        return self._last_position
+
+    def _hold(self, start: int, end: int, segment: Segment) -> None:
+        if start > self._there + WINDOW_BYTES_MAX:
+            return
+        self._held_bytes += len(segment.content)
+        insort(self._held, (start, end, segment.t_ns, bytes(segment.content)))
+        if self._held_bytes > HELD_BYTES_MAX:
+            self._stop(f"bytes {self._there} to {self._held[0][0]} are not in the capture")
+
+    def _stop(self, why: str) -> None:
+        self.stopped = why
+        self._held.clear()
+        self._held_bytes = 0
+
+    def _take(self, start: int, end: int, content: memoryview) -> Iterator[Message]:
+        """Go on through bytes [start, end), of which those before `_there` are known already."""
+        while True:
+            if self._frame_end is not None and len(self._head) == self._head_bytes:
+                if end < self._frame_end:
+                    break
+                if self._layout is not None:
+                    yield self._message(self._layout)
+                self._next_frame(self._frame_end)
+            position = self._frame_at + len(self._head)
+            if position >= end:
+                break
+            at = position - start
+            piece = content[at : at + self._head_bytes - len(self._head)]
+            if not piece:
+                self._stop(f"bytes from {position} on are beyond the snap length")
+                return
+            self._head += piece
+            if len(self._head) == self._head_bytes and not self._read_head():
+                return
+        self._there = end
+
+    def _next_frame(self, at: int) -> None:
+        self._frame_at = at
+        self._head.clear()
+        self._head_bytes = HEADER_BYTES
+        self._frame_end, self._layout = None, None
+
+    def _read_head(self) -> bool:
+        """What to want next, now that what was wanted is there; false if this is no frame."""
+        if self._frame_end is None:
+            length, version, kind, flags = HEADER.unpack_from(self._head)
+            whole = length + LENGTH_BYTES
+            if version != VERSION or flags or not HEADER_BYTES <= whole <= FRAME_LIMIT_BYTES:
+                self._stop(f"no frame header at byte {self._frame_at}")
+                return False
+            self._frame_end = self._frame_at + whole
+            layout = self._wanted.get(kind)
+            if layout is not None and whole >= HEADER_BYTES + layout.head.size:
+                self._layout = layout
+                self._head_bytes = HEADER_BYTES + layout.head.size
+        elif self._layout is not None and self._layout.name == _SPARSE:
+            count = self._fields(self._layout)["count"]
+            wanted = HEADER_BYTES + self._layout.head.size + REACH_BYTES * count
+            if wanted <= self._frame_end - self._frame_at:
+                self._head_bytes = wanted
+        return True
+
+    def _fields(self, layout: Layout) -> dict[str, int]:
+        values = layout.head.unpack_from(self._head, HEADER_BYTES)
+        return {field.name: value for field, value in zip(layout.fields, values, strict=True)}
+
+    def _message(self, layout: Layout) -> Message:
+        fields, covered = self._fields(layout), None
+        reaches = memoryview(self._head)[HEADER_BYTES + layout.head.size :]
+        if reaches:
+            covered = sum(
+                int.from_bytes(reaches[at : at + REACH_BYTES]) for at in range(0, len(reaches), REACH_BYTES)
+            )
+        reaches.release()
+        return Message(layout.name, self._t_ns, fields, covered)

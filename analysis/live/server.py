@@ -1,0 +1,130 @@
+"""The live page's web server: on loopback only, for browsers of this machine only.
+
+Another site's page could ask a server on loopback, too: so the Host header must name this server (against
+DNS rebinding, where a foreign name is made to point here) and a request from another origin is refused. The
+page may load nothing from anywhere else.
+"""
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from analysis.live.board import Board
+
+LOOPBACK = "127.0.0.1"
+STOP_TIMEOUT_S = 3.0
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_ASSETS = Path(__file__).parent / "assets"
+_FILES = {"/": "live.html", "/live.css": "live.css", "/live.js": "live.js", "/plot.js": "plot.js"}
+
+
+class OnlyHere:
+    """Lets through what a page of this very server may ask; 403 and 405 for the rest."""
+
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
+        self._hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "http":
+            request = Request(scope)
+            refused = self._refused(request)
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refused(self, request: Request) -> Response | None:
+        if request.headers.get("host") not in self._hosts:
+            return PlainTextResponse("this is not the name of this server", 403, HEADERS)
+        origin = request.headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self._hosts:
+            return PlainTextResponse("not for pages of other origins", 403, HEADERS)
+        if request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
+            return PlainTextResponse("not for pages of other origins", 403, HEADERS)
+        return None
+
+
+def application(board: Board, port: int, report: Callable[[], Path | None]) -> ASGIApp:
+    """The pages. report: the finished report, once there is one."""
+
+    def file(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_request: Request) -> Response:
+            return FileResponse(_ASSETS / name, headers=HEADERS)
+
+        return answer
+
+    async def stream(_request: Request) -> Response:
+        return StreamingResponse(_events(board), media_type="text/event-stream", headers=HEADERS)
+
+    async def show_report(_request: Request) -> Response:
+        path = report()
+        if path is None:
+            return PlainTextResponse("there is no report yet", 404, HEADERS)
+        own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
+        return FileResponse(path, media_type="text/html", headers=own)  # its policy stands in it
+
+    routes = [Route(path, file(name)) for path, name in _FILES.items()]
+    routes += [Route("/events", stream), Route("/report", show_report)]
+    return OnlyHere(Starlette(routes=routes), port)
+
+
+async def _events(board: Board) -> AsyncIterator[str]:
+    """Server-sent events (WHATWG HTML, 9.2)."""
+    yield "retry: 1000\n\n"
+    async for text in board.follow():
+        yield f"data: {text}\n\n"
+
+
+class Server:
+    """Serves a board from a thread of its own, until `stop`."""
+
+    def __init__(self, board: Board) -> None:
+        self.report: Path | None = None
+        self._board = board
+        self._socket = socket.create_server((LOOPBACK, 0))
+        port = self._socket.getsockname()[1]
+        self.url = f"http://{LOOPBACK}:{port}/"
+        config = uvicorn.Config(
+            application(board, port, lambda: self.report),
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            server_header=False,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="page", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let pages go and end; idempotent."""
+        self._board.end()
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(STOP_TIMEOUT_S)
+        self._socket.close()

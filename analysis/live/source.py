@@ -1,0 +1,112 @@
+"""Spark's view of captures that are being written: the streaming source `capture-parts`.
+
+An offset says, for each folder of parts, which part was read last; a part is there to be read once the next
+one was begun (`experiments.capture_parts`), and the last one once a file says that nothing follows. What is
+read at once is bounded. The tasks read the packets' fields; rows are those of
+`analysis.live.segments.SEGMENTS`, in the order of capture within each folder, which one task reads as a
+whole. (PySpark's "simple" stream reader keeps every batch that it ever read; this one keeps nothing.)
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from analysis.live.segments import SEGMENTS, read_segments
+from analysis.schemas import spark_schema
+from experiments import capture_parts
+
+FORMAT = "capture-parts"
+BATCH_BYTES_MAX = 128 << 20
+NONE_READ = -1
+
+Offsets = Mapping[str, int]
+"""By a folder's name, the number of the last part that was read."""
+
+
+class PartsPartition(InputPartition):
+    """What one task reads: parts of any folders, each folder's in order."""
+
+    def __init__(self, parts: tuple[str, ...]) -> None:
+        super().__init__(parts)
+        self.parts = parts
+
+
+class PartsSource(DataSource):
+    """Options: `path`, the folder of captures; `port`, where the system listens; `tasks`, how many at most;
+    `ended`, a file that is there once nothing is written any more.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return spark_schema(SEGMENTS)
+
+    def streamReader(self, schema: StructType) -> "PartsReader":  # noqa: N802  (Spark's name)
+        options = self.options
+        return PartsReader(
+            Path(options["path"]), int(options["port"]), int(options["tasks"]), Path(options["ended"])
+        )
+
+
+class PartsReader(DataSourceStreamReader):
+    """Plans in one process, reads in others."""
+
+    def __init__(self, captures: Path, port: int, tasks: int, ended: Path) -> None:
+        self._captures = captures
+        self._port = port
+        self._tasks = tasks
+        self._ended = ended
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
+        return latest(self._captures, start, ended=self._ended.exists())
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        waiting = [
+            [str(part) for part in between(folder, start, end)]
+            for folder in capture_parts.folders(self._captures)
+        ]
+        hands = [waiting[number :: self._tasks] for number in range(self._tasks)]
+        return [PartsPartition(tuple(chain.from_iterable(hand))) for hand in hands if any(hand)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for part in cast("PartsPartition", partition).parts:
+            yield from read_segments(Path(part), self._port)
+
+
+def closed(folder: Path, *, ended: bool) -> list[Path]:
+    """The parts of a folder to which nothing will be added."""
+    found = capture_parts.parts(folder)
+    return found if ended else found[:-1]
+
+
+def between(folder: Path, start: Offsets, end: Offsets) -> list[Path]:
+    """The parts of a folder after one offset, up to and with another."""
+    first, last = start.get(folder.name, NONE_READ), end.get(folder.name, NONE_READ)
+    return [part for part in capture_parts.parts(folder) if first < capture_parts.number(part) <= last]
+
+
+def latest(captures: Path, start: Offsets, *, ended: bool) -> dict[str, int]:
+    """As far as a batch may read from `start`: all that is closed, oldest first, to about BATCH_BYTES_MAX."""
+    waiting = [
+        (capture_parts.number(part), folder.name, part.stat().st_size)
+        for folder in capture_parts.folders(captures)
+        for part in closed(folder, ended=ended)
+        if capture_parts.number(part) > start.get(folder.name, NONE_READ)
+    ]
+    end, size = dict(start), 0
+    for number, name, part_bytes in sorted(waiting):
+        size += part_bytes
+        if size > BATCH_BYTES_MAX and end != start:
+            break
+        end[name] = number
+    return end

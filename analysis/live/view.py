@@ -1,0 +1,137 @@
+"""A run as who watches it sees it: what the run says of itself and what its packets say, on one board.
+
+The run's own messages (phases, changes of links and processes, problems) give the bands and lines; rows of
+segments give the timelines. How far behind the view is, is the time now less the time up to which all
+clients' packets are shown.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.live.board import Board
+from analysis.live.decoder import Batch, Decoder
+from analysis.live.timelines import LiveTimelines, News
+from analysis.report.bands import Band, bands
+from analysis.report.reading import RunRecord
+from analysis.timelines.facts import Facts, read_facts
+from analysis.timelines.presence import read_presence
+from experiments import capture_parts
+from experiments.rundir import RunDirectory
+from node.protocols.codecs import CODECS
+from topologies.palette import colour_of
+
+Json = dict[str, Any]
+LINES_MAX = 500
+WATCHED = ("client", "driver")
+"""Roles whose captures tell of throughput and latency."""
+
+
+class View:
+    """Told by two threads: the run's messages by one, rows of segments by another."""
+
+    def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self.run = run
+        content = run.read_run()
+        plan = content["plan"]
+        # Who is disturbed is known from the plan before it happens.
+        planned = read_presence(content | {"changes": plan.get("changes") or []})
+        self._facts: Facts = replace(read_facts(content), disturbed=planned.disturbed)
+        self._content: Json = content | {"changes": [], "times": {}}
+        self._now_ns = now_ns
+        self._lock = threading.Lock()
+        self._decoder = Decoder(_watched(plan, self._facts), CODECS[plan["system"]])
+        self._timelines: LiveTimelines | None = None
+        self._early: list[Batch] = []
+        self._news = News()
+        self._lines = 0
+        self.board = Board(_fixed(run, content))
+        self.board.tell({"phase": "starting", "bands": []})
+
+    def hear(self, message: Json) -> None:
+        """Take one of the run's messages."""
+        with self._lock:
+            match message.get("did"):
+                case "running":
+                    self._content["times"] = {"zero_ns": message["zero_ns"]}
+                    self._timelines = LiveTimelines(self._facts, message["zero_ns"])
+                    self.board.tell({"running": True})
+                case "phase":
+                    self.board.tell({"phase": message["phase"]})
+                case "change":
+                    self._content["changes"].append(message)
+                    self.board.tell({"bands": [asdict(band) for band in self._bands()]})
+                case "problem":
+                    self._line(f"problem: {message['text']}")
+
+    def take(self, segments: pa.Table) -> None:
+        """Take rows of `segments.SEGMENTS`."""
+        batches = list(self._decoder.feed(segments))
+        with self._lock:
+            if self._timelines is None:
+                self._early += batches
+                return
+            news = self._timelines.take([*self._early, *batches], dict(self._decoder.newest_ns))
+            self._early = []
+            self._news = news if news.shown_until_ns is not None else self._news
+        for host, why in self._decoder.newly_stopped():
+            self._line(f"{host}: its packets can no longer be followed: {why}")
+        self.board.tell(self.status(), throughput=news.throughput, latency=news.latency)
+
+    def status(self) -> Json:
+        """Where the run is, and how far behind this is."""
+        zero_ns, news = self._content["times"].get("zero_ns"), self._news
+        if zero_ns is None:
+            return {}
+        now_ns = self._now_ns()
+        until_ns = news.shown_until_ns
+        return {
+            "elapsed_s": round((now_ns - zero_ns) / 1e9, 2),
+            "events_per_s": news.events_per_s,
+            "p95_ms": news.p95_ms,
+            "behind_s": None if until_ns is None else round((now_ns - until_ns) / 1e9, 2),
+            "shown_s": None if until_ns is None else round((until_ns - zero_ns) / 1e9, 2),
+        }
+
+    def disturbances(self) -> list[str]:
+        """What disturbs the network now, in words."""
+        with self._lock:
+            return [band.label for band in self._bands() if band.end_s is None]
+
+    def _line(self, text: str) -> None:
+        if self._lines < LINES_MAX:
+            self._lines += 1
+            self.board.tell({}, lines=[text])
+
+    def _bands(self) -> tuple[Band, ...]:
+        if not self._content["changes"]:
+            return ()
+        return bands(RunRecord(self._content, {}, (), (), (), (), ()))
+
+
+def _watched(plan: Json, facts: Facts) -> dict[str, Any]:
+    """The hosts of captures in parts, by the names of their folders."""
+    return {
+        capture["file"] + capture_parts.SUFFIX: facts.hosts[capture["host"]]
+        for capture in plan["captures"]
+        if capture.get("in_parts")
+    }
+
+
+def _fixed(run: RunDirectory, content: Json) -> Json:
+    plan, experiment = content["plan"], content.get("experiment") or {}
+    return {
+        "title": plan["experiment"],
+        "description": experiment.get("description") or "",
+        "run": run.name,
+        "path": str(run.path.absolute()),
+        "duration_s": plan["duration_us"] / 1e6,
+        "regions": [
+            {"name": region["name"], "colour": colour_of(number)}
+            for number, region in enumerate(plan["regions"])
+        ],
+    }
