@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
+import numpy as np
 
 from analysis.extraction import listed_captures, load_indices
-from analysis.pcap.batches import TimeRange, read_span, spans_of
-from analysis.pcap.index import CaptureIndex
-from analysis.schemas import PACKETS
+from analysis.packets.filters import within
+from analysis.pcap.batches import BATCH_ROWS, TimeRange, spans_of
+from analysis.pcap.fields import Columns, read_fields
+from analysis.pcap.index import CaptureIndex, map_bytes
+from analysis.pcap.records import read_records
+from analysis.pcap.walk import walk
 from experiments.rundir import RunDirectory
 
 
@@ -26,11 +29,26 @@ class Captured:
     link: str | None
     index: CaptureIndex
 
-    def packets(self, times: TimeRange, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-        """Its packets of these times with some columns of PACKETS, in the order of capture."""
-        schema = pa.schema([PACKETS.field(name) for name in columns])
+    @property
+    def link_types(self) -> tuple[int, ...]:
+        """Of its packets; of a capture of several interfaces there may be several."""
+        found = (interface.link_type for form in self.index.sections for interface in form.interfaces)
+        return tuple(dict.fromkeys(found))
+
+    def packets(self, times: TimeRange, names: Collection[str]) -> Iterator[Columns]:
+        """Its packets of these times, in the order of capture, some at a time: columns of PACKETS, and
+        `link_type`.
+        """
+        data = map_bytes(self.path)
         for span in spans_of(self.path, self.index, times):
-            yield from read_span(span, schema, times)
+            offsets, _ = walk(data, span.start, span.end, span.form)
+            for first in range(0, offsets.size, BATCH_ROWS):
+                records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
+                columns = read_fields(data, records, names)
+                columns["link_type"] = np.broadcast_to(records.link_type, records.t_ns.shape)
+                inside = within(columns["t_ns"], times)
+                if inside.any():
+                    yield columns if inside.all() else {n: values[inside] for n, values in columns.items()}
 
 
 def captures_of(run: RunDirectory) -> list[Captured]:

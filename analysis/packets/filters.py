@@ -5,7 +5,7 @@ name that the run does not know is refused with those that it does.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
@@ -53,18 +53,19 @@ class Filter:
     unless None. seq: first and last sequence number, of which it must carry or name one.
     """
 
-    times: TimeRange = TimeRange()
+    times: TimeRange = field(default_factory=TimeRange)
     ends: tuple[frozenset[str], ...] = ()
     pairs: frozenset[tuple[str, str]] | None = None
     types: frozenset[str] = frozenset()
     streams: frozenset[int] = frozenset()
     seq: tuple[int, int] | None = None
     lost: bool = False
+    retransmitted: bool = False
 
     @property
     def of_messages(self) -> bool:
         """Whether more is asked than times and places, so that packets are told by what they carry."""
-        return bool(self.types or self.streams or self.seq or self.lost)
+        return bool(self.types or self.streams or self.seq or self.lost or self.retransmitted)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -75,6 +76,7 @@ class Filter:
         asked += ["stream", "advertised"] if self.streams else []
         asked += _NUMBERS if self.seq else ()
         asked += ["fate"] if self.lost else []
+        asked += ["retransmitted"] if self.retransmitted else []
         return tuple(dict.fromkeys(asked))
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
@@ -88,6 +90,8 @@ class Filter:
             found &= _among(rows.column("type"), self.types)
         if self.lost:
             found &= _among(rows.column("fate"), ("lost",))
+        if self.retransmitted:
+            found &= _filled(rows.column("retransmitted"))
         if (self.streams or self.seq) and found.any():
             found &= self._numbered(rows)
         return found

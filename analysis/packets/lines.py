@@ -42,20 +42,18 @@ class Lines:
         self._zero_ns = facts.zero_ns
         self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
         self._paint = paint
-        self._names = max((len(name) for name in facts.hosts), default=4)
+        self.names = max((len(name) for name in facts.hosts), default=4)
 
     def header(self) -> str:
         """Names and units of the columns."""
-        ends = f"{'from':<{self._names}}    {'to':<{self._names}}"
-        return self._paint(
-            f"{'time s':>{TIME}}  {ends}  {'delay ms':>{DELAY}}  {'bytes':>{BYTES}}  message", "bright_black"
-        )
+        ends = f"{'from':<{self.names}}    {'to':<{self.names}}"
+        return self.dim(f"{'time s':>{TIME}}  {ends}  {'delay ms':>{DELAY}}  {'bytes':>{BYTES}}  message")
 
     def message(self, row: Row) -> str:
         """One row of TRANSFERS."""
         delay = delay_ms(row)
         took = row["fate"] if row["fate"] != "arrived" else "-" if delay is None else f"{delay:.3f}"
-        ends = f"{_end(row, 'sender'):<{self._names}} -> {_end(row, 'receiver'):<{self._names}}"
+        ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
         text = f"{ends}  {took:>{DELAY}}  {row['length']:>{BYTES}}  {label(row)}"
         marks = ["came in part"] if row["fate"] == "lost" and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
@@ -72,12 +70,16 @@ class Lines:
         named = "" if fault.name == fault.kind else f" ({fault.name})"
         return self._paint(f"{self.time(fault.t_ns)}  ---- {fault.kind} {fault.target}{named} ----", "cyan")
 
+    def dim(self, text: str) -> str:
+        """What is there to be looked up, not read."""
+        return self._paint(text, "bright_black")
+
     def time(self, t_ns: int) -> str:
         """Seconds since time 0, to the microsecond."""
         return f"{(t_ns - self._zero_ns) / 1e9:>{TIME}.6f}"
 
 
-def _end(row: Row, end: str) -> str:
+def end_name(row: Row, end: str) -> str:
     """A host by its name; an address that is none of the run's as it is."""
     address, port = ("src", "sport") if end == "sender" else ("dst", "dport")
     return row[end] or f"{row[address]}:{row[port]}"

@@ -96,10 +96,9 @@ class Bytes:
     ) -> dict[Direction, list[_Segment]]:
         found: dict[Direction, list[_Segment]] = defaultdict(list)
         data = self._mapped(capture.path).data
-        for batch in capture.packets(times, _SEGMENT):
-            columns = {name: batch.column(name).to_numpy() for name in _SEGMENT}
+        for columns in capture.packets(times, _SEGMENT):
             for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
-                row = {name: int(values[place]) for name, values in columns.items()}
+                row = {name: int(columns[name][place]) for name in _SEGMENT}
                 begin, end = row["offset"] + row["payload_offset"], row["offset"] + row["length"]
                 payload = bytes(data[begin : min(end, begin + row["payload_length"])]) if begin < end else b""
                 found[key_of(row)].append(_Segment(row["seq"], payload, row["payload_length"]))

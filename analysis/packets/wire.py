@@ -5,9 +5,11 @@ sequence number of the connection's SYN, and one, and so many more (RFC 9293, se
 the table of packets; a message belongs to the last one before it.
 """
 
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
@@ -46,6 +48,7 @@ def key_of(packet: Mapping[str, Any]) -> Direction:
     )  # fmt: skip
 
 
+@cache
 def halves(address: str) -> tuple[int, int]:
     """An address as PACKETS has it: two halves, signed; of IPv4 the first is 0."""
     parsed = ip_address(address)
@@ -115,14 +118,20 @@ def read_openings(run: RunDirectory) -> Openings:
 class Ranges:
     """The bytes of some messages as ranges of sequence numbers, ascending and disjoint, by direction."""
 
-    def __init__(self, starts: Iterable[tuple[Direction, int, int]]) -> None:
-        """Take (direction, sequence number, length) of messages."""
-        given = list(starts)
-        self.directions = Keys(direction for direction, _, _ in given)
-        number = {key: place for place, key in enumerate(self.directions.keys)}
-        spans = [(_place(number[direction], seq), length) for direction, seq, length in given]
-        first, length = np.array(sorted(spans), np.int64).reshape(-1, 2).T
-        reach = np.maximum.accumulate(first + length)
+    def __init__(self, messages: Iterable[tuple[Direction, int, int]]) -> None:
+        """Take (direction, sequence number, length) of messages: as many numbers are kept."""
+        met: dict[Direction, int] = {}
+        numbers = array("q")
+        for direction, seq, length in messages:
+            numbers.extend((met.setdefault(direction, len(met)), seq, length))
+        self.directions = Keys(met)
+        order = np.zeros(len(met), np.int64)
+        for place, direction in enumerate(self.directions.keys):
+            order[met[direction]] = place
+        direction, seq, length = np.array(numbers, np.int64).reshape(-1, 3).T
+        first = _place(order[direction], seq)
+        sort = np.argsort(first, kind="stable")
+        first, reach = first[sort], np.maximum.accumulate((first + length)[sort])
         apart = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
         self._first = first[apart]
         self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))

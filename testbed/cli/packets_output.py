@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -57,6 +58,41 @@ class Output:
                     _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
                 else:
                     _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
+
+    def show_retransmissions(self, *, as_json: bool) -> None:
+        """Each segment that was sent again."""
+        from analysis.packets.again_lines import describe, header, line
+        from analysis.packets.retransmissions import retransmissions
+
+        found = retransmissions(self.run, self.wanted, COLUMNS)
+        shown = found[: self.limit]
+        if as_json:
+            _write([[json.dumps(describe(again, self.facts)) for again in shown]])
+            return
+        lines = self._liner()
+        _write([[header(lines)]])
+        for again in shown:
+            _write([[*lines.faults_until(again.t_ns), line(again, lines)]])
+        if not self._cut_short(len(shown)):
+            _write([lines.faults_until(None)])
+        first = sum(again.nth == 2 for again in shown)
+        click.echo(
+            f"{len(shown):,} segments seen again, {len(shown) - first:,} of them more than once", err=True
+        )
+
+    def write_packets(self, path: Path) -> None:
+        """The packets into a file, or to standard output for `-`."""
+        from analysis.packets.pcapng_writer import PcapngWriter
+        from analysis.packets.selection import APPLICATION, choose, write_file, write_packets
+
+        choice = choose(self.run, self.facts, self.wanted)
+        if str(path) == "-":
+            writer = PcapngWriter(sys.stdout.buffer, APPLICATION)
+            written = write_packets(self.run, self.facts, choice, writer)
+        else:
+            written = write_file(path, self.run, self.facts, choice)
+        where = "standard output" if str(path) == "-" else path
+        click.echo(f"{written.packets:,} packets of {written.captures} captures in {where}", err=True)
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()

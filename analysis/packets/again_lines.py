@@ -1,0 +1,76 @@
+"""Segments that were sent again, as lines for people and as objects for programs."""
+
+from typing import Any
+
+from analysis.messages.label import label
+from analysis.packets.lines import BYTES, DELAY, TIME, Lines, end_name
+from analysis.packets.objects import seconds
+from analysis.packets.retransmissions import Again
+from analysis.timelines.facts import Facts
+
+LABELS_MAX = 2
+_NTH, _OFFSET = 3, 12  # widths
+
+KEYS = {
+    "t": "s since time 0: when the segment was seen again",
+    "t_ns": "the same on the hosts' clock, ns since 1970",
+    "first": "s: when any of its bytes was seen first",
+    "after_ms": "between the two",
+    "nth": "2 for the second time that its bytes were seen",
+    "host": "whose capture saw it",
+    "from": "host",
+    "to": "host",
+    "src": "address",
+    "sport": "port",
+    "dst": "address",
+    "dport": "port",
+    "connection": "counts the connections of the same addresses and ports, from 0",
+    "stream_offset": "of its first byte in what the connection carries in this direction",
+    "bytes": "of its payload",
+    "messages": "what it carries bytes of: label, type, stream, stream_offset, fate",
+}
+
+
+def header(lines: Lines) -> str:
+    """Names and units of the columns."""
+    ends = f"{'seen at':<{lines.names}}  {'from':<{lines.names}}    {'to':<{lines.names}}"
+    return lines.dim(
+        f"{'time s':>{TIME}}  {'first s':>{TIME}}  {'after ms':>{DELAY}}  {'nth':>{_NTH}}  {ends}"
+        f"  {'from byte':>{_OFFSET}}  {'bytes':>{BYTES}}  carries"
+    )
+
+
+def line(again: Again, lines: Lines) -> str:
+    """One segment."""
+    row = again.messages[0]
+    carries = ", ".join(label(message) for message in again.messages[:LABELS_MAX])
+    more = len(again.messages) - LABELS_MAX
+    return (
+        f"{lines.time(again.t_ns)}  {lines.time(again.first_ns)}"
+        f"  {(again.t_ns - again.first_ns) / 1e6:>{DELAY}.3f}  {again.nth:>{_NTH}}"
+        f"  {again.host:<{lines.names}}  {end_name(row, 'sender'):<{lines.names}}"
+        f" -> {end_name(row, 'receiver'):<{lines.names}}  {again.stream_offset:>{_OFFSET}}"
+        f"  {again.length:>{BYTES}}  {carries}{f' and {more} more' if more > 0 else ''}"
+    )
+
+
+def describe(again: Again, facts: Facts) -> dict[str, Any]:
+    """The same as an object with KEYS."""
+    row = again.messages[0]
+    told = ("type", "stream", "stream_offset", "fate")
+    return {
+        "t": seconds(again.t_ns, facts),
+        "t_ns": again.t_ns,
+        "first": seconds(again.first_ns, facts),
+        "after_ms": (again.t_ns - again.first_ns) / 1e6,
+        "nth": again.nth,
+        "host": again.host,
+        "from": row["sender"],
+        "to": row["receiver"],
+        **{name: row[name] for name in ("src", "sport", "dst", "dport", "connection")},
+        "stream_offset": again.stream_offset,
+        "bytes": again.length,
+        "messages": [
+            {"label": label(message)} | {name: message[name] for name in told} for message in again.messages
+        ],
+    }

@@ -1,0 +1,168 @@
+"""Segments that were sent again: which bytes, when first and when again, and which messages they carry.
+
+The table of transfers says which messages had bytes that were seen more than once; their packets are looked
+at in the captures of the hosts at both ends. At the sender's, a second sight of a byte means that it was
+sent again; at the receiver's, that both copies came. A segment that only fills a hole there is none. Links'
+captures show the same packets again and are left out.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from analysis.packets.captured import Captured, captures_of
+from analysis.packets.filters import Filter
+from analysis.packets.reading import transfers
+from analysis.packets.selection import TO_PLACE, Extent
+from analysis.packets.wire import (
+    KEY,
+    SEQUENCE_NUMBERS,
+    Direction,
+    Ranges,
+    direction_of,
+    key_of,
+    read_openings,
+)
+from analysis.pcap.batches import TimeRange
+from experiments.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+_SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
+_HALF = SEQUENCE_NUMBERS // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A segment that a host's capture saw again. `nth`: 2 for the second time."""
+
+    t_ns: int
+    first_ns: int  # when any of its bytes was seen first
+    nth: int
+    host: str
+    stream_offset: int
+    length: int
+    messages: tuple[Row, ...]  # rows of TRANSFERS of which it carries bytes
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Which bytes of a connection were seen, when first and how often: pieces that ascend and are apart."""
+
+    starts: list[int] = field(default_factory=list)
+    pieces: list[tuple[int, int, int]] = field(default_factory=list)  # end, first time, how often
+
+    def see(self, start: int, end: int, t_ns: int) -> tuple[int, int]:
+        """Take a segment; returns when any of its bytes was seen first, and how often it was seen by now."""
+        low = bisect_right(self.starts, start) - 1
+        low += low < 0 or self.pieces[low][0] <= start
+        high = bisect_left(self.starts, end)
+        met = [(self.starts[place], *self.pieces[place]) for place in range(low, high)]
+        laid: list[tuple[int, int, int, int]] = []
+        position = start
+        for begin, stop, first_ns, times in met:
+            if begin < start:
+                laid.append((begin, start, first_ns, times))
+            if begin > position:
+                laid.append((position, begin, t_ns, 1))
+            laid.append((max(begin, start), min(stop, end), first_ns, times + 1))
+            if stop > end:
+                laid.append((end, stop, first_ns, times))
+            position = min(stop, end)
+        if position < end:
+            laid.append((position, end, t_ns, 1))
+        self.starts[low:high] = [piece[0] for piece in laid]
+        self.pieces[low:high] = [piece[1:] for piece in laid]
+        first_seen = min((first_ns for _, _, first_ns, _ in met), default=t_ns)
+        return first_seen, max((times for _, _, _, times in met), default=0) + 1
+
+
+class _Carried:
+    """Messages by where they stand on the wire."""
+
+    def __init__(self) -> None:
+        self._by_direction: dict[Direction, list[tuple[int, int, Row]]] = defaultdict(list)
+
+    def add(self, row: Row, first: int) -> None:
+        """Take a message whose first byte has this sequence number."""
+        self._by_direction[direction_of(row)].append((first, len(self._by_direction), row))
+
+    def sort(self) -> None:
+        """To be done before `find`."""
+        for messages in self._by_direction.values():
+            messages.sort(key=lambda message: message[0])
+
+    def ranges(self) -> Ranges:
+        """All their bytes."""
+        return Ranges(
+            (direction, first, row["length"])
+            for direction, messages in self._by_direction.items()
+            for first, _, row in messages
+        )
+
+    def find(self, packet: Mapping[str, int]) -> tuple[list[Row], int]:
+        """The messages of which a packet carries bytes, in order; and its place in the connection's bytes."""
+        messages = self._by_direction.get(key_of(packet), [])
+        found: list[tuple[int, Row]] = []
+        for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
+            begin = packet["seq"] + turn
+            place = (
+                bisect_left(messages, begin + packet["payload_length"], key=lambda message: message[0]) - 1
+            )
+            while place >= 0 and messages[place][0] + messages[place][2]["length"] > begin:
+                found.append(
+                    (messages[place][2]["stream_offset"] + begin - messages[place][0], messages[place][2])
+                )
+                place -= 1
+        found.sort(key=lambda each: each[1]["stream_offset"])
+        return [row for _, row in found], found[0][0] if found else 0
+
+
+def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Again]:
+    """The segments that were seen again within the filter's times, in order of time.
+
+    Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
+    """
+    openings = read_openings(run)
+    carried, extent, hosts = _Carried(), Extent(), set[str]()
+    asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
+    for table in transfers(run, asked, tuple(dict.fromkeys((*columns, *TO_PLACE, "connection")))):
+        for row in table.to_pylist():
+            first = openings.first_byte(row)
+            if first is not None:
+                carried.add(row, first)
+                extent.add(row)
+                hosts.update(filter(None, (row["sender"], row["receiver"])))
+    carried.sort()
+    ranges = carried.ranges()
+    times = TimeRange(extent.first_ns, wanted.times.end_ns)
+    found = [
+        again
+        for capture in captures_of(run)
+        if capture.host in hosts
+        for again in _seen_again(capture, times, ranges, carried)
+        if wanted.times.meets(again.t_ns, again.t_ns)
+    ]
+    return sorted(found, key=lambda again: again.t_ns)
+
+
+def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _Carried) -> Iterator[Again]:
+    seen: dict[tuple[Direction, int], _Seen] = defaultdict(_Seen)
+    for columns in capture.packets(times, _SEGMENT):
+        for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
+            packet = {name: int(columns[name][place]) for name in _SEGMENT}
+            messages, offset = carried.find(packet)
+            if not messages:
+                continue
+            connection = messages[0]["connection"]
+            first_ns, nth = seen[key_of(packet), connection].see(
+                offset, offset + packet["payload_length"], packet["t_ns"]
+            )
+            if nth > 1:
+                yield Again(
+                    packet["t_ns"], first_ns, nth, str(capture.host), offset, packet["payload_length"],
+                    tuple(messages),
+                )  # fmt: skip

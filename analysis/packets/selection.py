@@ -1,0 +1,174 @@
+"""The packets that are meant by a filter of messages, from all captures of a run, in order of time.
+
+Where messages are asked for by what they are (type, stream, sequence numbers, lost), these are the packets
+that carry bytes of them, each time that they were sent. Where only times and places are asked for, it is
+everything there: acknowledgements, openings, other protocols.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.packets.captured import Captured, captures_of
+from analysis.packets.filters import Filter
+from analysis.packets.pcapng_writer import PcapngWriter
+from analysis.packets.reading import Step, merge, transfers
+from analysis.packets.wire import KEY, Keys, Openings, Ranges, direction_of, halves, read_openings
+from analysis.pcap.batches import TimeRange
+from analysis.pcap.fields import Columns
+from analysis.pcap.index import map_bytes
+from analysis.timelines.facts import Facts
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+Mask = npt.NDArray[np.bool_]
+
+TO_PLACE = (
+    "t_ns", "sender", "receiver", "src", "dst", "sport", "dport", "stream_offset", "length", "t_left_ns",
+    "t_arrived_ns", "t_complete_ns", "fate", "retransmitted",
+)  # fmt: skip
+"""What of a transfer says where its bytes are."""
+_SHOWN = ("t_ns", "offset", "length", "wire_length")
+_READ = (*_SHOWN, "seq", "payload_length", *KEY)
+_ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which packets: of these times, and for which `mask` holds."""
+
+    times: TimeRange
+    mask: Callable[[Columns], Mask]
+
+
+@dataclass(slots=True)
+class Extent:
+    """From when to when packets of some messages may have been seen."""
+
+    first_ns: int | None = None
+    end_ns: int | None = None
+    open: bool = False  # some were lost or sent again: nobody knows until when
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Take a message's times."""
+        times = [row[name] for name in ("t_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns")]
+        known = [t_ns for t_ns in times if isinstance(t_ns, int)]
+        self.first_ns = min(known) if self.first_ns is None else min(self.first_ns, *known)
+        self.end_ns = max(known) + 1 if self.end_ns is None else max(self.end_ns, max(known) + 1)
+        self.open |= bool(row["retransmitted"]) or row["fate"] != "arrived"
+
+    @property
+    def times(self) -> TimeRange:
+        """As a range of times."""
+        return TimeRange(self.first_ns, None if self.open else self.end_ns)
+
+
+def choose(run: RunDirectory, facts: Facts, wanted: Filter) -> Choice:
+    """Which packets a filter of messages means. Raises InputError if the run was not analysed."""
+    if not wanted.of_messages:
+        return Choice(wanted.times, partial(_at_places, places=_places(facts, wanted)))
+    extent = Extent()
+    ranges = Ranges(_placed(run, wanted, read_openings(run), extent))
+    return Choice(extent.times, ranges.carried_by)
+
+
+def _placed(
+    run: RunDirectory, wanted: Filter, openings: Openings, extent: Extent
+) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Direction, sequence number and length of the matching messages."""
+    for table in transfers(run, wanted, TO_PLACE):
+        for row in table.to_pylist():
+            first = openings.first_byte(row)
+            if first is not None:
+                extent.add(row)
+                yield direction_of(row), first, row["length"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Addresses of hosts, as PACKETS has them: of each set one must be at one end; and pairs of both."""
+
+    ends: tuple[Keys, ...]
+    pairs: Keys | None
+
+
+def _places(facts: Facts, wanted: Filter) -> _Places:
+    address = {name: halves(host.address) for name, host in facts.hosts.items()}
+    pairs = wanted.pairs
+    return _Places(
+        tuple(Keys(address[host] for host in hosts) for hosts in wanted.ends),
+        None if pairs is None else Keys((*address[sender], *address[taker]) for sender, taker in pairs),
+    )
+
+
+def _at_places(packets: Columns, places: _Places) -> Mask:
+    found = np.ones(packets["t_ns"].size, np.bool_)
+    for hosts in places.ends:
+        found &= np.any([hosts.find([packets[name] for name in end]) >= 0 for end in _ENDS], axis=0)
+    if places.pairs is not None:
+        found &= places.pairs.find([packets[name] for end in _ENDS for name in end]) >= 0
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written."""
+
+    packets: int
+    captures: int  # that have some of them
+
+
+def write_packets(run: RunDirectory, facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
+    """Write the chosen packets of all captures; each capture is an interface, by its name."""
+    captures = captures_of(run)
+    writer.names({host.address: host.name for host in facts.hosts.values()})
+    interfaces = {
+        (number, link_type): writer.interface(capture.name, link_type)
+        for number, capture in enumerate(captures)
+        for link_type in capture.link_types
+    }
+    contents = [map_bytes(capture.path).data for capture in captures]
+    packets, met = 0, set()
+    for table in merge([_steps(number, capture, choice) for number, capture in enumerate(captures)]):
+        columns = (table.column(name).to_pylist() for name in (*_SHOWN, "capture", "link_type"))
+        for t_ns, offset, length, wire_length, number, link_type in zip(*columns, strict=True):
+            data = bytes(contents[number][offset : offset + length])
+            writer.packet(interfaces[number, link_type], t_ns, data, wire_length)
+            met.add(number)
+        packets += table.num_rows
+    return Written(packets, len(met))
+
+
+def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
+    """The chosen packets of one capture, some at a time."""
+    for columns in capture.packets(choice.times, _READ):
+        reached_ns = int(columns["t_ns"].max())
+        places = np.flatnonzero(choice.mask(columns))
+        places = places[np.argsort(columns["t_ns"][places], kind="stable")]
+        shown = {name: pa.array(columns[name][places]) for name in (*_SHOWN, "link_type")}
+        yield Step(
+            pa.record_batch(shown | {"capture": pa.repeat(pa.scalar(number, pa.int32()), places.size)}),
+            reached_ns,
+        )
+
+
+def write_file(path: Path, run: RunDirectory, facts: Facts, choice: Choice) -> Written:
+    """Write them into a file, which is whole or not there. Raises InputError if it cannot be written."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as stream:
+            written = write_packets(run, facts, choice, PcapngWriter(stream, APPLICATION))
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"--pcap {path}", None, "", f"cannot be written: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return written
+
+
+APPLICATION = "cutset packets"
