@@ -1,11 +1,12 @@
-"""Scapy's hook for streams: whole messages out of the data that its TCPSession collected.
+"""Scapy's hook for streams: whole messages out of the segments that its TCPSession sees.
 
-Scapy (2.5 to 2.8) forgets how far it got once it has given all data of a direction out, so a segment that
-is sent again afterwards comes as new data; and one that is sent again earlier is put before what is left of
-a message. Both are undone here, with what the session remembers of each direction.
+Scapy (2.5 to 2.8) keeps the data of a direction for the hook, but forgets how far it got as soon as all of
+it was given out: what is sent again then comes as new data, and a segment before a gap or after one may be
+put in the wrong place. So the hook answers every segment with a packet, often one without messages, which
+lets Scapy's buffer always hold that one segment, and puts the segments in order itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scapy.config import conf
@@ -15,15 +16,38 @@ from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, read_header
 
 _SEQUENCE_NUMBERS = 1 << 32
-_REPEATED_MAX = 1 << 20  # bytes: farther back it is another connection with the same ports
+_REACH_BYTES = 1 << 26  # farther from what is expected, it is another connection with the same ports
 
 
 @dataclass(slots=True)
 class _Direction:
-    """How far messages were given out, as a sequence number, and the start of the next one."""
+    """One direction of a connection: what is expected next, what came too early, what is not yet whole."""
 
-    end: int | None = None
+    next: int
+    early: dict[int, bytes] = field(default_factory=dict)  # by sequence number
     left: bytes = b""
+    is_broken: bool = False  # a bad header: there are no more messages
+
+    def take(self, seq: int, data: bytes) -> None:
+        """Add a segment to `left`, as far as it is new and nothing before it is missing."""
+        self.early[seq] = max(data, self.early.get(seq, b""), key=len)
+        while True:
+            ready = [at for at in self.early if self._ahead(at) <= 0]
+            if not ready:
+                return
+            for at in ready:
+                fresh = self.early.pop(at)[-self._ahead(at) :]
+                self.left += fresh
+                self.next = (self.next + len(fresh)) % _SEQUENCE_NUMBERS
+
+    def is_far(self, seq: int) -> bool:
+        """Whether this sequence number cannot belong to this connection."""
+        return abs(self._ahead(seq)) > _REACH_BYTES
+
+    def _ahead(self, seq: int) -> int:
+        """How far beyond what is expected; negative if behind."""
+        half = _SEQUENCE_NUMBERS // 2
+        return (seq - self.next + half) % _SEQUENCE_NUMBERS - half
 
 
 def whole_frames(data: bytes) -> list[tuple[int, int]]:
@@ -44,40 +68,40 @@ def whole_frames(data: bytes) -> list[tuple[int, int]]:
 def tcp_reassemble(
     cls: type[Packet], data: bytes, metadata: dict[str, Any], session: dict[str, Any]
 ) -> Packet | None:
-    """Whole messages, with the start of the next one as padding; None where there is no whole one yet.
+    """The messages that are whole with this segment, in a packet of class `cls`.
 
-    After a bad header there are no more messages: the nodes close the connection there. The bytes are given
-    as they are. Without the metadata of TCP (a socket, or data that was left) the data is taken as it is.
+    After a bad header there are no more messages, as the nodes close the connection there: the bytes are
+    given as they are.
     """
-    direction = _Direction()
-    if "ident" in metadata:
-        direction = session.setdefault(repr(metadata["ident"]), direction)
-    start = _repeated(direction, data, metadata)
-    data = data[start:]
+    if "ident" not in metadata:
+        return _of_socket(cls, data)
+    if not data:
+        return None
+    key, seq = repr(metadata["ident"]), metadata["relative_seq"] + 1
+    direction = session.get(key)
+    if direction is None or direction.is_far(seq):
+        direction = session[key] = _Direction(seq)
+    direction.take(seq, data)
+    end = sum(length for length, _ in whole_frames(direction.left))
+    direction.is_broken = direction.is_broken or _is_bad(direction.left[end:])
+    if direction.is_broken:
+        end = len(direction.left)
+    packet, direction.left = cls(direction.left[:end]), direction.left[end:]
+    return packet
+
+
+def _of_socket(cls: type[Packet], data: bytes) -> Packet | None:
+    """The same for the bytes of a socket: what is left comes again, with what follows it."""
     end = sum(length for length, _ in whole_frames(data))
     rest = data[end:]
-    if direction.end is None or not direction.left:
-        direction.end = metadata.get("seq", 0) + start
     if _is_bad(rest):
-        end, rest = len(data), b""
-    direction.end = (direction.end + end) % _SEQUENCE_NUMBERS
-    direction.left = rest
+        return cls(data)
     if not end:
         return None
     packet = cls(data[:end])
     if rest:
         packet.add_payload(conf.padding_layer(rest))
     return packet
-
-
-def _repeated(direction: _Direction, data: bytes, metadata: dict[str, Any]) -> int:
-    """Bytes at the beginning of the data that were given out before."""
-    if direction.left:
-        return max(0, data.find(direction.left))
-    if direction.end is None or "seq" not in metadata:
-        return 0
-    behind = (direction.end - metadata["seq"]) % _SEQUENCE_NUMBERS
-    return min(behind, len(data)) if behind <= _REPEATED_MAX else 0
 
 
 def _is_bad(rest: bytes) -> bool:
