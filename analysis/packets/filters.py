@@ -124,7 +124,7 @@ def spoken_of(rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
     return first, pc.coalesce(last_seq, rows.column("last"), rows.column("cnt"))
 
 
-def within(t_ns: npt.NDArray[np.int64], times: TimeRange) -> Mask:
+def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
     """Which times lie in a range."""
     found = np.ones(t_ns.size, np.bool_)
     if times.first_ns is not None:

@@ -56,9 +56,9 @@ CONTENT = {
 }
 RAW = {
     "capture": "with --raw: which capture the bytes were taken from; null if none has them",
-    "packets": "with --raw: how many packets carry them",
-    "fields": "with --raw: offset, bytes (hexadecimal, `..` for one that was not captured), name, value, unit "
-    "and what the value means, of each field",
+    "packets": "with --raw: how many packets carried them until all had left",
+    "fields": "with --raw: of each its offset, bytes (hexadecimal, `..` for what was not captured), name, value, "
+    "unit and what the value means",
 }
 COLUMNS_OF_TIMES = {
     "sent": "t_sent_ns",

@@ -34,7 +34,7 @@ class Step:
 def transfers(
     run: RunDirectory, wanted: Filter, columns: Collection[str] = tuple(TRANSFERS.names)
 ) -> Iterator[pa.Table]:
-    """Matching transfers with these columns, in order of time. Raises InputError if there is no such table."""
+    """Matching transfers with these columns, by time. Raises InputError if there is no such table."""
     table = run.table("transfers")
     if not table.is_dir():
         raise InputError(str(run.path), None, "", f"is not analysed yet: `cutset analyze {run.path}` does it")

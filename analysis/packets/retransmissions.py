@@ -10,14 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from analysis.packets.captured import Captured, captures_of
 from analysis.packets.filters import Filter
-from analysis.packets.reading import transfers
-from analysis.packets.selection import TO_PLACE, Extent
+from analysis.packets.placed import Extent, Row, placed
 from analysis.packets.wire import (
     KEY,
     SEQUENCE_NUMBERS,
@@ -25,14 +23,11 @@ from analysis.packets.wire import (
     Ranges,
     direction_of,
     key_of,
-    read_openings,
 )
 from analysis.pcap.batches import TimeRange
 from experiments.rundir import RunDirectory
 
-Row = Mapping[str, Any]
 _SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
-_HALF = SEQUENCE_NUMBERS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +79,23 @@ class _Carried:
     """Messages by where they stand on the wire."""
 
     def __init__(self) -> None:
-        self._by_direction: dict[Direction, list[tuple[int, int, Row]]] = defaultdict(list)
+        self._by_direction: dict[Direction, list[tuple[int, Row]]] = defaultdict(list)
 
     def add(self, row: Row, first: int) -> None:
         """Take a message whose first byte has this sequence number."""
-        self._by_direction[direction_of(row)].append((first, len(self._by_direction), row))
+        self._by_direction[direction_of(row)].append((first, row))
 
     def sort(self) -> None:
         """To be done before `find`."""
         for messages in self._by_direction.values():
-            messages.sort(key=lambda message: message[0])
+            messages.sort(key=_first)
 
     def ranges(self) -> Ranges:
         """All their bytes."""
         return Ranges(
             (direction, first, row["length"])
             for direction, messages in self._by_direction.items()
-            for first, _, row in messages
+            for first, row in messages
         )
 
     def find(self, packet: Mapping[str, int]) -> tuple[list[Row], int]:
@@ -109,16 +104,17 @@ class _Carried:
         found: list[tuple[int, Row]] = []
         for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
             begin = packet["seq"] + turn
-            place = (
-                bisect_left(messages, begin + packet["payload_length"], key=lambda message: message[0]) - 1
-            )
-            while place >= 0 and messages[place][0] + messages[place][2]["length"] > begin:
-                found.append(
-                    (messages[place][2]["stream_offset"] + begin - messages[place][0], messages[place][2])
-                )
+            place = bisect_left(messages, begin + packet["payload_length"], key=_first) - 1
+            while place >= 0 and begin < messages[place][0] + messages[place][1]["length"]:
+                first, row = messages[place]
+                found.append((row["stream_offset"] + begin - first, row))
                 place -= 1
-        found.sort(key=lambda each: each[1]["stream_offset"])
+        found.sort(key=lambda each: int(each[1]["stream_offset"]))
         return [row for _, row in found], found[0][0] if found else 0
+
+
+def _first(message: tuple[int, Row]) -> int:
+    return message[0]
 
 
 def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Again]:
@@ -126,16 +122,12 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
 
     Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
     """
-    openings = read_openings(run)
     carried, extent, hosts = _Carried(), Extent(), set[str]()
     asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
-    for table in transfers(run, asked, tuple(dict.fromkeys((*columns, *TO_PLACE, "connection")))):
-        for row in table.to_pylist():
-            first = openings.first_byte(row)
-            if first is not None:
-                carried.add(row, first)
-                extent.add(row)
-                hosts.update(filter(None, (row["sender"], row["receiver"])))
+    for row, first in placed(run, asked, columns):
+        carried.add(row, first)
+        extent.add(row)
+        hosts.update(filter(None, (row["sender"], row["receiver"])))
     carried.sort()
     ranges = carried.ranges()
     times = TimeRange(extent.first_ns, wanted.times.end_ns)

@@ -5,7 +5,7 @@ that carry bytes of them, each time that they were sent. Where only times and pl
 everything there: acknowledgements, openings, other protocols.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,9 @@ import pyarrow as pa
 from analysis.packets.captured import Captured, captures_of
 from analysis.packets.filters import Filter
 from analysis.packets.pcapng_writer import PcapngWriter
-from analysis.packets.reading import Step, merge, transfers
-from analysis.packets.wire import KEY, Keys, Openings, Ranges, direction_of, halves, read_openings
+from analysis.packets.placed import Extent, Row, placed
+from analysis.packets.reading import Step, merge
+from analysis.packets.wire import KEY, Keys, Ranges, direction_of, halves
 from analysis.pcap.batches import TimeRange
 from analysis.pcap.fields import Columns
 from analysis.pcap.index import map_bytes
@@ -28,11 +29,7 @@ from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]
 
-TO_PLACE = (
-    "t_ns", "sender", "receiver", "src", "dst", "sport", "dport", "stream_offset", "length", "t_left_ns",
-    "t_arrived_ns", "t_complete_ns", "fate", "retransmitted",
-)  # fmt: skip
-"""What of a transfer says where its bytes are."""
+APPLICATION = "cutset packets"
 _SHOWN = ("t_ns", "offset", "length", "wire_length")
 _READ = (*_SHOWN, "seq", "payload_length", *KEY)
 _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
@@ -46,47 +43,21 @@ class Choice:
     mask: Callable[[Columns], Mask]
 
 
-@dataclass(slots=True)
-class Extent:
-    """From when to when packets of some messages may have been seen."""
-
-    first_ns: int | None = None
-    end_ns: int | None = None
-    open: bool = False  # some were lost or sent again: nobody knows until when
-
-    def add(self, row: Mapping[str, object]) -> None:
-        """Take a message's times."""
-        times = [row[name] for name in ("t_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns")]
-        known = [t_ns for t_ns in times if isinstance(t_ns, int)]
-        self.first_ns = min(known) if self.first_ns is None else min(self.first_ns, *known)
-        self.end_ns = max(known) + 1 if self.end_ns is None else max(self.end_ns, max(known) + 1)
-        self.open |= bool(row["retransmitted"]) or row["fate"] != "arrived"
-
-    @property
-    def times(self) -> TimeRange:
-        """As a range of times."""
-        return TimeRange(self.first_ns, None if self.open else self.end_ns)
-
-
 def choose(run: RunDirectory, facts: Facts, wanted: Filter) -> Choice:
     """Which packets a filter of messages means. Raises InputError if the run was not analysed."""
     if not wanted.of_messages:
         return Choice(wanted.times, partial(_at_places, places=_places(facts, wanted)))
     extent = Extent()
-    ranges = Ranges(_placed(run, wanted, read_openings(run), extent))
+    ranges = Ranges(
+        (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
+    )
     return Choice(extent.times, ranges.carried_by)
 
 
-def _placed(
-    run: RunDirectory, wanted: Filter, openings: Openings, extent: Extent
-) -> Iterator[tuple[tuple[int, ...], int, int]]:
-    """Direction, sequence number and length of the matching messages."""
-    for table in transfers(run, wanted, TO_PLACE):
-        for row in table.to_pylist():
-            first = openings.first_byte(row)
-            if first is not None:
-                extent.add(row)
-                yield direction_of(row), first, row["length"]
+def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tuple[Row, int]]:
+    for row, first in messages:
+        extent.add(row)
+        yield row, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +140,3 @@ def write_file(path: Path, run: RunDirectory, facts: Facts, choice: Choice) -> W
     finally:
         temporary.unlink(missing_ok=True)
     return written
-
-
-APPLICATION = "cutset packets"

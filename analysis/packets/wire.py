@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv6Address, ip_address
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -126,12 +126,12 @@ class Ranges:
             numbers.extend((met.setdefault(direction, len(met)), seq, length))
         self.directions = Keys(met)
         order = np.zeros(len(met), np.int64)
-        for place, direction in enumerate(self.directions.keys):
-            order[met[direction]] = place
-        direction, seq, length = np.array(numbers, np.int64).reshape(-1, 3).T
-        first = _place(order[direction], seq)
+        for place, key in enumerate(self.directions.keys):
+            order[met[cast("Direction", key)]] = place
+        which, begin, size = np.array(numbers, np.int64).reshape(-1, 3).T
+        first = _place(order[which], begin)
         sort = np.argsort(first, kind="stable")
-        first, reach = first[sort], np.maximum.accumulate((first + length)[sort])
+        first, reach = first[sort], np.maximum.accumulate((first + size)[sort])
         apart = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
         self._first = first[apart]
         self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))
@@ -144,7 +144,8 @@ class Ranges:
         place = _place(number, seq)
         # a range that wraps goes on beyond 2^32, a packet that wraps begins below 0
         turns = (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS)
-        return known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
+        found: Mask = known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
+        return found
 
     def _meets(self, first: Integers, length: Integers) -> Mask:
         if not self._first.size:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from analysis.timelines.facts import Facts
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType[Decimal]):
     """Seconds, exactly as they are written."""
 
     name = "S"
@@ -28,7 +28,7 @@ class Seconds(click.ParamType):
         return found
 
 
-class Interval(click.ParamType):
+class Interval(click.ParamType[tuple[int, int]]):
     """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`."""
 
     name = "A..B"
