@@ -9,20 +9,16 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from analysis import tables, transfers
-from analysis.errors import AnalysisError
-from analysis.extraction import listed_captures, load_indices
+from analysis.extraction import listed_captures
 from analysis.schemas import TRANSFERS
-from analysis.session import spark_session
 from analysis.timelines import acts, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
@@ -44,6 +40,9 @@ from analysis.timelines.tasks import (
     nothing,
     write,
 )
+from analysis.workers.choice import workers_for
+from analysis.workers.pool import InThisProcess
+from analysis.workers.work import Workers
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
 
@@ -60,9 +59,6 @@ NO_RECORDS = "the nodes left no records of deliveries: events could not be count
 
 _FOLDERS = {"events": EVENTS, "transfers": TRANSFERS}
 """Tables that many tasks write, a file each."""
-
-RECORDS_BYTES_HERE = 256 << 20
-"""Records alone, and no more than these, are analysed without Spark: that takes less time than its start."""
 TASK_BYTES = 32 << 20
 """Of records, which a worker takes apart to some ten times as much."""
 
@@ -82,38 +78,46 @@ class _Case:
 
 
 def analyze(
-    run: RunDirectory, *, master: str | None = None, progress: Callable[[str], None]
+    run: RunDirectory,
+    *,
+    master: str | None = None,
+    captures: str | None = None,
+    progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Analyse a run: write its tables and summary.json, and return the summary.
 
-    master: a Spark master URL; None uses this machine. progress: told each step as it begins. Raises
-    AnalysisError or InputError when there is nothing that could be analysed.
+    master: a Spark master URL; None uses this machine. captures: "shared" or "send", how a cluster gets at
+    the run's files; None finds out. progress: told each step as it begins. Raises AnalysisError or
+    InputError when there is nothing that could be analysed, or no cluster.
     """
-    return _analyze(_open(run), progress, lambda case: _spark(case, master, progress))
+    case = _open(run)
+    if not _anything(case):
+        return _analyze(case, progress, InThisProcess())
+    run.analysis.mkdir(exist_ok=True)
+    with workers_for(run, master, captures, progress) as workers:
+        return _analyze(case, progress, workers)
 
 
 def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The same in this process, one task after the other: for runs without captures, within Spark's tasks.
+    """The same in this process, one task after the other: for within Spark's tasks.
 
-    Raises AnalysisError or InputError as `analyze`, and for a run with captures.
+    Raises AnalysisError or InputError as `analyze`.
     """
-    case = _open(run)
-    if case.hosts or case.links:
-        raise AnalysisError(f"{run.path}: to read captures takes Spark")
-    return _analyze(case, progress, lambda _: None)
+    return _analyze(_open(run), progress, InThisProcess())
 
 
-def _analyze(
-    case: _Case, progress: Callable[[str], None], session: Callable[[_Case], SparkSession | None]
-) -> dict[str, Any]:
+def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
     run = case.run
     run.analysis.mkdir(exist_ok=True)
-    anything = case.hosts or case.links or case.recorded
-    results = _results(case, session(case), progress) if anything else nothing()
+    results = _results(case, workers, progress) if _anything(case) else nothing()
     progress("summing up")
     summary = summarize(case.content, case.facts, _findings(case, results))
     write_json(run.summary_json, summary)
     return summary
+
+
+def _anything(case: _Case) -> bool:
+    return case.hosts or case.links or case.recorded
 
 
 def _open(run: RunDirectory) -> _Case:
@@ -138,15 +142,15 @@ def _records(run: RunDirectory, host: str) -> bool:
     return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
 
 
-def _results(case: _Case, spark: SparkSession | None, progress: Callable[[str], None]) -> Results:
+def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> Results:
     """What all tasks returned, together; the tables of captures and of events are written."""
     run, facts = case.run, case.facts
-    if spark is not None and (case.hosts or case.links):
+    if case.hosts or case.links:
         progress("reading packets and messages")
-        tables.extract(spark, run)
+        tables.extract(workers, run)
     progress("following events")
     folders = {name: _begun(run, name, schema) for name, schema in _FOLDERS.items()}
-    results = carry_out(spark, _first_tasks(case, folders), "turning messages into events")
+    results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     for name, folder in folders.items():
         shutil.rmtree(run.table(name), ignore_errors=True)
         folder.rename(run.table(name))
@@ -165,27 +169,8 @@ def _results(case: _Case, spark: SparkSession | None, progress: Callable[[str], 
         )
         for stream in facts.owner
     ]
-    followed = carry_out(spark, streams, "following streams")
+    followed = carry_out(workers, streams, "following streams")
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage")}
-
-
-def _spark(case: _Case, master: str | None, progress: Callable[[str], None]) -> SparkSession | None:
-    """A session; None where there is so little to do that it is done before Spark would have started."""
-    captured = case.hosts or case.links
-    if not captured and master is None and _recorded_bytes(case) < RECORDS_BYTES_HERE:
-        return None
-    progress("starting Spark")
-    with ThreadPoolExecutor(1) as pool:
-        # Indexing takes about as long as Java needs to start; the indices stay beside the captures.
-        indexing = pool.submit(load_indices, case.run) if captured else None
-        spark = spark_session(master)
-        if indexing is not None:
-            indexing.result()
-    return spark
-
-
-def _recorded_bytes(case: _Case) -> int:
-    return sum(path.stat().st_size for path in case.run.deliveries.glob("*") if path.is_file())
 
 
 def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:

@@ -49,15 +49,24 @@ def spark_session(master: str | None = None, settings: Mapping[str, str] | None 
     win. It may be called in a thread while other work goes on: most of it is waiting for Java. Raises
     AnalysisError if Spark does not start.
     """
+    context = spark_context(master, settings)
     with _starting:
         # What another thread started is this thread's too; Spark itself calls it active only over there.
         running = SparkSession._instantiatedSession
-        if running is not None and SparkContext._active_spark_context is not None:
-            return running
-        return _start_quietly(master, settings)
+        return SparkSession(context) if running is None or running._sc is not context else running
 
 
-def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkSession:
+def spark_context(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkContext:
+    """Start Spark, or take the one that this process has, without what queries need: half of the start.
+
+    As `spark_session`, which see.
+    """
+    with _starting:
+        running = SparkContext._active_spark_context
+        return _start_quietly(master, settings) if running is None else running
+
+
+def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -70,13 +79,13 @@ def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> Sp
             raise AnalysisError(_explain(error, output)) from error
 
 
-def _start(settings: Mapping[str, str], output: IO[str]) -> SparkSession:
+def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # untyped
     gateway = launch(conf, {"stdout": output, "stderr": output})
-    session = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    context = SparkContext(conf=conf, gateway=gateway)
+    context.setLogLevel("ERROR")
+    return context
 
 
 def _settings(master: str | None) -> dict[str, str]:
@@ -112,6 +121,7 @@ def _local_settings(master: str | None) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, *archive_options())),
         "spark.sql.shuffle.partitions": str(cores * 2),
         "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers take our modules from where we run
+        "spark.python.daemon.module": "analysis.workers.daemon",
     }
 
 

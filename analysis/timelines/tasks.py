@@ -1,5 +1,4 @@
-"""The timelines' work, cut into independent tasks that read and write Parquet with Arrow; Spark hands them
-out.
+"""The timelines' work, cut into independent tasks that read and write Parquet with Arrow.
 
 They are cut along what they need: a host's messages become its events, a link's packets show what the link
 did, some clients' records are checked at once, a driver's are, and a stream's events (of all hosts) give
@@ -10,18 +9,14 @@ for 1.2 million messages on 2 cores, this way 2 s.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
-from analysis.errors import AnalysisError
 from analysis.timelines import (
     acts,
     agreement,
@@ -40,6 +35,8 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.records import read_file, read_files
 from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources
 from analysis.timelines.ways import Sources
+from analysis.workers import work
+from analysis.workers.work import Workers
 
 Files = tuple[str, Path]
 """A host and what it wrote down."""
@@ -56,17 +53,9 @@ RESULTS = {
 }
 """What tasks return, by name."""
 COMPRESSION = "lz4"
-RAISED = re.compile(r"(?!pyspark\.|org\.|java\.)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
-"""The last line of a traceback in Python."""
-HANDFULS = 2
-"""Spark tasks per core: to start one costs some 60 ms, so the small tasks here go several to each."""
 
-
-class Task(Protocol):
-    """A piece of work that can be done anywhere where the run directory can be seen."""
-
-    def run(self) -> dict[str, pa.Table]:
-        """Do it; the small results, with names of `RESULTS`."""
+Task = work.Task[dict[str, pa.Table]]
+"""Its results are small, with names of `RESULTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +183,12 @@ class FollowRecords:
         return tuple(name for name, _ in self.clients)
 
 
-def carry_out(spark: SparkSession | None, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
+def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
     """Do all tasks, and put their results together by name; a result that no task gave is empty.
 
-    spark: None does them here, one after the other. doing: what this is, for the error. Raises AnalysisError
-    if a task fails.
+    doing: what this is, for the error. Raises AnalysisError if a task fails.
     """
-    returned: list[dict[str, pa.Table]] = []
-    if spark is None:
-        returned = [task.run() for task in tasks]
-    elif tasks:
-        context = spark.sparkContext
-        hands = min(len(tasks), context.defaultParallelism * HANDFULS)
-        handfuls = [tasks[number::hands] for number in range(hands)]  # each gets its share of every kind
-        try:
-            work = context.parallelize(handfuls, hands)
-            returned = work.flatMap(lambda handful: [task.run() for task in handful]).collect()
-        except Exception as error:
-            raise AnalysisError(f"{doing} failed: {_cause(error)}") from error
+    returned = workers.carry_out(tasks, doing)
     return {
         name: concatenated([result[name] for result in returned if name in result], schema)
         for name, schema in RESULTS.items()
@@ -228,9 +205,3 @@ def write(table: pa.Table, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # readers pass over names with a dot
     pq.write_table(table, temporary, compression=COMPRESSION)
     temporary.replace(path)
-
-
-def _cause(error: Exception) -> str:
-    """What a worker raised: Spark puts the whole traceback into the message, which ends with it."""
-    raised = [line for line in str(error).splitlines() if RAISED.match(line)]
-    return raised[-1] if raised else str(error).partition("\n")[0]

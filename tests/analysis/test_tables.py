@@ -10,6 +10,7 @@ from analysis import tables
 from analysis.errors import AnalysisError
 from analysis.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
 from analysis.pcap.streams import HostCapture
+from analysis.workers.spark import Executors
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import write_run
 
@@ -25,7 +26,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 @pytest.mark.spark
 def test_a_run_becomes_its_tables(spark: SparkSession, run: RunDirectory) -> None:
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     indices, unusable = load_indices(run)
     packets = tables.packets(spark, run)
     assert packets.count() == sum(index.packets for index in indices.values())
@@ -52,12 +53,12 @@ def test_a_run_becomes_its_tables(spark: SparkSession, run: RunDirectory) -> Non
 def test_extracting_again_gives_the_same_and_clears_an_interrupted_one(
     spark: SparkSession, run: RunDirectory
 ) -> None:
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     first = {name: tables.read_table(spark, run, name).count() for name in SCHEMAS}
     leftover = run.table("packets").with_suffix(".part")
     leftover.mkdir()
     (leftover / "part-99999.parquet").write_bytes(b"torn")
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     assert {name: tables.read_table(spark, run, name).count() for name in SCHEMAS} == first
     assert not leftover.exists()
     assert sorted(path.name for path in run.analysis.iterdir()) == sorted(
@@ -73,7 +74,7 @@ def test_a_capture_that_cannot_be_used_is_named_and_the_rest_analysed(
     run.capture("r0-client-0-eth0.pcap").unlink()
     truncated = run.capture("r1-proxy-0-eth0.pcap")
     truncated.write_bytes(truncated.read_bytes()[:-7])
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     rows = {row["capture"]: row for row in tables.captures(spark, run).collect()}
     assert "empty" in rows["r0-driver-0-eth0"]["problem"]
     assert "cannot be read" in rows["r0-client-0-eth0"]["problem"]
@@ -87,7 +88,7 @@ def test_a_capture_that_cannot_be_used_is_named_and_the_rest_analysed(
 def test_a_run_without_captures_has_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "captures": []}))
     run = RunDirectory(tmp_path)
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     assert {name: tables.read_table(spark, run, name).count() for name in SCHEMAS} == dict.fromkeys(
         SCHEMAS, 0
     )
@@ -97,12 +98,12 @@ def test_a_run_without_captures_has_empty_tables(spark: SparkSession, tmp_path: 
 def test_a_failing_task_is_told_and_leaves_the_old_tables(
     spark: SparkSession, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables.extract(spark, run)
+    tables.extract(Executors(spark.sparkContext), run)
     before = tables.packets(spark, run).count()
     missing = HostCapture(str(run.path / "gone.pcap"), "r0-proxy-0", "10.0.0.2", 7000)
     monkeypatch.setattr(tables, "plan_tasks", lambda *_: [MessagesTask(missing, "sprinkler", 1)])
     with pytest.raises(AnalysisError, match=r"gone\.pcap: cannot be read"):
-        tables.extract(spark, run)
+        tables.extract(Executors(spark.sparkContext), run)
     assert tables.packets(spark, run).count() == before
 
 

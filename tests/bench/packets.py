@@ -21,6 +21,7 @@ from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.index import build_index, load_index
 from analysis.pcap.source import register
 from analysis.session import spark_session
+from analysis.workers.spark import Executors
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
 
@@ -137,7 +138,7 @@ def _through_spark(spark: SparkSession, capture: Path, packets: int) -> list[Row
     run.capture("mixed.pcap").hardlink_to(capture)
     run.update_run(captures=[{"file": "captures/mixed.pcap"}])
     load_indices(run)
-    table_s, binned_s = _best(lambda: tables.extract(spark, run)), _best(bin_bytes)
+    table_s, binned_s = _best(lambda: tables.extract(Executors(spark.sparkContext), run)), _best(bin_bytes)
     run.capture("mixed.pcap").unlink()
     return [
         _row("through Spark: a 2 GB capture to the table of packets", size / table_s / 1e9, "GB/s", 1),
@@ -150,7 +151,7 @@ def _run(spark: SparkSession, folder: Path) -> list[Row]:
     packets = write_run(folder, RUN_ROUNDS, event_bytes=5)
     run = RunDirectory(folder)
     index_s = _best(lambda: load_indices(run), 1)
-    extract_s = _best(lambda: tables.extract(spark, run), 2)
+    extract_s = _best(lambda: tables.extract(Executors(spark.sparkContext), run), 2)
     size = sum(path.stat().st_size for path in run.captures.glob("*.pcap"))
     messages = tables.messages(spark, run).count()
     what = f"a run of 28 captures ({packets / 1e6:.1f} M packets, {size / 1e9:.1f} GB)"

@@ -135,11 +135,10 @@ def test_another_analysis_gives_the_same_answer(spark, copy):
     assert copy.summary_json.read_bytes() == before
 
 
-def test_progress_is_told_step_by_step(spark, copy):
+def test_progress_is_told_step_by_step(copy):
     told = []
     analyze(copy, progress=told.append)
     assert told == [
-        "starting Spark",
         "reading packets and messages",
         "following events",
         "following streams",
