@@ -57,8 +57,8 @@ CONTENT = {
 RAW = {
     "capture": "with --raw: which capture the bytes were taken from; null if none has them",
     "packets": "with --raw: how many packets carried them until all had left",
-    "fields": "with --raw: of each its offset, bytes (hexadecimal, `..` for what was not captured), name, value, "
-    "unit and what the value means",
+    "fields": "with --raw: each with its offset, bytes (hexadecimal, `..` for what was not captured), "
+    "name, value, unit and what the value means",
 }
 COLUMNS_OF_TIMES = {
     "sent": "t_sent_ns",
