@@ -50,6 +50,10 @@ class PresentIntf(Intf):  # type: ignore[misc]
     def config(self, **_: Any) -> None:
         """There is nothing to do."""
 
+    def updateIP(self) -> str | None:  # noqa: N802
+        """Its address; Mininet's own asks ifconfig."""
+        return self.ip
+
     def isUp(self, setUp: bool = False) -> bool:  # noqa: N802
         """Whether it is up; Mininet's own asks ifconfig."""
         return "UP" in self.cmd("ip", "link", "show", self.name).partition(">")[0]
@@ -63,7 +67,7 @@ class PresentLink:
         one.link = other.link = self
 
     def __str__(self) -> str:
-        return f"{self.intf1}<->{self.intf2}"
+        return "<->".join(f"{intf.node}:{intf}" for intf in (self.intf1, self.intf2))
 
     __repr__ = __str__
 

@@ -50,6 +50,7 @@ class AttachedHost(PlainHost):
             self.inNamespace = False  # mnexec is not to make one
             super().startShell(mnopts=f"-cda{self._holder}")
             self.inNamespace = True
+            self.pid = self._holder
 
 
 def attached_network(plan: Plan, pids: Mapping[str, int]) -> Mininet:

@@ -172,7 +172,7 @@ class Prompt(CLI):  # type: ignore[misc]
     def completenames(self, given: str, *_: Any) -> list[str]:
         """First words: ours, Mininet's, hosts."""
         known = [*OURS, *MININETS, "help", "exit", "quit", *(host.name for host in self._plan.hosts)]
-        return sorted(name for name in known if name.startswith(given))
+        return _matching(known, given)
 
     def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
         """What may come next behind a word of ours, names of hosts behind anything else."""
@@ -183,9 +183,14 @@ class Prompt(CLI):  # type: ignore[misc]
             known = list(OURS)
         else:
             known = [host.name for host in self._plan.hosts]
-        return sorted({name for name in known if name.startswith(given)})
+        return _matching(known, given)
 
     complete_help = completedefault
+
+
+def _matching(known: Sequence[str], given: str) -> list[str]:
+    """With a space behind, as Python's readline adds none."""
+    return sorted({f"{name} " for name in known if name.startswith(given)})
 
 
 def _refuse(word: str, why: str) -> Callable[[Prompt, str], None]:
