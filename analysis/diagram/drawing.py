@@ -26,6 +26,7 @@ HEIGHT_MIN, HEIGHT_MAX = 420.0, 1300.0
 HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
 LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow
+THICK_MANY = 6
 HEAD, MEMBER_HEAD = 8.0, 5.5  # an arrow's, in pixels
 MEMBER_ROOM = 12.0  # between the ends of two messages in a thick arrow
 
@@ -52,6 +53,12 @@ class _Canvas:
         """Where a time is, also outside the picture."""
         return TOP + (time_s - self.scene.from_s) / (self.scene.to_s - self.scene.from_s) * self.height
 
+    @property
+    def thick(self) -> str:
+        """How the area of a thick arrow is filled: fainter where many would cover each other."""
+        many = sum(len(arrow.flights) > 1 for arrow in self.scene.arrows) > THICK_MANY
+        return "thick faint-area" if many else "thick"
+
     def line(self, a: Point, b: Point, style: str, stroke: str = "") -> None:
         """A straight line."""
         colour = f' stroke="{stroke}"' if stroke else ""
@@ -64,8 +71,17 @@ class _Canvas:
         self.parts.append(f'<text {place} class="{style}">{escape(content)}</text>')
 
 
-def diagram_svg(scene: Scene) -> str:
-    """The picture, as an SVG document of its own."""
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG document of its own, and the size in pixels at which it is meant to be seen."""
+
+    svg: str
+    width: int
+    height: int
+
+
+def diagram_svg(scene: Scene) -> Picture:
+    """Draw it."""
     canvas = _canvas(scene)
     _draw_heading(canvas)
     _draw_time(canvas)
@@ -80,7 +96,7 @@ def diagram_svg(scene: Scene) -> str:
     height = _draw_notes(canvas, _draw_legend(canvas))
     shown = f"{count_of(scene.messages, 'message')} between {count_of(len(scene.lifelines), 'host')}"
     width, area = f"{canvas.width:.0f}", f'y="{TOP:.0f}" height="{canvas.height:.0f}"'
-    return (
+    svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" role="img" '
         f'width="{width}" height="{height:.0f}" aria-label="{escape(f"{scene.title}: {shown}")}">\n'
         f'<style>{STYLE}</style>\n<clipPath id="area"><rect x="0" width="{width}" {area}/></clipPath>\n'
@@ -88,6 +104,7 @@ def diagram_svg(scene: Scene) -> str:
         + "\n".join(canvas.parts + canvas.labels)
         + "\n</svg>\n"
     )
+    return Picture(svg, round(canvas.width), round(height))
 
 
 def _canvas(scene: Scene) -> _Canvas:
@@ -168,7 +185,7 @@ def _draw_arrow(canvas: _Canvas, arrow: Arrow) -> None:
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     if len(arrow.flights) > 1:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (first[0], first[1], last[1], last[0]))
-        canvas.parts.append(f'<polygon points="{corners}" class="thick" fill="{colour}"/>')
+        canvas.parts.append(f'<polygon points="{corners}" class="{canvas.thick}" fill="{colour}"/>')
         _draw_members(canvas, arrow, colour)
         _draw_end(canvas, arrow, last, colour)
     canvas.line(*first, _style("message", arrow), colour)

@@ -10,16 +10,20 @@ __all__ = ["write_report"]
 def write_report(run: RunDirectory) -> Path:
     """Write report.html and figures/ of an analysed run; returns the page's path.
 
-    Reads only run.json, summary.json and the timelines' Parquet tables. Writing again gives the same files.
+    Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
+    Writing again gives the same files.
     Raises InputError if there is no run, or no analysis of it yet.
     """
-    from analysis.report.figures import write_figures  # noqa: PLC0415  (matplotlib takes long to import, and
-    from analysis.report.page import render  # noqa: PLC0415  commands read only bands and quantities of this)
+    from analysis.report.fault_diagrams import write_diagrams  # noqa: PLC0415  (some commands read only bands
+    from analysis.report.figures import write_figures  # noqa: PLC0415  and quantities of this package, and
+    from analysis.report.moments import moments  # noqa: PLC0415  matplotlib takes long to import)
+    from analysis.report.page import render  # noqa: PLC0415
     from analysis.report.reading import read_record  # noqa: PLC0415
 
     record = read_record(run)
     write_figures(record, run)
     temporary = run.report_html.with_name(run.report_html.name + ".tmp")
-    temporary.write_text(render(record), encoding="utf-8")
+    page = render(record, write_diagrams(record, run), moments(run, record))
+    temporary.write_text(page, encoding="utf-8")
     temporary.replace(run.report_html)
     return run.report_html

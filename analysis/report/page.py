@@ -10,6 +10,7 @@ import base64
 import gzip
 import importlib.util
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from markupsafe import Markup
 from analysis.errors import AnalysisError
 from analysis.report import backlog, charts, tables
 from analysis.report.bands import bands
+from analysis.report.fault_diagrams import FaultDiagram
+from analysis.report.moments import Moments
 from analysis.report.paper import paper_section
 from analysis.report.reading import RunRecord
 from analysis.report.recovery import recoveries
@@ -32,9 +35,14 @@ _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
 
 
-def render(record: RunRecord) -> str:
-    """The whole page of a run."""
-    return environment().get_template("report.html.j2").render(_content(record))
+def render(record: RunRecord, diagrams: Sequence[FaultDiagram], moments: Moments) -> str:
+    """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed."""
+    content = _content(record) | {
+        "diagrams": diagrams,
+        "moments": moments,
+        "moments_packed": packed(_compact(asdict(moments)).encode()),
+    }
+    return environment().get_template("report.html.j2").render(content)
 
 
 def environment() -> Environment:
@@ -164,4 +172,13 @@ def plotly_script() -> str:
     if spec is None or spec.origin is None:
         raise AnalysisError("the report's plots need the Python package plotly: `make run` installs it")
     script = (Path(spec.origin).parent / "package_data" / "plotly.min.js").read_bytes()
-    return base64.b64encode(gzip.compress(script, _GZIP_LEVEL, mtime=0)).decode()
+    return packed(script)
+
+
+def packed(content: bytes) -> str:
+    """Gzipped and in base64, for assets/unpack.js."""
+    return base64.b64encode(gzip.compress(content, _GZIP_LEVEL, mtime=0)).decode()
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

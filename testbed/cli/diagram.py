@@ -62,7 +62,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     )
     scene = make_scene(run, record, moment, wanted, drawn_by, telling=telling)
     path = output or run.figure(_name(around if telling else None, moment), "svg")
-    _write(path, diagram_svg(scene))
+    _write(path, diagram_svg(scene).svg)
     for reason in scene.left_out:
         click.echo(f"left out     {reason}", err=True)
     click.echo(f"diagram      {path} ({scene.messages} messages between {len(scene.lifelines)} hosts)")

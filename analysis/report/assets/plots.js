@@ -29,6 +29,7 @@
     const size = { width: element.clientWidth, height: element.clientHeight, small: element.classList.contains("small") };
     const layout = Axes.layout(chart, lines, data.bands, state, size);
     Plotly.react(element, lines.map((line) => Axes.trace(chart, line)), layout, { displayModeBar: false, responsive: true, doubleClick: false, showTips: false });
+    if (typeof Moments === "object") Moments.drawn(element, chart);
     if (element.dataset.drawn) return;
     element.dataset.drawn = "true";
     element.on("plotly_relayout", (change) => {
@@ -131,5 +132,6 @@
   for (const details of document.querySelectorAll("details.numbers")) {
     details.addEventListener("toggle", () => { if (details.open) numbers(details); });
   }
-  if (document.querySelector(".plot")) Unpack.plotly().then(start);
+  const moments = () => (typeof Moments === "object" ? Moments.start(data.end_s, data.bands) : null);
+  if (document.querySelector(".plot")) Unpack.plotly().then(moments).then(start);
 })();

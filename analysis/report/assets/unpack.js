@@ -1,13 +1,15 @@
-// plotly, unpacked from the page itself by the browser's own DecompressionStream.
+// What stands gzipped in the page itself, unpacked by the browser's own DecompressionStream.
 "use strict";
 const Unpack = {
-  plotly: async () => {
-    const text = atob(document.getElementById("plotly").textContent);
+  text: async (id) => {
+    const text = atob(document.getElementById(id).textContent);
     const bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  },
+  plotly: async () => {
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await Unpack.text("plotly");
     document.head.append(script);
   },
 };
