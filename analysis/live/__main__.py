@@ -3,11 +3,11 @@
 Takes JSON lines on standard input: the run's own messages (`did`), and what to do (`do`):
 
     captured   nothing is written any more: read the rest, say "read", and let Spark go
-    report     the report stands at `path`, with `verdict`
+    report     the report stands at `path`, with `verdict`: open pages turn into it; say "shown" then
     end        let pages go and end; so does the end of input
 
 and tells JSON lines on standard output: `watching` (url), `timelines` (figures, twice a second), `read`,
-and `unwatched` (text) when it can show nothing more. Whatever happens here, the run does not notice.
+`shown`, and `unwatched` (text) when it can show nothing more. Whatever happens here, the run does not notice.
 """
 
 import json
@@ -26,6 +26,7 @@ from analysis.live.view import View
 from experiments.rundir import RunDirectory
 
 TICK_S = 0.5
+LEAVE_TIMEOUT_S = 5.0
 Json = dict[str, Any]
 
 
@@ -49,6 +50,8 @@ def main(path: str) -> int:
                 case "report":
                     server.report = Path(message["path"])
                     view.board.tell({"report": message["path"], "verdict": message["verdict"]})
+                    server.wait_until_left(LEAVE_TIMEOUT_S)
+                    _tell("shown")
                 case "end":
                     break
                 case _:

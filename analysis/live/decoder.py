@@ -22,7 +22,7 @@ from analysis.live.segments import KEY
 from analysis.pcap.index import map_bytes
 from analysis.pcap.streams import format_address
 from analysis.timelines.facts import Host
-from node.core.layout import Codec, Layout
+from node.core.layout import Codec
 
 ARRIVING = ("EVENTS", "SPARSE_EVENTS")
 PUBLISHING = ("PUBLISH", "PUBLISHED")

@@ -7,6 +7,7 @@ page may load nothing from anywhere else.
 
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -17,13 +18,15 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from analysis import report
 from analysis.live.board import Board
 
 LOOPBACK = "127.0.0.1"
 STOP_TIMEOUT_S = 3.0
+LOOK_S = 0.05
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -33,7 +36,15 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _ASSETS = Path(__file__).parent / "assets"
-_FILES = {"/": "live.html", "/live.css": "live.css", "/live.js": "live.js", "/plot.js": "plot.js"}
+_REPORT_ASSETS = Path(report.__file__).parent / "assets"  # the two pages look alike
+_FILES = {
+    "/": _ASSETS / "live.html",
+    "/live.css": _ASSETS / "live.css",
+    "/live.js": _ASSETS / "live.js",
+    "/plot.js": _ASSETS / "plot.js",
+    "/page.css": _REPORT_ASSETS / "page.css",
+    "/theme.js": _REPORT_ASSETS / "theme.js",
+}
 
 
 class OnlyHere:
@@ -64,12 +75,12 @@ class OnlyHere:
         return None
 
 
-def application(board: Board, port: int, report: Callable[[], Path | None]) -> ASGIApp:
-    """The pages. report: the finished report, once there is one."""
+def application(board: Board, port: int, finished: Callable[[], Path | None]) -> ASGIApp:
+    """The pages. finished: the finished report, once there is one."""
 
-    def file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
         async def answer(_request: Request) -> Response:
-            return FileResponse(_ASSETS / name, headers=HEADERS)
+            return FileResponse(path, headers=HEADERS)
 
         return answer
 
@@ -77,13 +88,13 @@ def application(board: Board, port: int, report: Callable[[], Path | None]) -> A
         return StreamingResponse(_events(board), media_type="text/event-stream", headers=HEADERS)
 
     async def show_report(_request: Request) -> Response:
-        path = report()
+        path = finished()
         if path is None:
             return PlainTextResponse("there is no report yet", 404, HEADERS)
         own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
         return FileResponse(path, media_type="text/html", headers=own)  # its policy stands in it
 
-    routes = [Route(path, file(name)) for path, name in _FILES.items()]
+    routes = [Route(address, file(path)) for address, path in _FILES.items()]
     routes += [Route("/events", stream), Route("/report", show_report)]
     return OnlyHere(Starlette(routes=routes), port)
 
@@ -109,7 +120,7 @@ class Server:
             log_level="critical",
             access_log=False,
             lifespan="off",
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=2,
             server_header=False,
         )
         self._server = uvicorn.Server(config)
@@ -120,6 +131,12 @@ class Server:
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
+
+    def wait_until_left(self, timeout_s: float) -> None:
+        """Wait until no page looks on any more: each that learns of the report goes there."""
+        deadline_s = time.monotonic() + timeout_s
+        while self._board.pages and time.monotonic() < deadline_s:
+            time.sleep(LOOK_S)
 
     def stop(self) -> None:
         """Let pages go and end; idempotent."""

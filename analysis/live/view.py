@@ -27,8 +27,6 @@ from topologies.palette import colour_of
 
 Json = dict[str, Any]
 LINES_MAX = 500
-WATCHED = ("client", "driver")
-"""Roles whose captures tell of throughput and latency."""
 
 
 class View:

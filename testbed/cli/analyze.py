@@ -2,7 +2,9 @@
 any time.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +19,12 @@ EXIT_FAILED = 1
 @click.command(name="analyze")
 @click.argument("run_name", metavar="RUN")
 @click.option("--master", metavar="URL", help="A Spark master; without it, this machine does the work.")
-def command(run_name: str, master: str | None) -> int:
+@click.option(
+    "--captures",
+    type=click.Choice(["shared", "send"]),
+    help="Whether the cluster sees the run at its path, or gets its files sent; unless given, it is asked.",
+)
+def command(run_name: str, master: str | None, captures: str | None) -> int:
     """Analyse a run, or all runs of a sweep, and write the report.
 
     RUN is a path, a name below runs/, or `latest`. Running it again gives the same answer. Exit codes: 0
@@ -27,11 +34,24 @@ def command(run_name: str, master: str | None) -> int:
     from testbed.cli.named_run import named
 
     found = named(run_name)
-    return _sweep(found, master) if isinstance(found, SweepDirectory) else _run(found, master)
+    work = _Work(master, captures)
+    return _sweep(found, work) if isinstance(found, SweepDirectory) else _run(found, work)
 
 
-def _run(run: "RunDirectory", master: str | None) -> int:
-    from analysis.pipeline import analyze
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Who does the work."""
+
+    master: str | None
+    captures: str | None
+
+    def analyze(self, run: "RunDirectory", progress: Callable[[str], None]) -> dict[str, Any]:
+        from analysis.pipeline import analyze
+
+        return analyze(run, master=self.master, captures=self.captures, progress=progress)
+
+
+def _run(run: "RunDirectory", work: _Work) -> int:
     from analysis.report import write_report
     from testbed.cli.following import follower
     from testbed.cli.outcome import show_outcome
@@ -39,16 +59,15 @@ def _run(run: "RunDirectory", master: str | None) -> int:
     _check_measured(run)
     click.echo(f"run {run.path}", err=True)
     with follower() as follow:
-        summary = analyze(run, master=master, progress=follow.say)
+        summary = work.analyze(run, follow.say)
         follow.say("writing the report")
         write_report(run)
     show_outcome(run, run.read_run(), summary)
     return EXIT_PASSED if summary["verdict"] == "passed" else EXIT_FAILED
 
 
-def _sweep(directory: "SweepDirectory", master: str | None) -> int:
+def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
-    from analysis.pipeline import analyze
     from testbed.cli.following import follower
     from testbed.cli.sweep_outcome import show_sweep
     from testbed.cli.sweep_progress import SweepProgress, outcome_of
@@ -62,7 +81,7 @@ def _sweep(directory: "SweepDirectory", master: str | None) -> int:
     for number, point in enumerate(ended, 1):
         run = directory.run_of(point)
         with follower(terse=point_title(point)) as follow:
-            summary = analyze(run, master=master, progress=follow.say)
+            summary = work.analyze(run, follow.say)
             found = outcome_of(point, run.read_run(), summary, point.duration_s or 0.0)
             sweep.note(found)
             follow.show(point_line(found, len(ended), number, None))

@@ -33,6 +33,7 @@ class Situation:
     duration_s: float = 0.0
     events_per_s: int = 0
     now_ns: int | None = None  # of a run whose time is not this machine's
+    watched: dict[str, Any] = field(default_factory=dict)  # what the live timelines said last
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
@@ -50,6 +51,13 @@ class Situation:
                 return f"problem: {message['text']}"
             case "change":
                 return self._change(message)
+            case "watching":
+                return f"live at {message['url']}"
+            case "timelines":
+                self.watched = message
+            case "unwatched":
+                self.watched = {}
+                return str(message["text"])
         return None
 
     def elapsed_s(self, now_ns: int) -> float:
@@ -64,7 +72,16 @@ class Situation:
         if self.phase != "running":
             return PHASES.get(self.phase, self.phase)
         elapsed = f"{self.elapsed_s(now_ns):.0f} of {self.duration_s:.0f} s"
-        return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s"
+        return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s{self._seen_live()}"
+
+    def _seen_live(self) -> str:
+        """What the packets show: latency, disturbances, and how long ago that was."""
+        if not self.watched:
+            return ""
+        p95_ms, behind_s = self.watched["p95_ms"], self.watched["behind_s"]
+        latency = f"  p95 {p95_ms:>7,.1f} ms" if p95_ms is not None else ""
+        disturbed = ", ".join(self.watched["disturbed"]) or "no fault"
+        return f"{latency}  {disturbed}  {behind_s:.1f} s behind"
 
     def _change(self, message: dict[str, Any]) -> str | None:
         """Both directions of a link usually change at once; that is one line."""

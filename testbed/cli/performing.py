@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from testbed.cli.following import Follower
+    from testbed.cli.watching import Watching
     from testbed.runner.start import Ended
 
 LOCAL = "local"
@@ -18,11 +19,19 @@ PLACES = (LOCAL, SIMULATOR)
 ANALYSIS_DISK_BYTES = 64 << 20
 
 
-def perform(run: "RunDirectory", place: str, follow: "Follower", *, analyze: bool) -> "Ended":
+def perform(
+    run: "RunDirectory",
+    place: str,
+    follow: "Follower",
+    *,
+    analyze: bool,
+    watching: "Watching | None" = None,
+) -> "Ended":
     """Run it: in a sandbox of real processes, or in virtual time.
 
-    analyze: whether an analysis follows, so that Spark may already start. Raises what the place's own way of
-    running raises: MachineError, TestbedError, KeyboardInterrupt.
+    analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
+    its parts of captures are joined in the end. Raises what the place's own way of running raises:
+    MachineError, TestbedError, KeyboardInterrupt.
     """
     from testbed.runner.start import Ended, carry_out
 
@@ -34,10 +43,28 @@ def perform(run: "RunDirectory", place: str, follow: "Follower", *, analyze: boo
 
     def hear(message: dict[str, Any]) -> None:
         follow(message)
+        if watching is not None:
+            watching.exchange(message, follow)
         if analyze and message.get("did") == "drained":
             _start_spark_aside()
 
-    return carry_out(run, hear)
+    ended = carry_out(run, hear)
+    if watching is not None:
+        watching.read_rest(follow)
+        _join_parts(run, follow)
+    return ended
+
+
+def _join_parts(run: "RunDirectory", follow: "Follower") -> None:
+    """What cannot be joined now, an analysis joins later."""
+    from experiments.capture_parts import join_all
+    from topologies.errors import InputError
+
+    follow.say("joining the parts of captures")
+    try:
+        join_all(run.captures)
+    except InputError as error:
+        follow.show(f"problem: {error}")
 
 
 def analyse(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[str, Any] | None:

@@ -41,6 +41,7 @@ from testbed.cli.named_run import named_sweep
     help="Go on with a sweep that was interrupted.",
 )
 @click.option("--dry", is_flag=True, help="Only show what would run, as `cutset plan` does.")
+@click.option("--live", is_flag=True, help="Show timelines while it runs, in a page and here.")
 @click.option("--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time.")
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
@@ -53,14 +54,16 @@ def command(  # noqa: PLR0917 (click passes them by name)
     out: Path,
     resume: Path | None,
     dry: bool,
+    live: bool,
     no_analyze: bool,
 ) -> int:
     """Run an experiment, analyse it and write its report.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file. One with a `sweep` or a `repeat` makes many runs,
     in one directory with one report. Ctrl-C ends the run tidily and analyses what there is; a second Ctrl-C
-    ends at once; `--resume` goes on with a sweep. Exit codes: 0 passed, 1 an expectation or the fidelity
-    failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
+    ends at once; `--resume` goes on with a sweep. `--live` shows throughput and latency from the packets
+    while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
+    expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from experiments.loader import read_experiment
     from testbed.sweeps import Chosen
@@ -69,6 +72,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     all_overrides = [*overrides, *([f"topology={topology}"] if topology else [])]
     file = read_experiment(experiment, all_overrides)
     chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
+    if live:
+        from testbed.cli.watching import check_watchable
+
+        check_watchable(chosen, resumed=resume is not None)
     if dry:
         from testbed.cli.plan_text import show_plan
 
@@ -84,7 +91,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
         return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
     from testbed.cli.single_run import run_once
 
-    return run_once(chosen, out, analyze=not no_analyze)
+    return run_once(chosen, out, analyze=not no_analyze, live=live)
 
 
 def _check_place(place: str | None) -> None:

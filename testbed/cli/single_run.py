@@ -1,5 +1,6 @@
 """`cutset run` of an experiment that makes one run: plan, run, analyse, report, and say how it went."""
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
-def run_once(chosen: "Chosen", out: Path, *, analyze: bool) -> int:
-    """Returns the exit code."""
+def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) -> int:
+    """Returns the exit code. live: show it while it goes on."""
     from testbed.cli.following import follower
     from testbed.cli.outcome import show_outcome
     from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
+    from testbed.cli.watching import Watching, watched
     from testbed.planning import make_plan
     from testbed.runner.start import prepare
     from testbed.sweeps import plain
@@ -26,14 +28,19 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool) -> int:
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
     plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    if live:
+        plan = watched(plan)
     described = {"experiment": plain(experiment), "topology": plain(topology)}
     run = prepare(out, plan, described, real=chosen.place != SIMULATOR)
     click.echo(f"run {run.path}", err=True)
-    with follower() as follow:
-        ended = perform(run, chosen.place, follow, analyze=analyze)
+    with follower() as follow, contextlib.ExitStack() as stack:
+        watching = stack.enter_context(Watching(run)) if live else None
+        ended = perform(run, chosen.place, follow, analyze=analyze, watching=watching)
         summary = analyse(run, ended, follow) if analyze else None
         if summary is not None:
             write_page(run, follow)
+            if watching is not None:
+                watching.show_report(summary["verdict"], follow)
     show_outcome(run, ended.content, summary)
     if ended.by_user:
         return EXIT_INTERRUPTED
