@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from analysis.pcap.format import Bytes, Integers, column, gather
 from analysis.pcap.frames import Frames, FrameWalk
-from analysis.pcap.reassemble import Stream
+from analysis.pcap.pieces import Pieces, ascending, join, no_pieces, no_ranges
+from analysis.pcap.reassemble import Settled
 from analysis.schemas import COLUMN_OF, MESSAGES
 from node.core.framing import HEADER_BYTES
 from node.core.layout import Codec, Layout
@@ -41,40 +42,78 @@ class Decoding:
     stopped: str | None = None
 
 
-def decode(
-    data: Bytes, stream: Stream, codec: Codec, names: Mapping[str, Any], counts: Decoding
-) -> Iterator[pa.RecordBatch]:
-    """Decode a stream's messages into batches of MESSAGES, and count into `counts`.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A stretch of a stream in which frames are decoded."""
 
-    `names` has the values of the columns that are the same for all of them (capture, host, …).
+    pieces: Pieces
+    complete_ns: Integers
+    repeated: Integers  # rows of (start, end), ascending
+    hole: int  # where the stream's first one begins
+
+    def after(self, position: int) -> "_Known":
+        """What stands at `position` or later."""
+        first = int(np.searchsorted(self.pieces.end, position, side="right"))
+        return _Known(
+            self.pieces.take(slice(first, None)),
+            self.complete_ns[first:],
+            self.repeated[self.repeated[:, 1] > position],
+            self.hole,
+        )
+
+
+class Decoder:
+    """Decodes one stream, which comes part by part. `names` has the values of the columns that are the same
+    for all messages (capture, host, …).
     """
-    if not stream.pieces.start.size:
-        return
-    if not stream.synchronised:
-        counts.undecoded_bytes = int(stream.pieces.length.sum())
-        counts.stopped = "the beginning of the connection is not in the capture"
-        return
-    walk = FrameWalk(data, stream.pieces)
-    for frames in walk.frames():
-        batch = _decode_frames(frames, stream, codec, names, counts)
-        counts.messages += batch.num_rows
-        yield batch
-    _count_rest(walk, stream, counts)
 
+    def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
+        self.counts = Decoding()
+        self._synchronised = synchronised
+        self._codec = codec
+        self._names = names
+        self._walk = FrameWalk(data)
+        self._known = _Known(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
 
-def _count_rest(walk: FrameWalk, stream: Stream, counts: Decoding) -> None:
-    """Count the bytes after the last frame, and say why they are not decoded."""
-    pieces = stream.pieces
-    counts.stopped = walk.stopped
-    rest = int(np.clip(pieces.end - np.maximum(pieces.start, walk.position), 0, None).sum())
-    if walk.stopped:
-        counts.undecoded_bytes += rest
-    else:
-        counts.unfinished_bytes += rest
+    def decode(self, part: Settled | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
+        """Decode what is whole with the stream's next part, and count. ended: nothing comes after it."""
+        if part is not None:
+            self._take(part)
+        known = self._known
+        if self._synchronised:
+            for frames in self._walk.frames(known.pieces, ended=ended):
+                batch = _decode_frames(frames, known, self._codec, self._names, self.counts)
+                self.counts.messages += batch.num_rows
+                yield batch
+            self.counts.stopped = self._walk.stopped
+        elif known.pieces.start.size:
+            self.counts.stopped = "the beginning of the connection is not in the capture"
+        self._known = known.after(self._walk.position)
+        if ended or self.counts.stopped:
+            self._count_rest()
+
+    def _take(self, part: Settled) -> None:
+        known = self._known
+        self._known = _Known(
+            join((known.pieces, part.pieces)),
+            np.concatenate((known.complete_ns, part.complete_ns)),
+            ascending(np.concatenate((known.repeated, part.repeated))),
+            min([known.hole, *part.missing[0][:1].tolist()]),
+        )
+
+    def _count_rest(self) -> None:
+        """Count the bytes after the last frame, by whether decoding stopped before them; and forget them."""
+        pieces = self._known.pieces
+        rest = int((pieces.end - np.maximum(pieces.start, self._walk.position)).sum())
+        if self.counts.stopped:
+            self.counts.undecoded_bytes += rest
+        else:
+            self.counts.unfinished_bytes += rest
+        self._known = self._known.after(np.iinfo(np.int64).max)
 
 
 def _decode_frames(
-    frames: Frames, stream: Stream, codec: Codec, names: Mapping[str, Any], counts: Decoding
+    frames: Frames, known: _Known, codec: Codec, names: Mapping[str, Any], counts: Decoding
 ) -> pa.RecordBatch:
     fits, readable = np.zeros((2, frames.start.size), np.bool_)
     types = [layout for kind, layout in sorted(codec.by_type.items()) if (frames.type == kind).any()]
@@ -82,14 +121,14 @@ def _decode_frames(
         of_type = frames.type == layout.type
         fits |= of_type & _body_fits(layout, frames.length - HEADER_BYTES)
         readable |= of_type & (frames.known >= HEADER_BYTES + layout.head.size)
-    seen = _seen_bytes(frames, stream)
+    seen = _seen_bytes(frames, known.pieces)
     whole = seen == frames.length
     counts.malformed += int((~fits).sum())
     counts.unfinished_bytes += int(seen[fits & ~whole].sum())
     counts.undecoded_bytes += int(seen[fits & whole & ~readable].sum())
     chosen = np.flatnonzero(fits & whole & readable)
     columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
-    columns |= _times(frames, stream, chosen)
+    columns |= _times(frames, known, chosen)
     columns |= _heads(frames, types, chosen)
     arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
@@ -107,9 +146,8 @@ def _row_bytes(layout: Layout) -> int:
     return sum(np.dtype(_KINDS[field.format]).itemsize for field in layout.row_fields)
 
 
-def _seen_bytes(frames: Frames, stream: Stream) -> Integers:
+def _seen_bytes(frames: Frames, pieces: Pieces) -> Integers:
     """Bytes of each frame that were seen on the wire."""
-    pieces = stream.pieces
     before = np.cumsum(pieces.length) - pieces.length
 
     def up_to(position: Integers) -> Integers:
@@ -120,20 +158,19 @@ def _seen_bytes(frames: Frames, stream: Stream) -> Integers:
     return up_to(frames.start + frames.length) - up_to(frames.start)
 
 
-def _times(frames: Frames, stream: Stream, chosen: Integers) -> dict[str, pa.Array]:
+def _times(frames: Frames, known: _Known, chosen: Integers) -> dict[str, pa.Array]:
     """When messages came, and whether parts of them came again."""
     start, length = frames.start[chosen], frames.length[chosen]
-    first = np.searchsorted(stream.pieces.start, start, side="right") - 1
-    last = np.searchsorted(stream.pieces.start, start + length - 1, side="right") - 1
-    holes, _ = stream.missing
-    beyond_hole = start + length > holes[0] if holes.size else np.zeros(chosen.size, np.bool_)
-    reach = np.maximum.accumulate(np.concatenate(([-1], stream.repeated_end)))
-    again = reach[np.searchsorted(stream.repeated_start, start + length)] > start
+    pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T
+    first = np.searchsorted(pieces.start, start, side="right") - 1
+    last = np.searchsorted(pieces.start, start + length - 1, side="right") - 1
+    reach = np.maximum.accumulate(np.concatenate(([-1], repeated_end)))
+    again = reach[np.searchsorted(repeated_start, start + length)] > start
     return {
         "stream_offset": pa.array(start),
         "length": pa.array(length),
-        "t_first_ns": pa.array(stream.pieces.t_ns[first]),
-        "t_complete_ns": pa.array(stream.complete_ns[last], mask=beyond_hole),
+        "t_first_ns": pa.array(pieces.t_ns[first]),
+        "t_complete_ns": pa.array(known.complete_ns[last], mask=start + length > known.hole),
         "retransmitted": pa.array(again),
     }
 

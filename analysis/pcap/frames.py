@@ -16,9 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from analysis.pcap.format import Bytes, Integers, column, gather
-from analysis.pcap.reassemble import Pieces
+from analysis.pcap.pieces import Pieces
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
+_EVER = np.iinfo(np.int64)
 WINDOW_BYTES = 8 * 1024 * 1024  # of stream bytes copied at once; a frame is smaller
 
 
@@ -35,35 +36,46 @@ class Frames:
 
 
 class FrameWalk:
-    """Walks the frames of one stream, once. Afterwards `position`, `stopped` and `end` say how it went."""
+    """Walks the frames of one stream, which comes part by part. `position` is where the next frame begins."""
 
-    def __init__(self, data: Bytes, pieces: Pieces) -> None:
+    def __init__(self, data: Bytes) -> None:
         self._data = data
-        self._pieces = pieces
-        self.position = 0  # where the next frame begins
-        self.end = int(pieces.end[-1]) if pieces.start.size else 0
+        self._limit = 0  # frames that end beyond are not known well enough yet
+        self._waits = False  # such a one is next
+        self.position = 0
         self.stopped: str | None = None
 
-    def frames(self) -> Iterator[Frames]:
-        """All frames whose header is known, window by window."""
-        for first, last in _runs(self._pieces):
-            begin, end = int(self._pieces.start[first]), _known_end(self._pieces, last)
+    def frames(self, pieces: Pieces, *, ended: bool) -> Iterator[Frames]:
+        """The next frames whose header is known, window by window.
+
+        pieces: from `position` on, or from some way before. ended: nothing comes after them; otherwise a
+        frame that may go on after the last piece is left for the next time.
+        """
+        if self.stopped or not pieces.start.size:
+            return
+        self._waits = False
+        self._limit = int(_EVER.max if ended else pieces.end[-1])
+        for first, last in _runs(pieces):
+            begin, end = int(pieces.start[first]), int(pieces.known_end[last])
             if self.position < begin:
                 self.stopped = f"bytes {self.position} to {begin} are not in the capture"
-            if self.stopped:
+            elif self.position < end:
+                more_follow = not ended and end == self._limit
+                yield from self._walk_run(pieces, first, last, more_follow=more_follow)
+            if self.stopped or self._waits:
                 return
-            if self.position < end:
-                yield from self._walk_run(first, last)
 
-    def _walk_run(self, first: int, last: int) -> Iterator[Frames]:
+    def _walk_run(self, pieces: Pieces, first: int, last: int, *, more_follow: bool) -> Iterator[Frames]:
         """Walk through pieces first to last, whose bytes follow each other without a hole."""
-        rest, rest_start = b"", int(self._pieces.start[first])
-        for piece, following in _windows(self._pieces, first, last):
-            content = rest + _copy(self._data, self._pieces, piece, following)
-            frames = self._chain(content, rest_start, final=following > last)
+        first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
+        rest, rest_start = b"", int(pieces.start[first])
+        for piece, following in _windows(pieces, first, last):
+            content = rest + _copy(self._data, pieces, piece, following)
+            final = following > last and not more_follow
+            frames = self._chain(content, rest_start, final=final)
             if frames.start.size:
                 yield frames
-            if self.stopped:
+            if self.stopped or self._waits:
                 return
             kept = min(max(self.position - rest_start, 0), len(content))
             rest, rest_start = content[kept:], rest_start + kept
@@ -83,8 +95,10 @@ class FrameWalk:
             if version != VERSION or flags or not HEADER_BYTES <= whole <= FRAME_LIMIT_BYTES:
                 self.stopped = f"no frame header at byte {content_start + at}"
                 break
-            if at + whole > end and not final:
-                break
+            if at + whole > end:
+                self._waits = final and content_start + at + whole > self._limit
+                if not final or self._waits:
+                    break
             begins.append(at)
             at += whole
         self.position = content_start + at
@@ -99,14 +113,9 @@ def _gather_frames(content: bytes, content_start: int, at: Integers) -> Frames:
     return Frames(at + content_start, length, column(headers, LENGTH_BYTES + 1, "u1"), known, at, buffer)
 
 
-def _known_end(pieces: Pieces, piece: int) -> int:
-    return int(pieces.start[piece] + pieces.captured[piece])
-
-
 def _runs(pieces: Pieces) -> Iterator[tuple[int, int]]:
     """First and last piece of each run of bytes without a hole."""
-    known_ends = pieces.start + pieces.captured
-    breaks = np.flatnonzero(known_ends[:-1] != pieces.start[1:]) + 1
+    breaks = np.flatnonzero(pieces.known_end[:-1] != pieces.start[1:]) + 1
     bounds = [0, *breaks.tolist(), pieces.start.size]
     for first, following in pairwise(bounds):
         if following > first:

@@ -1,203 +1,199 @@
 """TCP directions put together again: from segments in the order of capture to a byte stream by reference.
 
-A stream is a list of pieces in stream order that do not overlap: where each stands in the stream, where its
-bytes stand in the capture file, and when they came. Payload is not touched. Sequence numbers are unwrapped
-by their distance from the segment before (RFC 9293, section 3.4), so a stream may be of any length; a byte
-that came more than once counts when it came first; the time by which everything up to a byte was there is
-the running maximum of arrival times in stream order.
+A connection takes segments window by window and gives out, piece by piece, the part of its stream that
+nothing will change any more: what came, without a hole, long enough ago that a segment sent again would have
+been seen (`HORIZON_NS`). What stands behind a hole waits until it is filled; it is given up when TCP itself
+could not fill it any more, or when too many pieces wait. So memory holds what is out of order and the last
+seconds, never a whole stream.
 
-All of it is whole-array work, but for segments that partly overlap each other: these are painted one by one.
+Sequence numbers are unwrapped by their distance from the segment before (RFC 9293, section 3.4), so a stream
+may be of any length; a byte that came more than once counts when it came first; the time by which everything
+up to a byte was there is the running maximum of arrival times in stream order.
 
 What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a
 FIN are taken as proof that something was sent.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from analysis.pcap.format import Integers
+from analysis.pcap.pieces import Pieces, Segments, ascending, join, lay_out, no_pieces, no_ranges
 
 SYN, RST = 0x02, 0x04
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead
+HORIZON_NS = 5_000_000_000  # a first retransmission comes after a second or so (RFC 6298, section 2)
+PIECES_MAX = 1 << 19  # that wait in one capture: 40 bytes each
+_Number = TypeVar("_Number", int, Integers)
+_EVER = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
-    """Segments of one TCP direction, in the order of capture. All arrays have the same length."""
+class Settled:
+    """The next part of a stream that nothing will change any more. Stream offset 0 is the first byte after
+    SYN, or the lowest that was seen.
+    """
 
-    t_ns: Integers
-    seq: Integers
-    flags: Integers
-    at: Integers  # where the payload stands in the file
-    length: Integers  # payload bytes on the wire
-    captured: Integers  # of which the file has this many
-
-    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "Segments":
-        """Some of them."""
-        return Segments(*(getattr(self, field.name)[where] for field in fields(self)))
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """Parts of a stream, ascending and without overlap. All arrays have the same length."""
-
-    start: Integers  # in the stream
-    length: Integers
-    captured: Integers  # bytes from `start` on whose content the file has
-    at: Integers  # where they stand in the file
-    t_ns: Integers  # when they came
-
-    @property
-    def end(self) -> Integers:
-        """Where each ends in the stream."""
-        return self.start + self.length
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One direction of one connection. Stream offset 0 is the first byte after SYN, or the lowest that was
-    seen."""
-
-    connection: int
     pieces: Pieces
     complete_ns: Integers  # per piece: when it and all seen bytes before it were there
-    synchronised: bool  # SYN was captured, so offset 0 is the beginning
-    segments: int  # with payload
-    repeated_start: Integers  # bytes that came again, ascending by start
-    repeated_end: Integers
-    stray_segments: int
-
-    @property
-    def missing(self) -> tuple[Integers, Integers]:
-        """Starts and lengths of what is in no record, between bytes that are."""
-        ends = np.concatenate(([0], self.pieces.end))[:-1]
-        holes = np.flatnonzero(self.pieces.start > ends)
-        return ends[holes], self.pieces.start[holes] - ends[holes]
-
-    @property
-    def snapped(self) -> tuple[Integers, Integers]:
-        """Starts and lengths of what came but was cut off by the snap length."""
-        cut = self.pieces.length - self.pieces.captured
-        where = np.flatnonzero(cut > 0)
-        return self.pieces.start[where] + self.pieces.captured[where], cut[where]
+    repeated: Integers  # bytes that came again, as rows of (start, end), ascending; some from before
+    missing: tuple[Integers, Integers]  # starts and lengths of what is in no record, between bytes that are
 
 
-def reassemble(segments: Segments) -> Iterator[Stream]:
-    """Put one TCP direction together: a stream for each connection that used these ports, in order."""
-    numbers = _number_connections(segments)
-    for connection in range(int(numbers[-1]) + 1 if numbers.size else 0):
-        alone = numbers[-1] == 0
-        yield _assemble(connection, segments if alone else segments.take(numbers == connection))
+class Numbering:
+    """Numbers the connections that use one TCP direction. A SYN begins one unless it repeats the SYN before.
 
-
-def _number_connections(segments: Segments) -> Integers:
-    """Number each segment's connection. A SYN begins one unless it repeats the SYN before it."""
-    syns = np.flatnonzero(segments.flags & SYN)
-    begins = np.zeros(segments.seq.size, np.int64)
-    if syns.size:
-        numbers = segments.seq[syns]
-        begins[syns] = np.concatenate(([True], numbers[1:] != numbers[:-1]))
-        begins[0] = 0  # what comes before the first SYN is a connection too
-    return np.cumsum(begins)
-
-
-def _assemble(connection: int, segments: Segments) -> Stream:
-    syn = segments.flags & SYN != 0
-    synchronised = bool(syn.any())
-    positions = _unwrap(segments.seq + syn)  # SYN itself takes a sequence number
-    if synchronised:
-        positions -= positions[np.argmax(syn)]
-    payload = (segments.length > 0) & (segments.flags & RST == 0)
-    segments, positions = segments.take(payload), positions[payload]
-    if not synchronised and positions.size:
-        positions -= positions.min()
-    ahead = np.maximum.accumulate(np.concatenate(([0], positions + segments.length)))[:-1]
-    belongs = (positions >= 0) & (positions <= ahead + WINDOW_BYTES_MAX)
-    stray = int(belongs.size - belongs.sum())
-    if stray:
-        segments, positions = segments.take(belongs), positions[belongs]
-    pieces, repeated = _order(segments, positions)
-    return Stream(
-        connection=connection,
-        pieces=pieces,
-        complete_ns=np.maximum.accumulate(pieces.t_ns),
-        synchronised=synchronised,
-        segments=positions.size + stray,
-        repeated_start=repeated[:, 0],
-        repeated_end=repeated[:, 1],
-        stray_segments=stray,
-    )
-
-
-def _unwrap(seq: Integers) -> Integers:
-    """Positions relative to the first: each is within 2 GiB of the one before, whichever way."""
-    steps = (np.diff(seq, prepend=seq[:1]) + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000
-    return np.cumsum(steps)
-
-
-def _order(segments: Segments, positions: Integers) -> tuple[Pieces, Integers]:
-    """Lay segments out in stream order. Returns the pieces, and the ranges that came again as rows of
-    (start, end)."""
-    pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
-    nothing = np.zeros((0, 2), np.int64)
-    if (pieces.start[1:] >= pieces.end[:-1]).all():  # in order: the usual case
-        return pieces, nothing
-    order = np.lexsort((pieces.length, pieces.start))  # stable: equal ones stay in the order of capture
-    start, end = pieces.start[order], pieces.end[order]
-    again = np.concatenate(([False], (start[1:] == start[:-1]) & (end[1:] == end[:-1])))
-    repeated = np.stack((start[again], end[again]), axis=1)
-    order, start, end = order[~again], start[~again], end[~again]
-    reach = np.maximum.accumulate(end)
-    clusters = np.cumsum(np.concatenate(([True], start[1:] >= reach[:-1])))
-    overlapping = np.bincount(clusters)[clusters] > 1
-    source, first, last = order[~overlapping], start[~overlapping], end[~overlapping]
-    if overlapping.any():
-        painted, covered = _paint(np.sort(order[overlapping]), pieces)
-        source, first, last = (
-            np.concatenate(pair) for pair in zip((source, first, last), painted.T, strict=True)
-        )
-        repeated = np.concatenate((repeated, covered))
-    sort = np.argsort(first)
-    return _cut(pieces, source[sort], first[sort], last[sort]), repeated[np.argsort(repeated[:, 0])]
-
-
-def _paint(order: Integers, pieces: Pieces) -> tuple[Integers, Integers]:
-    """Lay segments down in the order of capture, each keeping what was still free.
-
-    Returns rows of (segment, start, end) for what was kept, and of (start, end) for what was there already.
+    What comes before the first SYN is a connection too.
     """
-    starts: list[int] = []  # covered so far: disjoint, ascending, neighbours joined
-    ends: list[int] = []
-    kept: list[tuple[int, int, int]] = []
-    covered: list[tuple[int, int]] = []
-    rows = zip(order.tolist(), pieces.start[order].tolist(), pieces.end[order].tolist(), strict=True)
-    for segment, start, end in rows:
-        low, high = bisect_left(ends, start), bisect_right(starts, end)
-        position = start
-        for begin, stop in zip(starts[low:high], ends[low:high], strict=True):
-            if begin > position:
-                kept.append((segment, position, begin))
-            if min(stop, end) > max(begin, start):
-                covered.append((max(begin, start), min(stop, end)))
-            position = max(position, stop)
-        if position < end:
-            kept.append((segment, position, end))
-        starts[low:high] = [min([start, *starts[low:high]])]
-        ends[low:high] = [max([end, *ends[low:high]])]
-    return np.array(kept, np.int64).reshape(-1, 3), np.array(covered, np.int64).reshape(-1, 2)
+
+    def __init__(self) -> None:
+        self._syn = -1
+        self._connection = -1
+
+    def split(self, segments: Segments) -> Iterator[tuple[int, Segments]]:
+        """Some more segments, cut where a connection begins: its number and its share."""
+        syns = np.flatnonzero(segments.flags & SYN)
+        begins = np.zeros(segments.seq.size, np.int64)
+        if syns.size:
+            numbers = segments.seq[syns]
+            begins[syns] = numbers != np.concatenate(([self._syn], numbers[:-1]))
+            self._syn = int(numbers[-1])
+        if self._connection < 0 and begins.size:
+            begins[0] = 1
+        bounds = [0, *np.flatnonzero(begins).tolist(), begins.size]
+        for first, following in pairwise(bounds):
+            if following > first:
+                self._connection += int(begins[first])
+                yield self._connection, segments.take(slice(first, following))
 
 
-def _cut(pieces: Pieces, source: Integers, start: Integers, end: Integers) -> Pieces:
-    """The parts [start, end) of the pieces `source`."""
-    skipped, length = start - pieces.start[source], end - start
-    return Pieces(
-        start=start,
-        length=length,
-        captured=np.clip(pieces.captured[source] - skipped, 0, length),
-        at=pieces.at[source] + skipped,
-        t_ns=pieces.t_ns[source],
-    )
+class Connection:
+    """One direction of one connection, put together as its segments come."""
+
+    def __init__(self, number: int, first: Segments) -> None:
+        """first: its first segments; more than none."""
+        syn = bool(first.flags[0] & SYN)
+        self.number = number
+        self.synchronised = syn  # SYN was captured, so offset 0 is the beginning
+        self.segments = 0  # with payload
+        self.stray_segments = 0
+        self.bytes = self.repeated_bytes = self.missing_bytes = self.snapped_bytes = 0
+        self._held = no_pieces()
+        self._again = no_ranges()
+        self._seq, self._position = int(first.seq[0]) + syn, 0  # of the segment before
+        self._ahead = 0
+        self._lowest = 0 if syn else -WINDOW_BYTES_MAX
+        self._given = 0  # everything before was given out
+        self._complete_ns = int(_EVER.min)
+
+    @property
+    def waiting(self) -> int:
+        """Pieces that were not given out yet."""
+        return int(self._held.start.size)
+
+    def add(self, segments: Segments) -> None:
+        """Take the segments that came next."""
+        segments = segments.take((segments.length > 0) & (segments.flags & RST == 0))
+        segments, positions = self._place(segments)
+        if not positions.size:
+            return
+        ends = positions + segments.length
+        pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
+        again = no_ranges()
+        if self._given and int(positions.min()) < self._given:
+            late = np.flatnonzero(positions < self._given)
+            again = np.stack((positions[late], np.minimum(ends[late], self._given)), axis=1)
+            pieces = pieces.from_position(self._given)
+        before = int(self._held.length.sum())
+        self._held, more = lay_out(join((self._held, pieces)))
+        again = np.concatenate((again, more))
+        self.bytes += int(self._held.length.sum()) - before
+        self.repeated_bytes += int((again[:, 1] - again[:, 0]).sum())
+        self._again = ascending(np.concatenate((self._again, again)))
+
+    def settle(self, before_ns: int, waiting_max: int) -> Settled | None:
+        """Give out what was complete before this time, and what would not wait any longer."""
+        held = self._held
+        if not held.start.size:
+            return None
+        complete_ns = np.maximum(np.maximum.accumulate(held.t_ns), self._complete_ns)
+        origin = self._given if self._known_origin else int(held.start[0])
+        ends = np.concatenate(([origin], held.end))
+        sound = (ends[:-1] == held.start) & (complete_ns < before_ns)
+        count = held.start.size if sound.all() else int(np.argmin(sound))
+        count = max(
+            count,
+            int(np.searchsorted(held.end, self._ahead - WINDOW_BYTES_MAX, side="right")),
+            held.start.size - waiting_max,
+        )
+        return self._give(count, complete_ns[:count]) if count else None
+
+    def end(self) -> Settled | None:
+        """Give out what is left: there will be no more segments."""
+        return self.settle(int(_EVER.max), 0)
+
+    @property
+    def _known_origin(self) -> bool:
+        return self._lowest == 0
+
+    def _give(self, count: int, complete_ns: Integers) -> Settled:
+        if not self._known_origin:
+            self._begin_at(int(self._held.start[0]))
+        pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
+        ends = np.concatenate(([self._given], pieces.end))
+        holes = np.flatnonzero(pieces.start > ends[:-1])
+        missing = ends[holes], pieces.start[holes] - ends[holes]
+        self._given, self._complete_ns = int(ends[-1]), int(complete_ns[-1])
+        self.missing_bytes += int(missing[1].sum())
+        self.snapped_bytes += int(pieces.snapped[1].sum())
+        repeated = self._again[self._again[:, 0] < self._given]
+        self._again = self._again[self._again[:, 1] > self._given]
+        return Settled(pieces, complete_ns, repeated, missing)
+
+    def _begin_at(self, origin: int) -> None:
+        """Count stream offsets from the lowest byte that was seen before the first were given out."""
+        self._held = replace(self._held, start=self._held.start - origin)
+        self._again = self._again - origin
+        self._position -= origin
+        self._ahead -= origin
+        self._lowest = 0
+
+    def _place(self, segments: Segments) -> tuple[Segments, Integers]:
+        """Where segments stand in the stream; those that cannot belong to it are counted and left out."""
+        self.segments += segments.seq.size
+        if not segments.seq.size:
+            return segments, segments.seq
+        numbers = segments.seq + (segments.flags & SYN != 0)  # SYN itself takes a sequence number
+        steps = _distance(np.diff(numbers, prepend=self._seq))
+        positions = self._position + np.cumsum(steps)
+        ahead = np.maximum.accumulate(np.concatenate(([self._ahead], positions + segments.length)))
+        belongs = (positions >= self._lowest) & (positions <= ahead[:-1] + WINDOW_BYTES_MAX)
+        if not belongs.all():
+            rows, positions = self._place_one_by_one(numbers, segments.length)
+            self.stray_segments += numbers.size - rows.size
+            numbers, segments = numbers[rows], segments.take(rows)
+        if positions.size:
+            self._seq, self._position = int(numbers[-1]), int(positions[-1])
+            self._ahead = max(self._ahead, int((positions + segments.length).max()))
+        return segments, positions
+
+    def _place_one_by_one(self, numbers: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+        """The same where there are strays, which tell nothing about those after them."""
+        seq, position, ahead = self._seq, self._position, self._ahead
+        rows, positions = [], []
+        for row, (number, length) in enumerate(zip(numbers.tolist(), lengths.tolist(), strict=True)):
+            at = position + int(_distance(number - seq))
+            if self._lowest <= at <= ahead + WINDOW_BYTES_MAX:
+                rows.append(row)
+                positions.append(at)
+                seq, position, ahead = number, at, max(ahead, at + length)
+        return np.array(rows, np.int64), np.array(positions, np.int64)
+
+
+def _distance(steps: _Number) -> _Number:
+    """From one sequence number to another: within 2 GiB, whichever way."""
+    return (steps + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000

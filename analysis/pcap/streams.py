@@ -1,11 +1,11 @@
 """All TCP streams of one host's capture, and the messages in them.
 
-Segments that belong to a port are picked out of the capture (six numbers each, no payload), grouped by
-direction, put together and decoded, one direction after the other. Memory holds those numbers for the whole
-capture, and payload only in windows.
+The capture is read window by window. Segments that belong to a port are picked out (six numbers each, no
+payload), grouped by direction and put together; what is complete and old enough is decoded and given out.
+Between windows memory holds what a connection still waits for, whatever the size of the capture.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
@@ -16,19 +16,23 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
-from analysis.pcap.decode import Decoding, decode
+from analysis.pcap.decode import Decoder
 from analysis.pcap.fields import Columns
-from analysis.pcap.format import Integers
+from analysis.pcap.format import Bytes, Integers
 from analysis.pcap.index import load_index, map_bytes
-from analysis.pcap.reassemble import SYN, Segments, Stream, reassemble
+from analysis.pcap.pieces import Segments
+from analysis.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, Settled
 from analysis.schemas import DECODING, GAPS
 from node.core.layout import Codec
 
 TCP = 6
 _KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+Direction = tuple[int, ...]
+"""A TCP direction in one capture: the values of `_KEY`."""
 
 Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
+_COUNTS_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +45,111 @@ class HostCapture:
     port: int
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long what was seen waits for what may still come: see `analysis.pcap.reassemble`."""
+
+    horizon_ns: int = HORIZON_NS
+    pieces_max: int = PIECES_MAX
+
+
 def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
-    """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING.
+    """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING, roughly in order
+    of time.
 
     Raises CaptureError if the capture cannot be read at all.
     """
     path = Path(capture.path)
     data = map_bytes(path)
-    decoding: list[dict[str, Any]] = []
-    for direction, segments in directions(path, capture.port):
-        names = _name(capture, direction)
-        for stream in reassemble(segments):
-            counts = Decoding()
-            stream_names = names | {"connection": pa.scalar(stream.connection, pa.int32())}
-            for batch in decode(data, stream, codec, stream_names, counts):
-                emit("messages", batch)
-            gaps = _gaps(stream, stream_names)
+    conversations = Conversations(data, capture, codec, emit)
+    for span in spans_of(path, load_index(path), TimeRange()):
+        conversations.take(read_columns(span))
+    conversations.end()
+
+
+class Conversations:
+    """All streams of one host's capture, which comes window by window."""
+
+    def __init__(
+        self, data: Bytes, capture: HostCapture, codec: Codec, emit: Emit, patience: Patience = Patience()
+    ) -> None:
+        self._data = data
+        self._capture = capture
+        self._codec = codec
+        self._emit = emit
+        self._patience = patience
+        self._flows: dict[Direction, _Flow] = {}
+        self._latest_ns = 0
+        self._counts: list[dict[str, Any]] = []
+
+    def take(self, window: Iterable[Columns]) -> None:
+        """Take the packets that came next, and give out the messages that are complete and old enough."""
+        for direction, segments in directions(window, self._capture.port):
+            self._follow(direction, segments)
+        waiting = sum(flow.connection.waiting for flow in self._flows.values())
+        share = self._patience.pieces_max
+        if waiting > share:
+            share //= len(self._flows)
+        before_ns = self._latest_ns - self._patience.horizon_ns
+        for flow in self._flows.values():
+            self._give(flow, flow.connection.settle(before_ns, share), ended=False)
+
+    def end(self) -> None:
+        """Give out what is left: the capture has no more packets."""
+        for flow in self._flows.values():
+            self._end(flow)
+        self._flows.clear()
+        self._write_counts()
+
+    def _follow(self, direction: Direction, segments: Segments) -> None:
+        self._latest_ns = max(self._latest_ns, int(segments.t_ns.max()))
+        flow = self._flows.get(direction)
+        numbering = flow.numbering if flow else Numbering()
+        for number, share in numbering.split(segments):
+            if flow is None or number != flow.connection.number:
+                if flow is not None:
+                    self._end(flow)
+                flow = self._flows[direction] = self._begin(direction, numbering, Connection(number, share))
+            flow.connection.add(share)
+
+    def _begin(self, direction: Direction, numbering: Numbering, connection: Connection) -> "_Flow":
+        names = _name(self._capture, direction) | {"connection": pa.scalar(connection.number, pa.int32())}
+        decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
+        return _Flow(numbering, connection, decoder, names)
+
+    def _give(self, flow: "_Flow", part: Settled | None, *, ended: bool) -> None:
+        if part is not None:
+            gaps = _gaps(part, flow.names)
             if gaps.num_rows:
-                emit("gaps", gaps)
-            decoding.append(_count(stream, stream_names) | asdict(counts))
-    emit("decoding", pa.RecordBatch.from_pylist(decoding, schema=DECODING))
+                self._emit("gaps", gaps)
+        if part is not None or ended:
+            for batch in flow.decoder.decode(part, ended=ended):
+                self._emit("messages", batch)
+
+    def _end(self, flow: "_Flow") -> None:
+        self._give(flow, flow.connection.end(), ended=True)
+        self._counts.append(_count(flow))
+        if len(self._counts) >= _COUNTS_ROWS:
+            self._write_counts()
+
+    def _write_counts(self) -> None:
+        self._emit("decoding", pa.RecordBatch.from_pylist(self._counts, schema=DECODING))
+        self._counts = []
 
 
-def directions(path: Path, port: int) -> Iterator[tuple[tuple[int, ...], Segments]]:
+@dataclass(slots=True)
+class _Flow:
+    """A TCP direction, and the connection that uses it now."""
+
+    numbering: Numbering
+    connection: Connection
+    decoder: Decoder
+    names: dict[str, pa.Scalar]
+
+
+def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction, Segments]]:
     """The segments of each TCP direction from or to a port, in the order of capture."""
-    parts = [
-        _pick(columns, port)
-        for span in spans_of(path, load_index(path), TimeRange())
-        for columns in read_columns(span)
-    ]
+    parts = [_pick(columns, port) for columns in window]
     if not parts:
         return
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -112,7 +192,7 @@ def _group(columns: Columns) -> Integers:
     return groups
 
 
-def _name(capture: HostCapture, direction: tuple[int, ...]) -> dict[str, pa.Scalar]:
+def _name(capture: HostCapture, direction: Direction) -> dict[str, pa.Scalar]:
     src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
     src, dst = format_address(src_hi, src_lo), format_address(dst_hi, dst_lo)
     return {
@@ -132,23 +212,24 @@ def format_address(high: int, low: int) -> str:
     return str(IPv4Address(value) if value < 1 << 32 else IPv6Address(value))
 
 
-def _gaps(stream: Stream, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
-    parts = []
-    for cause, (starts, lengths) in (("missing", stream.missing), ("snapped", stream.snapped)):
+def _gaps(part: Settled, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
+    batches = []
+    for cause, (starts, lengths) in (("missing", part.missing), ("snapped", part.pieces.snapped)):
         columns = {name: pa.repeat(value, starts.size) for name, value in names.items()}
         columns |= {"stream_offset": pa.array(starts), "length": pa.array(lengths)}
         columns["cause"] = pa.repeat(cause, starts.size)
-        parts.append(pa.RecordBatch.from_arrays([columns[name] for name in GAPS.names], schema=GAPS))
-    return pa.concat_batches(parts)
+        batches.append(pa.RecordBatch.from_arrays([columns[name] for name in GAPS.names], schema=GAPS))
+    return pa.concat_batches(batches)
 
 
-def _count(stream: Stream, names: dict[str, pa.Scalar]) -> dict[str, Any]:
-    repeated = stream.repeated_end - stream.repeated_start
-    return {name: value.as_py() for name, value in names.items()} | {
-        "segments": stream.segments,
-        "bytes": int(stream.pieces.length.sum()),
-        "retransmitted_bytes": int(repeated.sum()),
-        "stray_segments": stream.stray_segments,
-        "missing_bytes": int(stream.missing[1].sum()),
-        "snapped_bytes": int(stream.snapped[1].sum()),
+def _count(flow: _Flow) -> dict[str, Any]:
+    connection = flow.connection
+    return {name: value.as_py() for name, value in flow.names.items()} | {
+        "segments": connection.segments,
+        "bytes": connection.bytes,
+        "retransmitted_bytes": connection.repeated_bytes,
+        "stray_segments": connection.stray_segments,
+        "missing_bytes": connection.missing_bytes,
+        "snapped_bytes": connection.snapped_bytes,
+        **asdict(flow.decoder.counts),
     }

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.pcap.index import map_bytes
-from analysis.pcap.reassemble import WINDOW_BYTES_MAX, Segments, Stream, reassemble
+from analysis.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.pcap.index import load_index, map_bytes
+from analysis.pcap.pieces import Segments
+from analysis.pcap.reassemble import WINDOW_BYTES_MAX
 from analysis.pcap.streams import directions
 from tests.analysis.pcap.captures import ACK, PSH, RST, SYN, at_intervals, segment, write_pcap
+from tests.analysis.pcap.whole import Stream, reassemble
 
 TCPTRACE_COUNTS = ("unique bytes sent", "rexmt data bytes")
 FILE_STEP = 100_000  # payloads of the segments stand this far apart in the imagined file
@@ -61,11 +64,11 @@ def test_every_byte_counts_when_it_came_first(rows: list[tuple[int, int]], isn: 
     sent = [(isn + 1 + start, length) for start, length in rows]
     lowest = 0 if syn else min(start for start, _ in rows)
     if syn:
-        stream = only(list(reassemble(segments([(isn, 0), *sent], flags=[SYN] + [ACK] * len(rows)))))
+        stream = only(reassemble(segments([(isn, 0), *sent], flags=[SYN] + [ACK] * len(rows))))
     else:
-        stream = only(list(reassemble(segments(sent))))
+        stream = only(reassemble(segments(sent)))
     first, again = byte_by_byte([(start - lowest, length) for start, length in rows])
-    pieces = stream.pieces
+    pieces = stream.settled.pieces
     found: dict[int, int] = {}
     for start, length, at, t_ns in zip(pieces.start, pieces.length, pieces.at, pieces.t_ns, strict=True):
         number, skipped = divmod(int(at), FILE_STEP)
@@ -74,67 +77,77 @@ def test_every_byte_counts_when_it_came_first(rows: list[tuple[int, int]], isn: 
         found |= {int(start) + n: number - syn for n in range(length)}
     assert found == first
     assert int(pieces.length.sum()) == len(first)  # no byte twice
-    assert covered(stream.repeated_start, stream.repeated_end) == again
-    starts, lengths = stream.missing
+    assert covered(*stream.settled.repeated.T) == again
+    starts, lengths = stream.settled.missing
     assert covered(starts, starts + lengths) == set(range(max(first))) - set(first)
 
 
 @given(rows=overlapping_rows)
 def test_a_byte_is_complete_when_all_before_it_have_come(rows: list[tuple[int, int]]) -> None:
     sent = [(0, 0), *[(1 + start, length) for start, length in rows]]
-    stream = only(list(reassemble(segments(sent, flags=[SYN] + [ACK] * len(rows)))))
+    stream = only(reassemble(segments(sent, flags=[SYN] + [ACK] * len(rows))))
     first, _ = byte_by_byte(rows)
-    for start, complete in zip(stream.pieces.start.tolist(), stream.complete_ns.tolist(), strict=True):
+    for start, complete in zip(
+        stream.settled.pieces.start.tolist(), stream.settled.complete_ns.tolist(), strict=True
+    ):
         assert complete == max(number for position, number in first.items() if position <= start) + 1
 
 
 def test_sequence_numbers_wrap_as_often_as_they_like() -> None:
     step = 1 << 28
     rows = [(n * step - 5, step) for n in range(100)]
-    stream = only(list(reassemble(segments(rows))))
-    assert stream.pieces.end[-1] == 100 * step
-    assert stream.missing[0].size == 0
+    stream = only(reassemble(segments(rows)))
+    assert stream.settled.pieces.end[-1] == 100 * step
+    assert stream.settled.missing[0].size == 0
 
 
 def test_a_syn_with_another_number_is_another_connection() -> None:
     flags = [SYN, ACK, ACK, SYN, ACK]
     rows = [(100, 0), (101, 10), (111, 5), (90_000, 0), (90_001, 7)]
     first, second = reassemble(segments(rows, flags=flags))
-    assert (first.connection, first.pieces.end[-1]) == (0, 15)
-    assert (second.connection, second.pieces.end[-1], second.synchronised) == (1, 7, True)
+    assert (first.connection.number, first.settled.pieces.end[-1]) == (0, 15)
+    assert (second.connection.number, second.settled.pieces.end[-1], second.connection.synchronised) == (
+        1,
+        7,
+        True,
+    )
 
 
 def test_a_repeated_syn_is_the_same_connection() -> None:
-    stream = only(list(reassemble(segments([(100, 0), (100, 0), (101, 3)], flags=[SYN, SYN, ACK]))))
-    assert stream.pieces.end[-1] == 3
+    stream = only(reassemble(segments([(100, 0), (100, 0), (101, 3)], flags=[SYN, SYN, ACK])))
+    assert stream.settled.pieces.end[-1] == 3
 
 
 def test_what_comes_before_the_first_syn_is_a_connection_of_its_own() -> None:
     first, second = reassemble(segments([(7, 3), (100, 0), (101, 4)], flags=[ACK, SYN, ACK]))
-    assert (first.synchronised, first.pieces.end[-1]) == (False, 3)
-    assert (second.synchronised, second.pieces.end[-1]) == (True, 4)
+    assert (first.connection.synchronised, first.settled.pieces.end[-1]) == (False, 3)
+    assert (second.connection.synchronised, second.settled.pieces.end[-1]) == (True, 4)
 
 
 def test_a_stray_of_an_earlier_connection_is_counted_and_left_out() -> None:
     rows = [(100, 0), (101, 4), (101 - 50_000, 20), (105 + WINDOW_BYTES_MAX + 5, 20), (105, 6)]
-    stream = only(list(reassemble(segments(rows, flags=[SYN, ACK, ACK, ACK, ACK]))))
-    assert (stream.stray_segments, stream.segments, stream.pieces.end[-1]) == (2, 4, 10)
-    assert stream.missing[0].size == 0
+    stream = only(reassemble(segments(rows, flags=[SYN, ACK, ACK, ACK, ACK])))
+    assert (stream.connection.stray_segments, stream.connection.segments, stream.settled.pieces.end[-1]) == (
+        2,
+        4,
+        10,
+    )
+    assert stream.settled.missing[0].size == 0
 
 
 def test_data_on_a_syn_begins_the_stream_and_text_on_a_reset_is_none() -> None:
-    stream = only(list(reassemble(segments([(100, 4), (105, 6), (111, 9)], flags=[SYN, ACK, RST | ACK]))))
-    assert (stream.pieces.start.tolist(), stream.pieces.end.tolist()) == ([0, 4], [4, 10])
+    stream = only(reassemble(segments([(100, 4), (105, 6), (111, 9)], flags=[SYN, ACK, RST | ACK])))
+    assert (stream.settled.pieces.start.tolist(), stream.settled.pieces.end.tolist()) == ([0, 4], [4, 10])
 
 
 def test_cut_off_payload_is_a_gap_of_its_own_kind() -> None:
-    stream = only(list(reassemble(segments([(0, 100), (100, 30), (200, 50)], snap=40))))
+    stream = only(reassemble(segments([(0, 100), (100, 30), (200, 50)], snap=40)))
     assert [part.tolist() for part in stream.snapped] == [[40, 240], [60, 10]]
-    assert [part.tolist() for part in stream.missing] == [[130], [70]]
+    assert [part.tolist() for part in stream.settled.missing] == [[130], [70]]
 
 
 def test_nothing_at_all_is_no_stream() -> None:
-    assert list(reassemble(segments([]))) == []
+    assert reassemble(segments([])) == []
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +182,9 @@ def test_tcptrace_counts_the_same_bytes(disorderly: tuple[Path, Segments]) -> No
         name: int(re.findall(rf"{name}: +(\d+)", said)[0])
         for name in ("unique bytes sent", "rexmt data bytes")
     }
-    stream = only(list(reassemble(sent)))
-    assert counts["unique bytes sent"] == stream.pieces.length.sum()
-    assert counts["rexmt data bytes"] == (stream.repeated_end - stream.repeated_start).sum()
+    stream = only(reassemble(sent))
+    assert counts["unique bytes sent"] == stream.settled.pieces.length.sum()
+    assert counts["rexmt data bytes"] == stream.connection.repeated_bytes
 
 
 def test_tshark_follows_to_the_same_bytes(disorderly: tuple[Path, Segments]) -> None:
@@ -185,9 +198,12 @@ def test_tshark_follows_to_the_same_bytes(disorderly: tuple[Path, Segments]) -> 
 def _content(path: Path) -> bytes:
     """The stream from the client, by way of the whole core."""
     data = map_bytes(path)
-    for key, found in directions(path, 7000):
+    (span,) = spans_of(path, load_index(path), TimeRange())
+    for key, found in directions(read_columns(span), 7000):
         if key[5] == 7000:
-            stream = only(list(reassemble(found)))
-            pieces = zip(stream.pieces.at.tolist(), stream.pieces.captured.tolist(), strict=True)
+            stream = only(reassemble(found))
+            pieces = zip(
+                stream.settled.pieces.at.tolist(), stream.settled.pieces.captured.tolist(), strict=True
+            )
             return b"".join(data[at : at + length].tobytes() for at, length in pieces)
     raise AssertionError("no such direction")
