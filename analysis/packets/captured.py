@@ -12,6 +12,7 @@ import numpy as np
 from analysis.extraction import listed_captures, load_indices
 from analysis.packets.filters import within
 from analysis.pcap.batches import BATCH_ROWS, TimeRange, spans_of
+from analysis.pcap.compressed import capture_name, readable
 from analysis.pcap.fields import Columns, read_fields
 from analysis.pcap.index import CaptureIndex, map_bytes
 from analysis.pcap.records import read_records
@@ -54,9 +55,9 @@ class Captured:
 def captures_of(run: RunDirectory) -> list[Captured]:
     """The captures of a run that can be read, in the order in which the run lists them."""
     indices, _ = load_indices(run)
-    listed = {run.capture(Path(each["file"]).name): each for each in listed_captures(run)}
+    listed = {readable(run.capture(Path(each["file"]).name)): each for each in listed_captures(run)}
     return [
-        Captured(path.stem, path, each.get("host"), each.get("link"), indices[path])
+        Captured(capture_name(path), path, each.get("host"), each.get("link"), indices[path])
         for path, each in listed.items()
         if path in indices
     ]

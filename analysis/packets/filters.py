@@ -212,11 +212,14 @@ def _type(name: str, types: Collection[str]) -> str:
 
 
 def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
-    """Who sends to whom over these links, if the direct way is taken."""
-    names = {way[0]: None for way in facts.link_of.values()}
+    """Who sends to whom over these links, if the direct way is taken. r3-r2 is r2-r3."""
+    named = {way[0]: way[0] for way in facts.link_of.values()}
+    turned = {"-".join(reversed(hop)): way[0] for hop, way in facts.link_of.items()}
     for link in links:
-        _known("--link", link, "link between regions", names)
-    hops = {hop for hop, way in facts.link_of.items() if way[0] in links}
+        if link not in turned:
+            _known("--link", link, "link between regions", named)
+    asked = {named.get(link) or turned[link] for link in links}
+    hops = {hop for hop, way in facts.link_of.items() if way[0] in asked}
     return frozenset(
         (sender.name, receiver.name)
         for sender in facts.hosts.values()
