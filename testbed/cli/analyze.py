@@ -47,7 +47,9 @@ class _Work:
 
     def analyze(self, run: "RunDirectory", progress: Callable[[str], None]) -> dict[str, Any]:
         from analysis.pipeline import analyze
+        from experiments.capture_parts import join_all
 
+        join_all(run.captures)  # of a run that was watched, and whose command died
         return analyze(run, master=self.master, captures=self.captures, progress=progress)
 
 
