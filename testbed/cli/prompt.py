@@ -26,7 +26,7 @@ def main() -> int:
         plan = plan_from_json(run.read_run()["plan"])
         net = attached_network(plan, opening["pids"])
         try:
-            Prompt(net, plan, runner, Recent(run, plan), sys.stdin).talk()
+            Prompt(net, plan, runner, Recent(run), sys.stdin).talk()
         finally:
             for host in net.hosts:
                 host.terminate()

@@ -6,6 +6,7 @@ import signal
 import sys
 import termios
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,11 +114,15 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
         click.echo(f"the {count} faults of {experiment.name} {happening}", err=True)
     experiment = open_ended(experiment, faults)
     plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
+    # In parts, so that `packets` finds the last seconds at once, however long the shell lasts.
+    captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
+    plan = replace(plan, captures=captures)
     return prepare(out, plan, {"experiment": plain(experiment), "topology": plain(topology)})
 
 
 def _at_prompt(run: "RunDirectory") -> "Ended":
     """Carry out the run; a follower shows it but for the time when the prompt has the terminal."""
+    from experiments.capture_parts import join_all
     from testbed.cli.following import follower
     from testbed.runner.start import carry_out
 
@@ -134,7 +139,9 @@ def _at_prompt(run: "RunDirectory") -> "Ended":
             elif following and message.get("did") != "running":
                 following[0](message)
 
-        return carry_out(run, hear, prompt=PROMPT)
+        ended = carry_out(run, hear, prompt=PROMPT)
+        join_all(run.captures)
+        return ended
 
 
 @contextlib.contextmanager

@@ -1,0 +1,136 @@
+"""Messages of the last seconds of a run that goes on, as rows of TRANSFERS.
+
+The newest parts of each host's capture (`experiments.capture_parts`) are put together in a temporary file
+and decoded with the analysis' own machinery; both ends of each message are then matched by TCP's sequence
+numbers. What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just
+before is not called lost, though nobody has seen it come.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.errors import AnalysisError, CaptureError
+from analysis.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.pcap.fields import Columns
+from analysis.pcap.index import build_index, map_bytes
+from analysis.pcap.streams import Conversations, HostCapture
+from analysis.recent.beginnings import Direction, begin_at_messages
+from analysis.schemas import MESSAGES, TRANSFERS
+from analysis.transfers import match
+from experiments import capture_parts
+from experiments.rundir import RunDirectory
+from node.core.layout import Codec
+
+GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
+TOGETHER_NS = 2_500_000_000
+"""Captures of interfaces in use end within so long; all are shown until the first of them ends."""
+LEAD_S = 2  # read before what is asked for, to find where messages begin
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Rows of TRANSFERS by time, and until when captures were seen (CLOCK_REALTIME ns; None: nothing yet)."""
+
+    rows: pa.Table
+    seen_until_ns: int | None
+
+
+def look(run: RunDirectory, plan: Json, codec: Codec, from_ns: int) -> Look:
+    """What was sent or came since `from_ns`. plan: run.json's. Raises AnalysisError without parts to read."""
+    addresses = {host["name"]: host["address"] for host in plan["hosts"]}
+    tables: list[pa.Table] = []
+    seen: dict[str, int] = {}
+    for capture in plan["captures"]:
+        if capture["host"] is None:
+            continue
+        parts = _newest(capture_parts.folder_of(run.captures / capture["file"]), from_ns)
+        host = HostCapture("", capture["host"], addresses[capture["host"]], plan["parameters"]["port"])
+        with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
+            path = Path(folder) / capture["file"]
+            _join(parts, path)
+            table, last_ns = _messages(path, host, codec)
+        tables.append(table)
+        if last_ns is not None:
+            seen[host.host] = last_ns
+    if not tables:
+        raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
+    messages = pa.concat_tables(tables)
+    names = {address: name for name, address in addresses.items()}
+    sides = [messages.filter(pc.equal(messages.column("direction"), side)) for side in ("out", "in")]
+    if not messages.num_rows:
+        return Look(TRANSFERS.empty_table(), None)
+    until_ns = min(last_ns for last_ns in seen.values() if last_ns >= max(seen.values()) - TOGETHER_NS)
+    rows = _patient(match(sides[0], sides[1], names, frozenset(seen)), seen)
+    times = rows.column("t_ns")
+    wanted = pc.and_(pc.greater_equal(times, from_ns), pc.less_equal(times, until_ns))
+    return Look(rows.filter(wanted).sort_by("t_ns"), until_ns)
+
+
+def _newest(folder: Path, from_ns: int) -> list[Path]:
+    """The parts that hold what came from LEAD_S before `from_ns` on."""
+    parts = capture_parts.parts(folder)
+    begun = [part for part in parts if capture_parts.number(part) <= from_ns // 10**9 - LEAD_S]
+    return parts[max(0, len(begun) - 1) :]
+
+
+def _join(parts: Sequence[Path], path: Path) -> None:
+    """Parts as one capture; the last of them may still grow, and end within a packet."""
+    with path.open("wb") as whole:
+        for part in parts:
+            content = part.read_bytes()
+            whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
+
+
+def _messages(path: Path, host: HostCapture, codec: Codec) -> tuple[pa.Table, int | None]:
+    """The messages in a capture, their `stream_offset` being TCP's sequence number; and its last stamp."""
+    try:
+        index = build_index(path)
+    except CaptureError:  # nothing came yet
+        return MESSAGES.empty_table(), None
+    data = map_bytes(path)
+    windows = [columns for span in spans_of(path, index, TimeRange()) for columns in read_columns(span)]
+    if not windows:
+        return MESSAGES.empty_table(), None
+    columns: Columns = {name: np.concatenate([each[name] for each in windows]) for name in windows[0]}
+    kept, bases = begin_at_messages(data, columns, host.port, frozenset(codec.by_type))
+    batches: list[pa.RecordBatch] = []
+
+    def take(table: str, batch: pa.RecordBatch) -> None:
+        if table == "messages" and batch.num_rows:
+            batches.append(_numbered(batch, bases))
+
+    conversations = Conversations(data, host, codec, take)
+    conversations.take([kept])
+    conversations.end()
+    return pa.Table.from_batches(batches, MESSAGES), index.last_ns
+
+
+def _numbered(batch: pa.RecordBatch, bases: Mapping[Direction, int]) -> pa.RecordBatch:
+    """With TCP's sequence numbers, which both ends see alike, in place of offsets from where each begins."""
+    src, sport, dst, dport = (batch.column(name)[0].as_py() for name in ("src", "sport", "dst", "dport"))
+    offsets = batch.column("stream_offset").to_numpy() + bases.get((src, sport, dst, dport), 0)
+    columns = {name: batch.column(name) for name in MESSAGES.names}
+    columns["stream_offset"] = pa.array(offsets & 0xFFFF_FFFF, pa.int64())
+    columns["connection"] = pa.repeat(pa.scalar(0, columns["connection"].type), batch.num_rows)
+    return pa.RecordBatch.from_arrays([columns[name] for name in MESSAGES.names], schema=MESSAGES)
+
+
+def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
+    """What left less than GRACE_NS before its receiver's capture ends is not lost, but unseen so far."""
+    hosts = pa.array(list(seen), pa.string())
+    ends = pa.array(list(seen.values()), pa.int64())
+    until = ends.take(pc.index_in(rows.column("receiver"), value_set=hosts).combine_chunks())
+    late = pc.less(pc.subtract(until, rows.column("t_ns")), GRACE_NS)
+    early = pc.and_(pc.equal(rows.column("fate"), "lost"), pc.fill_null(late, fill_value=False))
+    fate = pc.if_else(early, "unseen", rows.column("fate"))
+    place = TRANSFERS.get_field_index("fate")
+    return rows.set_column(place, TRANSFERS.field("fate"), fate.cast(TRANSFERS.field("fate").type))
