@@ -16,7 +16,8 @@ end
 
 local function titled(field)
     local name = field.name:sub(1, 1):upper() .. field.name:sub(2):gsub("_", " ")
-    return field.unit == "" and name or name .. " (" .. field.unit .. ")"
+    local is_said = field.unit == "" or name:sub(-#field.unit) == field.unit
+    return is_said and name or name .. " (" .. field.unit .. ")"
 end
 
 local function number_field(field)

@@ -18,12 +18,18 @@ from typing import Any
 from analysis.messages.phrases import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
 from node.core.layout import Codec, HeadField, Layout
+from node.protocols.codecs import CODECS
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
 
 
-def dissector(codec: Codec, system: str, port: int) -> str:
+def dissector(system: str, port: int) -> str:
     """The whole script, for messages to and from this TCP port (which is a preference, too)."""
+    return dissector_of(CODECS[system], system, port)
+
+
+def dissector_of(codec: Codec, system: str, port: int) -> str:
+    """The same for any codec's messages."""
     filters = _Filters(system, codec)
     definition = {
         "filter": system,

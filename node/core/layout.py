@@ -22,10 +22,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
+
+
+class Values(IntEnum):
+    """The values of a field by their names; each may say what it means: `LAST = 2, "only the last stay"`."""
+
+    meaning: str
+
+    def __new__(cls, value: int, meaning: str = "") -> Self:
+        """A value of the enumeration."""
+        made = int.__new__(cls, value)
+        made._value_ = value
+        made.meaning = meaning
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +51,7 @@ class Field:
     format: str
     unit: str
     meaning: str
-    values: type[IntEnum] | None = None
+    values: type[Values] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +91,7 @@ class HeadField:
     offset: int
     unit: str
     meaning: str
-    values: type[IntEnum] | None = None
+    values: type[Values] | None = None
 
 
 class Layout:

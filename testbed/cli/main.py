@@ -26,6 +26,7 @@ COMMANDS = {
     "packets": "packets",
     "follow": "follow",
     "diagram": "diagram",
+    "dissector": "dissector",
     "schema": "schema",
 }
 EXIT_FAILED = 1

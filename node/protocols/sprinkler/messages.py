@@ -9,27 +9,26 @@ consecutive sequence numbers, SPARSE_EVENTS where collected events lie between t
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.layout import Codec, Field, Layout, Numbers, Tail
+from node.core.layout import Codec, Field, Layout, Numbers, Tail, Values
 
 NAME_LIMIT_BYTES = 255
 U32_BYTES = 4
 NUMBER_MAX = 1 << 50  # of events and configurations: three years of 10 million a second, and far from 2^64
 
 
-class Role(IntEnum):
+class Role(Values):
     """Who speaks, in HELLO."""
 
     PROXY = 0
     DRIVER = 1
     CLIENT = 2
-    CONFIGURATION = 3  # the configuration service of a region (3.3)
+    CONFIGURATION = 3, "the configuration service of a region (3.3)"
 
 
-class Kind(IntEnum):
+class Kind(Values):
     """The type of an event (paper 2.1). A tombstone stands for `count` collected events and has no bytes."""
 
     DATA = 0
@@ -37,34 +36,34 @@ class Kind(IntEnum):
     TOMBSTONE = 2
 
 
-class Predicate(IntEnum):
+class Predicate(Values):
     """What a garbage collection event collects, among the events before it (paper 3.4, 7)."""
 
     NONE = 0
-    BEFORE = 1  # sequence numbers less than the argument
-    LAST = 2  # sequence numbers less than the event's own less the argument: only the last N stay
-    OLDER_THAN = 3  # published more than the argument, in microseconds, before the event itself
-    SAME_KEY = 4  # events with the same key: the first bytes of an event, as many as the argument says
+    BEFORE = 1, "sequence numbers less than the argument"
+    LAST = 2, "sequence numbers less than the event's own less the argument: only the last N stay"
+    OLDER_THAN = 3, "published more than the argument, in microseconds, before the event itself"
+    SAME_KEY = 4, "events with the same key: the first bytes of an event, as many as the argument says"
 
 
-class Standing(IntEnum):
+class Standing(Values):
     """A replica's part in a configuration."""
 
     MEMBER = 0
-    JOINING = 1  # beyond the tail, catching up
+    JOINING = 1, "beyond the tail, catching up"
 
 
-class Refusal(IntEnum):
+class Refusal(Values):
     """Why something was refused."""
 
-    MALFORMED = 1  # the connection is closed after it
+    MALFORMED = 1, "the connection is closed after it"
     NOT_OWNER = 2
     UNKNOWN_STREAM = 3
     HISTORY_FULL = 4
-    UNEXPECTED = 5  # a message that this role does not take, or before HELLO
-    NOT_HEAD = 6  # of the chain: the configuration service knows who is
-    UNDOES = 7  # a garbage collection event that would undo an earlier one (2.1)
-    STALE = 8  # it belongs to another configuration
+    UNEXPECTED = 5, "a message that this role does not take, or before HELLO"
+    NOT_HEAD = 6, "of the chain: the configuration service knows who is"
+    UNDOES = 7, "a garbage collection event that would undo an earlier one (2.1)"
+    STALE = 8, "it belongs to another configuration"
 
 
 FINAL_REFUSALS = frozenset({Refusal.NOT_OWNER, Refusal.UNKNOWN_STREAM, Refusal.UNDOES})
@@ -350,7 +349,7 @@ class Publication:
         "s{stream}",
         "[{first_seq}..{first_seq+count}]",
         "request {first_request}",
-        "of {name}",
+        "by {name}",
     )
 
     stream: Annotated[int, Field("I", "", "the stream")]

@@ -1,0 +1,114 @@
+"""The table of messages in the documentation, in Markdown, made from the layouts."""
+
+import inspect
+import struct
+from collections.abc import Iterable
+
+from node.core.framing import HEADER_FIELDS
+from node.core.layout import Codec, HeadField, Layout, Values
+from node.protocols.codecs import CODECS
+
+_TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64"}
+_COLUMNS = ("offset", "field", "type", "unit", "meaning")
+
+
+def markdown(system: str) -> str:
+    """Every message with its fields, after the header that all have; then the values by their names."""
+    return markdown_of(CODECS[system], system)
+
+
+def markdown_of(codec: Codec, system: str) -> str:
+    """The same for any codec's messages."""
+    layouts = list(codec.by_type.values())
+    rows = list({layout.row.message: layout.row for layout in layouts if layout.row}.values())
+    parts = [
+        f"# {system.capitalize()}'s messages",
+        "<!-- Written by `cutset dissector --format markdown`; change the definitions, not this. -->",
+        "All numbers are big-endian. Offsets and sizes are bytes; those of fields count from the end of the "
+        "header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers from "
+        "a on, and what is marked by `?` is left out where it is 0.",
+        _header(),
+        _overview(layouts),
+        *(_message(layout) for layout in layouts),
+        "## Rows",
+        *(_row(row) for row in rows),
+        "## Values",
+        *(_values(values) for values in _enumerations([*layouts, *rows])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _header() -> str:
+    offset, lines = 0, []
+    for name, form, unit, meaning in HEADER_FIELDS:
+        lines.append((str(offset), f"`{name}`", _TYPES[form], unit, meaning))
+        offset += struct.calcsize(form)
+    return "## Header of every message\n\n" + _table(_COLUMNS, lines)
+
+
+def _overview(layouts: Iterable[Layout]) -> str:
+    lines = [
+        (str(layout.type), f"[{layout.name}](#{layout.name.lower()})", _first_sentence(layout.message))
+        for layout in layouts
+    ]
+    return "## Types\n\n" + _table(("type", "message", "says"), lines)
+
+
+def _message(layout: Layout) -> str:
+    lines = [_line(field) for field in layout.fields]
+    lines += _tail(layout)
+    parts = [f"## {layout.name}", f"Type {layout.type}. {inspect.getdoc(layout.message)}"]
+    parts += [_table(_COLUMNS, lines)] if lines else []
+    parts += [f"`{' '.join([layout.name, *layout.reads])}`"]
+    return "\n\n".join(parts)
+
+
+def _tail(layout: Layout) -> list[tuple[str, ...]]:
+    if layout.tail is None:
+        return []
+    offset = str(layout.head.size)
+    lines = []
+    for each in layout.tail.numbers:
+        when = f"; only if `{each.if_zero}` is 0" if each.if_zero else ""
+        lines.append((offset, f"`{each.name}`", f"u32[`{each.count}`]", each.unit, f"{each.meaning}{when}"))
+        offset = "then"
+    kind = layout.tail.kind
+    if layout.row is not None:
+        name = layout.row.message.__name__
+        kind_text = f"rows of [{name}](#{name.lower()}), to the end"
+    else:
+        kind_text = {"bytes": "bytes, to the end", "text": "UTF-8, to the end"}[kind]
+    return [*lines, (offset, f"`{layout.tail_name}`", kind_text, "", layout.tail.meaning)]
+
+
+def _row(row: Layout) -> str:
+    text = f"### {row.message.__name__}\n\n{inspect.getdoc(row.message)}\n\n"
+    return text + _table(_COLUMNS, [_line(field) for field in row.fields])
+
+
+def _line(field: HeadField) -> tuple[str, ...]:
+    name = field.values.__name__ if field.values else ""
+    meaning = f"{field.meaning}: [{name}](#{name.lower()})" if name else field.meaning
+    return str(field.offset), f"`{field.name}`", _TYPES[field.format], field.unit, meaning
+
+
+def _enumerations(layouts: Iterable[Layout]) -> list[type[Values]]:
+    found = [field.values for layout in layouts for field in layout.fields if field.values]
+    return list(dict.fromkeys(found))
+
+
+def _values(values: type[Values]) -> str:
+    text = f"### {values.__name__}\n\n{inspect.getdoc(values)}\n\n"
+    lines = [(str(int(each)), f"`{each.name}`", each.meaning) for each in values]
+    return text + _table(("value", "name", "meaning"), lines)
+
+
+def _first_sentence(message: type) -> str:
+    text = " ".join((inspect.getdoc(message) or "").split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".")
+
+
+def _table(columns: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    rows = [tuple(columns), *(tuple(line) for line in lines)]
+    rows.insert(1, ("---",) * len(rows[0]))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -1,0 +1,56 @@
+"""`cutset dissector`: the system's messages for Wireshark, or as a table to read."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="dissector")
+@click.option("--system", default="sprinkler", show_default=True, help="The system under test.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["lua", "markdown"]),
+    default="lua",
+    show_default=True,
+    help="lua: Wireshark's dissector; markdown: the table of messages.",
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="TCP port of the nodes.  [default: the system's]")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def command(system: str, form: str, port: int | None, output: Path | None) -> None:
+    """Write a dissector with which Wireshark and tshark show a system's messages.
+
+    \b
+    cutset dissector -o ~/.local/lib/wireshark/plugins/sprinkler.lua
+    tshark -X lua_script:sprinkler.lua -r CAPTURE
+
+    The info column then reads as the papers do, EVENTS s2 [48210..48341], and fields have names to filter by:
+    sprinkler.stream == 2, sprinkler.type == 5, sprinkler.malformed.
+    """
+    from analysis.messages.table import markdown
+    from analysis.messages.wireshark import dissector
+    from experiments.parameters import complete_parameters, known_systems
+
+    if system not in known_systems():
+        raise click.BadParameter(
+            f"no system {system!r}, but {', '.join(known_systems())}", param_hint="--system"
+        )
+    if form == "markdown":
+        text = markdown(system)
+    else:
+        text = dissector(system, port or complete_parameters(system, {})["port"])
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text)
+        click.echo(output)
+
+
+def _write(path: Path, text: str) -> None:
+    from topologies.errors import InputError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), None, "", f"cannot be written: {error.strerror}") from None
