@@ -55,9 +55,9 @@ CONTENT = {
     "members": "processes of a view, proxies of a configuration",
 }
 RAW = {
-    "capture": "with --raw: which capture the bytes were taken from; null if none has them",
-    "packets": "with --raw: how many packets carried them until all had left",
-    "fields": "with --raw: each with its offset, bytes (hexadecimal, `..` for what was not captured), "
+    "capture": "which capture the bytes were taken from; null if none has them",
+    "packets": "how many packets carried them until all had left",
+    "fields": "each with its offset, bytes (hexadecimal, `..` for what was not captured), "
     "name, value, unit and what the value means",
 }
 COLUMNS_OF_TIMES = {

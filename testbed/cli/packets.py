@@ -53,14 +53,21 @@ _KEYS = "Show what the keys of --json mean, and exit."
 def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked:
         return
+    from analysis.packets.again_lines import KEYS as AGAIN
     from analysis.packets.objects import CONTENT, KEYS, RAW
 
-    width = max(map(len, KEYS | CONTENT | RAW))
-    for name, meaning in KEYS.items():
-        click.echo(f"{name:<{width}}  {meaning}")
-    click.echo("\nonly where a message has it:")
-    for name, meaning in (CONTENT | RAW).items():
-        click.echo(f"{name:<{width}}  {meaning}")
+    width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
+    groups = {
+        "": KEYS,
+        "where a message has it:": CONTENT,
+        "with --raw:": RAW,
+        "of --retransmissions:": AGAIN,
+    }
+    for title, keys in groups.items():
+        if title:
+            click.echo(f"\n{title}")
+        for name, meaning in keys.items():
+            click.echo(f"{name:<{width}}  {meaning}")
     ctx.exit()
 
 
@@ -90,7 +97,9 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     "--retransmissions", is_flag=True, help="What was sent again: when, which bytes, which messages."
 )
 @click.option(
-    "--pcap", type=click.Path(dir_okay=False, path_type=Path), help="Write the packets here, as pcapng; `-`."
+    "--pcap",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the packets behind them here, as pcapng; `-` is standard output.",
 )
 @click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
 def command(run_name: str, as_json: bool, **asked: Any) -> None:
@@ -98,7 +107,11 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     RUN is a path, a name below runs/, or `latest`; it has to be analysed. The same option given again
     widens the choice; options of different kinds narrow it. A message's delay is from its first byte at the
-    sender until it was whole at the receiver. Exit codes: 0 shown, 2 no such run, host, link, stream…
+    sender until it was whole at the receiver.
+
+    --pcap merges the packets of all hosts and links by time; each capture is an interface by its name, so
+    Wireshark's filter `frame.interface_name == "r2-proxy-0-eth0"` shows what one place saw. With times and
+    places alone it takes every packet there, else those that carry the matching messages. Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
     from analysis.packets.filters import codec_of
     from analysis.timelines.facts import read_facts

@@ -62,10 +62,10 @@ class Conversation:
         """By the sender, on both sides of the link if there is one, by the receiver."""
         took_ms = LINK_MS if self.links else LAN_MS
         near, far = self.links or ("", "")
-        seen = {f"{self.sender}-eth0": at_ms, near: at_ms + 1}
+        seen = [(f"{self.sender}-eth0", at_ms), (near, at_ms + 1)]
         if not lost:
-            seen |= {far: at_ms + took_ms - 1, f"{self.receiver}-eth0": at_ms + took_ms}
-        for capture, t_ms in seen.items():
+            seen += [(far, at_ms + took_ms - 1), (f"{self.receiver}-eth0", at_ms + took_ms)]
+        for capture, t_ms in (each for each in seen if each[0]):
             self.run.records[capture].append(Record(ZERO + round(t_ms * MS), frame))
 
 

@@ -9,7 +9,7 @@ import pytest
 from analysis.packets.filters import Asked, Filter, codec_of, make_filter
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import TRANSFERS
-from tests.analysis.timelines.world import CUT, S, ZERO, facts_of, run_json
+from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_json
 from topologies.errors import InputError
 
 TYPES = codec_of(run_json()).by_name

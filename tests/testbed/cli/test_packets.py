@@ -1,0 +1,322 @@
+"""`cutset packets`: what it shows of a small run around a cut, to the letter."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.packets.again_lines import KEYS as AGAIN_KEYS
+from analysis.packets.objects import CONTENT, KEYS, RAW
+from analysis.pipeline import analyze_here
+from experiments.rundir import RunDirectory
+from testbed.cli.main import run as cutset
+from tests.analysis.packets.small_run import around_the_cut
+
+HEAD = "      time s  from                  to                   delay ms    bytes  message"
+HELLO = "    4.901000  r2-driver-0        -> r2-proxy-0              2.000       28  HELLO"
+PUBLISH = (
+    "    4.940000  r2-driver-0        -> r2-proxy-0              2.000      138  PUBLISH s2 requests [1..10]"
+    "  (retransmitted)"
+)
+PUBLISHED = (
+    "    4.942500  r2-proxy-0         -> r2-driver-0             2.000       32  PUBLISHED s2 [1..10]"
+    " request 1"
+)
+EVENTS = "    4.945000  r2-proxy-0         -> r3-proxy-0             17.000      146  EVENTS s2 [1..10]"
+HEARTBEAT = "    4.945000  r2-proxy-0         -> r3-proxy-0             17.000       20  ADVERTISEMENT s2 10"
+SUBSCRIBE = "    4.960250  r3-client-0        -> r3-proxy-0              2.000       20  SUBSCRIBE s2 after 0"
+CUT = "    5.000000  ---- cut r2-r3 ----"
+LOST = (
+    "    5.010000  r2-proxy-0         -> r3-proxy-0               lost      146  EVENTS s2 [11..20]"
+    "  (retransmitted)"
+)
+RESTORE = "    9.000000  ---- restore r2-r3 ----"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
+
+
+@pytest.fixture
+def shown(run, capsys):
+    """What the command writes to standard output, as lines; it must succeed."""
+
+    def show(*options: str, of: RunDirectory = run) -> list[str]:
+        assert cutset(["packets", str(of.path), *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return show
+
+
+def test_messages_are_lines_in_order_of_time_with_faults_between(run, capsys):
+    assert cutset(["packets", str(run.path)]) == 0
+    said = capsys.readouterr()
+    lines = [HEAD, HELLO, PUBLISH, PUBLISHED, EVENTS, HEARTBEAT, SUBSCRIBE, CUT, LOST, RESTORE]
+    assert said.out.splitlines() == lines
+    assert said.err == "7 messages, 1 lost, 2 retransmitted\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ("--from 4.945 --to 4.96", [EVENTS, HEARTBEAT]),
+        ("--from -1 --to 4.94", [HELLO]),
+        ("--around cut --span 0.05", [SUBSCRIBE, CUT, LOST]),
+        ("--host r2/driver-0 --to 5", [HELLO, PUBLISH, PUBLISHED]),
+        ("--host r2-driver-0 --host r3-client-0 --to 5", [HELLO, PUBLISH, PUBLISHED, SUBSCRIBE]),
+        ("--region r3 --to 5", [EVENTS, HEARTBEAT, SUBSCRIBE]),
+        ("--link r2-r3 --to 5", [EVENTS, HEARTBEAT]),
+        ("--type events --to 5", [EVENTS]),
+        ("--stream 2 --seq 10..10 --to 5", [PUBLISHED, EVENTS, HEARTBEAT]),
+        ("--seq 11.. --from 5 --to 6", [CUT, LOST]),
+        ("--lost --from 5 --to 6", [CUT, LOST]),
+        ("--limit 2", [HELLO, PUBLISH]),
+    ],
+)
+def test_filters_narrow(shown, options, lines):
+    assert shown(*options.split()) == [HEAD, *lines]
+
+
+def test_when_nothing_matches_that_is_said(run, capsys):
+    assert cutset(["packets", str(run.path), "--type", "follow", "--to", "1"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (HEAD + "\n", "no message matches\n")
+
+
+def test_on_a_terminal_what_went_wrong_is_coloured(shown, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    coloured = shown("--from", "4.94")
+    assert f"\x1b[31m{LOST}\x1b[0m" in coloured
+    assert f"\x1b[33m{PUBLISH}\x1b[0m" in coloured
+    assert SUBSCRIBE in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "".join(shown())
+
+
+def test_json_is_an_object_a_line_with_the_documented_keys(shown):
+    rows = [json.loads(line) for line in shown("--json")]
+    assert len(rows) == 7
+    for row in rows:
+        assert list(row)[: len(KEYS)] == list(KEYS)
+        assert set(row) <= KEYS.keys() | CONTENT.keys()
+    assert rows[-1] == {
+        "t": 5.01, "t_ns": 1_700_000_005_010_000_000, "from": "r2-proxy-0", "to": "r3-proxy-0",
+        "link": "r2-r3", "type": "EVENTS", "label": "EVENTS s2 [11..20]", "stream": 2, "first_seq": 11,
+        "last_seq": 20, "bytes": 146, "fate": "lost", "delay_ms": None, "retransmitted": True, "sent": 5.01,
+        "left": 5.01, "arrived": None, "complete": None, "src": "10.2.0.2", "sport": 40_001,
+        "dst": "10.3.0.2", "dport": 7000, "connection": 0, "stream_offset": 166, "kind": 0, "count": 10,
+        "covered": 10, "payload_length": 100,
+    }  # fmt: skip
+    assert (rows[0]["delay_ms"], rows[0]["link"], rows[0]["stream"]) == (2.0, None, None)
+    assert rows[4]["advertised"] == [{"stream": 2, "cnt": 10}]
+
+
+def test_every_key_is_explained(capsys):
+    assert cutset(["packets", "--json-keys"]) == 0
+    said = capsys.readouterr().out
+    for keys in (KEYS, CONTENT, RAW, AGAIN_KEYS):
+        for key, meaning in keys.items():
+            assert any(line.split(maxsplit=1) == [key, meaning] for line in said.splitlines())
+
+
+RAW_SUBSCRIBE = f"""\
+{HEAD}
+{SUBSCRIBE}
+                r3-client-0-eth0, in 1 packet
+                      0  00 00 00 10              length               16 bytes
+                      4  01                       version              1
+                      5  03                       type                 3 SUBSCRIBE
+                      6  00 00                    flags                0
+                      8  00 00 00 02              stream               2
+                     12  00 00 00 00 00 00 00 00  cnt                  0 events
+"""
+
+
+def test_raw_shows_the_bytes_of_every_field(shown):
+    assert shown("--raw", "--type", "subscribe", "--to", "5") == RAW_SUBSCRIBE.splitlines()
+
+
+def test_raw_puts_a_message_together_that_came_in_several_packets(shown):
+    (row,) = (json.loads(line) for line in shown("--raw", "--json", "--lost"))
+    assert list(row)[-3:] == list(RAW)
+    assert (row["capture"], row["packets"]) == ("r2-proxy-0-eth0", 2)
+    payload = row["fields"][-1]
+    assert (payload["offset"], payload["name"], payload["value"], payload["unit"]) == (
+        46,
+        "payload",
+        100,
+        "bytes",
+    )
+    assert bytes.fromhex(payload["bytes"]) == b"".join(b"02%08d" % seq for seq in range(11, 21))
+
+
+def test_long_payloads_are_cut_short_for_people(shown):
+    lines = shown("--raw", "--lost", "--limit", "1")
+    assert lines[-2].startswith("                    102  ")
+    assert lines[-1] == "                         … 36 bytes more (--json has them)"
+
+
+def test_compressed_captures_have_the_same_bytes(shown, tmp_path):
+    small = around_the_cut()
+    run = RunDirectory(tmp_path / "a-run")
+    for capture in small.content["plan"]["captures"]:
+        capture["file"] += ".gz"
+    for name in list(small.records):
+        small.records[f"{name}.pcap.gz"] = small.records.pop(name)
+    small.write(run.path)
+    for capture in run.captures.glob("*.gz"):
+        assert capture.read_bytes()[:2] != b"\x1f\x8b"
+        capture.write_bytes(gzip.compress(capture.read_bytes()))
+    analyze_here(run, progress=lambda _: None)
+    assert shown("--raw", "--to", "5", of=run) == shown("--raw", "--to", "5")
+
+
+AGAIN = """\
+      time s       first s   after ms  nth  seen at             from                  to\
+                     from byte    bytes  carries
+    4.955000      4.940000     15.000    2  r2-driver-0         r2-driver-0        -> r2-proxy-0\
+                   128       38  PUBLISH s2 requests [1..10]
+    4.957000      4.942000     15.000    2  r2-proxy-0          r2-driver-0        -> r2-proxy-0\
+                   128       38  PUBLISH s2 requests [1..10]
+    5.000000  ---- cut r2-r3 ----
+    5.260000      5.010000    250.000    2  r2-proxy-0          r2-proxy-0         -> r3-proxy-0\
+                   166      146  EVENTS s2 [11..20]
+    9.000000  ---- restore r2-r3 ----
+"""
+
+
+def test_retransmissions_are_listed_by_who_saw_them(run, capsys):
+    assert cutset(["packets", str(run.path), "--retransmissions"]) == 0
+    said = capsys.readouterr()
+    assert said.out == AGAIN
+    assert said.err == "3 segments seen again, 0 of them more than once\n"
+
+
+def test_retransmissions_as_json_have_the_documented_keys(shown):
+    rows = [json.loads(line) for line in shown("--retransmissions", "--json", "--link", "r2-r3")]
+    assert [list(row) for row in rows] == [list(AGAIN_KEYS)]
+    (row,) = rows
+    assert (row["t"], row["first"], row["after_ms"], row["nth"], row["host"]) == (
+        5.26,
+        5.01,
+        250,
+        2,
+        "r2-proxy-0",
+    )
+    (message,) = row["messages"]
+    assert (message["label"], message["fate"]) == ("EVENTS s2 [11..20]", "lost")
+
+
+def written(run: RunDirectory, path: Path, *options: str) -> list[tuple[str, str, str]]:
+    """Interface, milliseconds since time 0 and TCP payload bytes of each packet, as tshark reads them."""
+    assert cutset(["packets", str(run.path), "--pcap", str(path), *options]) == 0
+    fields = ("frame.interface_name", "frame.time_epoch", "tcp.len")
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", *(o for f in fields for o in ("-e", f))]
+    read = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows = [line.split("\t") for line in read.splitlines()]
+    return [(name, f"{(float(t) - 1_700_000_000) * 1000:.1f}", size) for name, t, size in rows]
+
+
+def test_the_packets_that_carry_a_message_come_from_every_place_that_saw_them(run, tmp_path, capsys):
+    lost = [
+        ("r2-proxy-0-eth0", "5010.0", "80"),
+        ("r2-proxy-0-eth0", "5010.0", "66"),
+        ("r2-r3@r2", "5011.0", "80"),
+        ("r2-r3@r2", "5011.0", "66"),
+        ("r2-proxy-0-eth0", "5260.0", "146"),
+        ("r2-r3@r2", "5261.0", "146"),
+    ]
+    path = tmp_path / "lost.pcapng"
+    assert written(run, path, "--lost") == lost
+    assert capsys.readouterr().err == f"6 packets of 2 captures in {path}\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_with_times_and_places_alone_every_packet_there_is_taken(run, tmp_path):
+    everything = written(run, tmp_path / "all.pcapng")
+    assert len(everything) == sum(map(len, around_the_cut().records.values()))
+    assert [float(t) for _, t, _ in everything] == sorted(float(t) for _, t, _ in everything)
+    opening = ("r3-client-0-eth0", "4915.0", "0"), ("r3-proxy-0-eth0", "4917.0", "0")
+    asking = ("r3-client-0-eth0", "4960.2", "20"), ("r3-proxy-0-eth0", "4962.2", "20")
+    assert written(run, tmp_path / "one.pcapng", "--host", "r3-client-0") == [*opening, *asking]
+    over = written(run, tmp_path / "link.pcapng", "--link", "r2-r3", "--from", "5")
+    assert {name for name, _, _ in over} == {"r2-proxy-0-eth0", "r2-r3@r2"}
+    assert len(over) == 6
+
+
+def test_every_capture_is_an_interface_by_its_name(run, tmp_path):
+    written(run, tmp_path / "all.pcapng")
+    said = subprocess.run(
+        ["capinfos", str(tmp_path / "all.pcapng")], check=True, capture_output=True, text=True
+    )
+    names = [line.split(" = ")[1] for line in said.stdout.splitlines() if line.strip().startswith("Name = ")]
+    assert names == [capture["file"].removesuffix(".pcap") for capture in run.read_run()["plan"]["captures"]]
+
+
+def test_packets_can_go_to_standard_output(run, capfdbinary):
+    assert cutset(["packets", str(run.path), "--lost", "--pcap", "-"]) == 0
+    said = capfdbinary.readouterr()
+    assert said.out[:4] == b"\x0a\x0d\x0d\x0a"
+    assert said.err == b"6 packets of 2 captures in standard output\n"
+
+
+@pytest.fixture(scope="module")
+def long_run(run, tmp_path_factory):
+    """So many messages that no pipe holds their lines."""
+    long = RunDirectory(tmp_path_factory.mktemp("runs") / "long-run")
+    long.table("transfers").mkdir(parents=True)
+    long.run_json.write_text(run.run_json.read_text())
+    rows = pa.concat_tables([pq.read_table(run.table("transfers"))] * 1000).sort_by("t_ns")
+    pq.write_table(rows, long.table("transfers") / "part-all.parquet")
+    return long
+
+
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
+    start = "from testbed.cli.main import main; main()"
+    command = f"{sys.executable} -c '{start}' packets {long_run.path} {options} | head -1"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(ended.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--link r2-r9", "cutset: --link r2-r9: no such link between regions: known are r0-r1, r2-r3"),
+        ("--around nothing", "cutset: --around nothing: no such fault: known are cut, restore"),
+        ("--stream 9", "cutset: --stream 9: no such stream: known are 0, 1, 2, 3"),
+        ("--around cut --to 5", "--around says the time already: leave --from and --to out"),
+        ("--span 5", "--span is how long before and after a fault: add --around FAULT"),
+        ("--raw --retransmissions", "--raw and --retransmissions cannot be had at once"),
+        ("--pcap x --json", "--pcap writes packets, whole: leave --json and --limit out"),
+        ("--from soon", "soon is no number of seconds, as 19.4"),
+        ("--seq 7..3", "7..3 is no range of sequence numbers, as 48210..48341"),
+        (
+            "--pcap /nowhere/x.pcapng",
+            "--pcap /nowhere/x.pcapng: cannot be written: No such file or directory",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(run, capsys, options, said):
+    assert cutset(["packets", str(run.path), *options.split()]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+
+
+def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
+    bare = RunDirectory(tmp_path / "bare")
+    bare.make()
+    bare.run_json.write_text(run.run_json.read_text())
+    assert cutset(["packets", str(bare.path)]) == 2
+    assert f"`cutset analyze {bare.path}` does it" in capsys.readouterr().err
