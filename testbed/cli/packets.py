@@ -111,7 +111,9 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     --pcap merges the packets of all hosts and links by time; each capture is an interface by its name, so
     Wireshark's filter `frame.interface_name == "r2-proxy-0-eth0"` shows what one place saw. With times and
-    places alone it takes every packet there, else those that carry the matching messages. Exit codes: 0 shown, 2 no such run, host, link, stream…
+    places alone it takes every packet there, else those that carry the matching messages.
+
+    Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
     from analysis.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
