@@ -7,8 +7,11 @@ import pytest
 
 from analysis.report import write_report
 from experiments.rundir import RunDirectory
+from tests.analysis.report.browsing import browser, opened
 from tests.analysis.report.scenario import DEFAULT, Scenario
 from tests.analysis.report.synthetic_run import write_run
+
+__all__ = ["browser", "opened"]  # fixtures
 
 HOSTILE = '</script><img src=x onerror="boom()">{{ 7*7 }} & <b>'
 SCENARIOS = {

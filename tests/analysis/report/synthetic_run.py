@@ -30,6 +30,7 @@ from testbed.plan import (
 )
 from tests.analysis.report.scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
 from tests.analysis.report.synthetic_tables import fidelity, latency, recovery, throughput
+from tests.analysis.report.synthetic_transfers import write_transfers
 from topologies.shape import Shape
 
 
@@ -51,6 +52,8 @@ def write_run(parent: Path, scenario: Scenario = DEFAULT) -> RunDirectory:
         }.items():
             if rows:
                 write_table(directory, table, rows)
+        if scenario.captures:
+            write_transfers(directory, scenario)
     return directory
 
 

@@ -1,102 +1,30 @@
-"""The page in a real browser, opened from a file: it draws, it answers to hands, it asks for nothing.
-
-Headless Chromium of the machine, driven by Playwright. Every test fails on a console error, an error of the
-page or a request for anything but the page itself.
-"""
+"""The page in a real browser, opened from a file: it draws, it answers to hands, it asks for nothing."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
 from experiments.rundir import RunDirectory
+from tests.analysis.report.browsing import LINES, PHONE, Opened, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser
 
 Reported = Callable[[str], RunDirectory]
-Opened = Callable[..., Page]
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-LOADED_MS = 30_000  # the suite shares its processors
-LINES = ".scatterlayer .trace path.js-line"
-
-
-@dataclass
-class Complaints:
-    """What a page did that it must not do."""
-
-    found: list[str] = field(default_factory=list)
-
-    def watch(self, page: Page, address: str) -> None:
-        """Note what it does from now on."""
-        page.on("console", lambda message: self.found.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: self.found.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self.found.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda r: self.found.append(f"request: {r.url}") if r.url != address else None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium, headless."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert path, "the tests of the report need Debian's package chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
-def opened(browser: Browser, reported: Reported) -> Iterator[Opened]:
-    """A function that opens the report of a scenario; options are those of a browser context."""
-    complaints, contexts = Complaints(), []
-
-    def page(name: str = "passed", **options: Any) -> Page:
-        context = browser.new_context(**{"viewport": WIDE, **options})
-        contexts.append(context)
-        made = context.new_page()
-        address = reported(name).report_html.resolve().as_uri()
-        complaints.watch(made, address)
-        made.goto(address)
-        if made.locator(".plot").count():
-            made.wait_for_selector("html[data-plots=ready]", state="attached", timeout=LOADED_MS)
-        return made
-
-    yield page
-    for context in contexts:
-        context.close()
-    assert complaints.found == []
-
-
-def plot(page: Page, key: str) -> Locator:
-    """A plot, scrolled to and drawn."""
-    found = page.locator(f"#plot-{key}")
-    found.scroll_into_view_if_needed()
-    page.wait_for_selector(f"#plot-{key}[data-drawn]", timeout=LOADED_MS)
-    return found
+def page_of(reported: Reported) -> Callable[[str], Path]:
+    """From a scenario's name to its report."""
+    return lambda name: reported(name).report_html
 
 
 def points(line: Locator) -> int:
     """How many points a drawn line has."""
     return len(re.findall(r"[ML]", line.get_attribute("d") or ""))
-
-
-def no_sideways_scroll(page: Page) -> bool:
-    """Whether the page is no wider than the window."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
 def background(page: Page) -> tuple[int, ...]:

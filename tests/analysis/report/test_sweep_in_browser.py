@@ -1,49 +1,22 @@
 """A sweep's page in a real browser: it draws its figures, on screens of any width, and asks for nothing."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
 from analysis.sweeps import report
+from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll
 from tests.analysis.report.synthetic_sweep import SWEEPS
-from tests.analysis.report.test_page_in_browser import (
-    LOADED_MS,
-    PHONE,
-    WIDE,
-    Complaints,
-    browser,
-    no_sideways_scroll,
-)
-
-__all__ = ["browser"]  # the fixture
 
 pytestmark = pytest.mark.browser
 
-Opened = Callable[..., Page]
-
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Any) -> Iterator[Opened]:
-    """A function that opens the page of a sweep; options are those of a browser context."""
-    complaints, contexts = Complaints(), []
-
-    def page(name: str, **options: Any) -> Page:
-        context = browser.new_context(**{"viewport": WIDE, **options})
-        contexts.append(context)
-        made = context.new_page()
-        address = report(SWEEPS[name](tmp_path / name)).resolve().as_uri()
-        complaints.watch(made, address)
-        made.goto(address)
-        if made.locator(".plot").count():
-            made.wait_for_selector("html[data-plots=ready]", state="attached", timeout=LOADED_MS)
-        return made
-
-    yield page
-    for context in contexts:
-        context.close()
-    assert complaints.found == []
+def page_of(tmp_path: Path) -> Callable[[str], Path]:
+    """From a sweep's name to its page."""
+    return lambda name: report(SWEEPS[name](tmp_path / name))
 
 
 def test_every_figure_is_drawn_with_its_lines_bands_and_references(opened: Opened) -> None:

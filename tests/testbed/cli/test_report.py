@@ -16,7 +16,7 @@ def test_report_writes_the_page_and_the_figures_and_says_where(
     assert cutset(["report", str(run.path)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"report       {run.report_html} (")
-    assert said[1] == f"figures      {run.figures} (8 files)"
+    assert said[1] == f"figures      {run.figures} (10 files)"
     assert run.report_html.stat().st_size > 1_000_000
 
 
