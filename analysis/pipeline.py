@@ -7,7 +7,6 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 `analysis.timelines`; see there.
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from analysis import tables, transfers
 from analysis.extraction import listed_captures
+from analysis.making import in_the_making
 from analysis.schemas import TRANSFERS
 from analysis.timelines import acts, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
@@ -57,7 +57,7 @@ NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
-_FOLDERS = {"events": EVENTS, "transfers": TRANSFERS}
+_TABLES = {"events": EVENTS, "transfers": TRANSFERS}
 """Tables that many tasks write, a file each."""
 TASK_BYTES = 32 << 20
 """Of records, which a worker takes apart to some ten times as much."""
@@ -90,6 +90,7 @@ def analyze(
     the run's files; None finds out. progress: told each step as it begins. Raises AnalysisError or
     InputError when there is nothing that could be analysed, or no cluster.
     """
+    run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
     case = _open(run)
     if not _anything(case):
         return _analyze(case, progress, InThisProcess())
@@ -149,11 +150,8 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         progress("reading packets and messages")
         tables.extract(workers, run)
     progress("following events")
-    folders = {name: _begun(run, name, schema) for name, schema in _FOLDERS.items()}
-    results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
-    for name, folder in folders.items():
-        shutil.rmtree(run.table(name), ignore_errors=True)
-        folder.rename(run.table(name))
+    with in_the_making(run, _TABLES) as folders:
+        results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
     streams: list[Task] = [
@@ -175,15 +173,6 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
 
 def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
     return tuple((host, run.host_deliveries(host)) for host in hosts)
-
-
-def _begun(run: RunDirectory, name: str, schema: pa.Schema) -> Path:
-    """A folder for the files of a table, beside its place."""
-    folder = run.table(name).with_suffix(".part")
-    shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was interrupted
-    folder.mkdir()
-    write(schema.empty_table(), folder / "part-empty.parquet")  # the schema, even where there are no rows
-    return folder
 
 
 def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:

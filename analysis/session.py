@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -31,6 +32,7 @@ HEAP_BYTES_MAX = 4 << 30
 HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
 OUTPUT_TAIL_LINES = 5
+START_WAIT_S = 90.0
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -69,13 +71,17 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if _is_local(master) else "")
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if _is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors may have another
     values = _settings(master) | dict(settings or {})
     with tempfile.TemporaryFile("w+") as output:
         try:
             return _start(values, output)
-        except (OSError, PySparkException) as error:
+        except (OSError, PySparkException, Py4JError) as error:
             raise AnalysisError(_explain(error, output)) from error
 
 
@@ -83,7 +89,12 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # untyped
     gateway = launch(conf, {"stdout": output, "stderr": output})
-    context = SparkContext(conf=conf, gateway=gateway)
+    patience = threading.Timer(START_WAIT_S, gateway.proc.kill)  # a master may be silent for ever
+    patience.start()
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+    finally:
+        patience.cancel()
     context.setLogLevel("ERROR")
     return context
 
@@ -101,9 +112,9 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/spark-warehouse",
     }
-    if master is not None:
-        settings["spark.master"] = master
-    return settings | _local_settings(master) if _is_local(master) else settings
+    if _is_local(master):
+        return settings | _local_settings(master)
+    return settings | {"spark.master": str(master), "spark.driver.extraJavaOptions": _java_options()}
 
 
 def _is_local(master: str | None) -> bool:
@@ -118,11 +129,15 @@ def _local_settings(master: str | None) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": f"{heap >> 20}m",
-        "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, *archive_options())),
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.sql.shuffle.partitions": str(cores * 2),
         "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers take our modules from where we run
         "spark.python.daemon.module": "analysis.workers.daemon",
     }
+
+
+def _java_options() -> str:
+    return " ".join((*JAVA_OPTIONS, *archive_options()))
 
 
 def _explain(error: Exception, output: IO[str]) -> str:

@@ -17,6 +17,9 @@ from topologies.errors import InputError
 CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
 """How names of captures end; of several forms of one capture, the first counts."""
 
+IN_THE_MAKING = ".part"
+"""How folders end that stand in the analysis' folder only while it works."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
@@ -130,6 +133,10 @@ class RunDirectory:
     def table(self, name: str) -> Path:
         """A Parquet table of the analysis: "packets", "messages", "throughput"..."""
         return self.analysis / f"{name}.parquet"
+
+    def table_in_the_making(self, name: str) -> Path:
+        """Where the files of a table are gathered until it is whole."""
+        return self.analysis / f"{name}{IN_THE_MAKING}"
 
     def figure(self, name: str, extension: str) -> Path:
         """A figure, as "png" or "svg"."""

@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from analysis.errors import AnalysisError
 from analysis.workers.work import R, Task, handfuls
 
-RAISED = re.compile(r"(?!pyspark\.|org\.|java\.)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
+RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """The last line of a traceback in Python."""
 
 

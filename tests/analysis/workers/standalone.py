@@ -1,0 +1,119 @@
+"""A real standalone cluster of Spark on this machine: a master and two workers, each a process of its own in
+folders of its own, all on loopback.
+
+Executors get a Python that has numpy and pyarrow but not our checkout: the one that runs the tests, without
+its `site` and so without what is installed there as a link.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
+EXECUTOR = "CoarseGrainedExecutorBackend"
+WAIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster. python: what executors are to run, for PYSPARK_PYTHON."""
+
+    url: str
+    python: Path
+    folder: Path
+    workers: tuple[int, ...]  # process ids
+
+    @property
+    def executors(self) -> list[psutil.Process]:
+        """The processes of executors that live now."""
+        children = [child for pid in self.workers for child in psutil.Process(pid).children(recursive=True)]
+        return [child for child in children if EXECUTOR in " ".join(child.cmdline())]
+
+    @property
+    def left_behind(self) -> list[Path]:
+        """Files of runs in the folders of workers: captures and tables, whole or in parts."""
+        return [
+            path
+            for path in self.folder.rglob("*")
+            if re.search(r"\.(pcap|parquet|deliveries)", path.name) or path.name.startswith("cutset-")
+        ]
+
+
+@contextmanager
+def standalone(folder: Path, hidden: Path | None = None) -> Iterator[Cluster]:
+    """Start a cluster below a folder. hidden: a folder that executors are to find empty."""
+    with ExitStack() as stack:
+        master = _start(stack, folder / "master", [MASTER])
+        url = _said(master, r"Starting Spark master at (spark://\S+)")
+        workers = []
+        for number in range(2):
+            own = folder / f"worker-{number}"
+            options = ["--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), url]
+            workers.append(_start(stack, own, [WORKER, *options], hidden))
+        for worker in workers:
+            _said(worker, r"(Successfully registered) with master")
+        yield Cluster(url, python(folder / "python", packages=True), folder, tuple(pid for pid, _ in workers))
+
+
+def python(path: Path, *, packages: bool) -> Path:
+    """A Python that knows nothing of our checkout, with or without the packages installed beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    more = f'export PYTHONPATH="$PYTHONPATH:{sysconfig.get_path("platlib")}"\n' if packages else ""
+    path.write_text(f'#!/bin/sh\n{more}exec "{sys.executable}" -S "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def _start(
+    stack: ExitStack, folder: Path, command: Sequence[str], hidden: Path | None = None
+) -> tuple[int, Path]:
+    """Start one of Spark's processes; returns its id and its log."""
+    folder.mkdir(parents=True)
+    place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    whole = [str(SPARK_CLASS), command[0], *place, *command[1:]]
+    if hidden is not None:
+        script = f'mount -t tmpfs none "{hidden}" && exec "$@"'
+        own = (
+            ["unshare", "--mount"]
+            if os.geteuid() == 0
+            else ["unshare", "--user", "--map-root-user", "--mount"]
+        )
+        whole = [*own, "sh", "-c", script, "sh", *whole]
+    log = folder / "log"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(whole, cwd=folder, env=environment, stdout=output, stderr=output)
+    stack.callback(_end, process)
+    return process.pid, log
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait(WAIT_S)
+
+
+def _said(process: tuple[int, Path], pattern: str) -> str:
+    """Wait until a process has logged this; returns the pattern's group."""
+    pid, log = process
+    deadline = time.monotonic() + WAIT_S
+    while not (found := re.search(pattern, log.read_text())):
+        assert psutil.pid_exists(pid), log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+    return found.group(1)
