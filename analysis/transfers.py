@@ -3,32 +3,33 @@
 Both captures show the same bytes of one TCP direction, so a message is told by its connection and its offset
 in the stream. One task makes the transfers of one sender: its own capture's outgoing messages, joined with
 the incoming ones at every host that it sent to. A message that left and never was whole at the receiver is
-lost; where the receiver has no capture nobody knows, and it is unseen. Messages from where nothing was
-captured stand by what their receiver saw.
+lost; where the receiver's capture cannot tell, nobody knows, and it is unseen (see `analysis.matching`).
+Messages from where nothing was captured stand by what their receiver saw.
+
+A task reads both sides row group by row group, and puts its rows in order of time in parts that fit memory.
 
 This table is what people debug with: `cutset packets`, `follow`, `diagram` and the report's moments read it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from analysis.extraction import COMPRESSION, part_name
+from analysis.extraction import listed_captures, part_name
+from analysis.matching import CONNECTION, Matcher, Reach, Receivers, key_of
+from analysis.ordering import InOrder
 from analysis.pcap.batches import TimeRange
+from analysis.pcap.compressed import capture_name
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
-_KEY = ("src", "dst", "sport", "dport", "connection", "stream_offset")
-_OF_ENDS = ("t_ns", "sender", "receiver", "t_sent_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate")
-_SHARED = tuple(name for name in TRANSFERS.names if name not in _OF_ENDS)
-ROW_GROUP_ROWS = 32_768  # a second or so of a busy host: what a look at one moment has to read
+_OF_REACH = (*CONNECTION, "stream_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,96 +40,114 @@ class MatchTransfers:
     messages: Path  # the table's folder
     folder: Path  # where to write
     hosts: Mapping[str, str]  # address -> host, of the whole run
-    captured: Collection[str]  # hosts whose messages are in the table
+    receivers: Receivers
 
     def run(self) -> dict[str, pa.Table]:
         """Write one file, in order of time. The table of transfers is not returned: it is big."""
-        own = pq.read_table(self.messages / part_name(self.host))
-        sent = own.filter(pc.equal(own.column("direction"), "out"))
-        receivers = {self.hosts.get(address, "") for address in sent.column("dst").unique().to_pylist()}
-        addresses = pa.array(sent.column("src").unique().to_pylist(), pa.string())
-        arrived = [
-            pq.read_table(
-                self.messages / part_name(receiver),
-                filters=(pc.field("direction") == "in") & pc.field("src").isin(addresses),
-            )
-            for receiver in sorted(receivers.intersection(self.captured))
+        own = self.messages / part_name(self.host)
+        known = [address for address, host in self.hosts.items() if host in self.receivers.captured]
+        sent = pc.field("direction") == "out"
+        from_elsewhere = (pc.field("direction") == "in") & ~pc.field("src").isin(known)
+        sent_reach, elsewhere = _reach(own, sent), _reach(own, from_elsewhere)
+        addresses = {key[0] for key in sent_reach.last}
+        arrived = (pc.field("direction") == "in") & pc.field("src").isin(sorted(addresses))
+        names = {self.hosts.get(key[1], "") for key in sent_reach.last}
+        files = [
+            self.messages / part_name(name) for name in sorted(names.intersection(self.receivers.captured))
         ]
-        matched = match(sent, pa.concat_tables([MESSAGES.empty_table(), *arrived]), self.hosts, self.captured)
-        strangers = [address for address, host in self.hosts.items() if host in self.captured]
-        from_elsewhere = own.filter(
-            pc.and_(
-                pc.equal(own.column("direction"), "in"),
-                pc.invert(pc.is_in(own.column("src"), value_set=pa.array(strangers, pa.string()))),
-            )
-        )
-        others = match(MESSAGES.empty_table(), from_elsewhere, self.hosts, self.captured)
-        found = pa.concat_tables([matched, others]).sort_by("t_ns")
-        path = self.folder / part_name(self.host)
-        pq.write_table(found, path, compression=COMPRESSION, row_group_size=ROW_GROUP_ROWS)
+        arrived_reach = elsewhere
+        for file in files:
+            arrived_reach |= _reach(file, arrived)
+        matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
+        coming = _Coming([_stretches(file, arrived) for file in files])
+        nothing = MESSAGES.empty_table()
+        with InOrder(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
+            for stretch in _stretches(own, sent | from_elsewhere):
+                writer.take(matcher.only_came(stretch.filter(from_elsewhere)))
+                writer.take(matcher.take(stretch.filter(sent), nothing))
+                for come in coming.until(_latest(stretch)):
+                    writer.take(matcher.take(nothing, come))
+            for come in coming.until(None):
+                writer.take(matcher.take(nothing, come))
         return {}
 
 
-def match(sent: pa.Table, arrived: pa.Table, hosts: Mapping[str, str], captured: Collection[str]) -> pa.Table:
-    """Join rows of MESSAGES seen leaving and seen coming into rows of TRANSFERS, in no order.
+class _Coming:
+    """What came at several hosts, read about as far as what was sent."""
 
-    hosts: address -> host. captured: the hosts whose captures were read, so that what is not in `arrived`
-    did not come.
-    """
-    left, right = _pairs(sent, arrived)
-    out, in_ = sent.take(left), arrived.take(right)  # null rows where one side did not see it
-    shared = {name: pc.coalesce(out.column(name), in_.column(name)) for name in _SHARED if name not in _LISTS}
-    for name in _LISTS:  # pc.coalesce knows no lists
-        shared[name] = _either(sent.column(name), arrived.column(name), left, right)
-    names = {side: _names(shared[side], hosts) for side in ("src", "dst")}
-    complete = in_.column("t_complete_ns")
-    seen = pc.is_in(names["dst"], value_set=pa.array(sorted(captured), pa.string()))
-    fate = pc.if_else(pc.is_valid(complete), "arrived", pc.if_else(seen, "lost", "unseen"))
-    columns = shared | {
-        "t_ns": pc.coalesce(out.column("t_first_ns"), in_.column("t_first_ns")),
-        "sender": names["src"],
-        "receiver": names["dst"],
-        "t_sent_ns": out.column("t_first_ns"),
-        "t_left_ns": out.column("t_complete_ns"),
-        "t_arrived_ns": in_.column("t_first_ns"),
-        "t_complete_ns": complete,
-        "fate": fate,
-    }
-    return pa.table([columns[name].cast(TRANSFERS.field(name).type) for name in TRANSFERS.names], TRANSFERS)
+    def __init__(self, sources: list[Iterator[pa.Table]]) -> None:
+        self._sources = dict(enumerate(sources))
+        self._read_until = dict.fromkeys(self._sources, 0)
+
+    def until(self, t_ns: int | None) -> Iterator[pa.Table]:
+        """Read each host's on until it is past this time; None: to the end."""
+        for number, source in tuple(self._sources.items()):
+            while t_ns is None or self._read_until[number] <= t_ns:
+                stretch = next(source, None)
+                if stretch is None:
+                    del self._sources[number]
+                    break
+                self._read_until[number] = max(self._read_until[number], _latest(stretch))
+                yield stretch
 
 
-_LISTS = tuple(field.name for field in TRANSFERS if pa.types.is_list(field.type))
+def _latest(stretch: pa.Table) -> int:
+    return int(pc.max(stretch.column("t_first_ns")).as_py() or 0)
 
 
-def _pairs(sent: pa.Table, arrived: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """For each message its row in `sent` and in `arrived`; null where it has none."""
-    sides = [
-        pa.table({name: table.column(name) for name in _KEY} | {row: pa.array(np.arange(table.num_rows))})
-        for table, row in ((sent, "left"), (arrived, "right"))
-    ]
-    joined = sides[0].join(sides[1], list(_KEY), join_type="full outer").combine_chunks()
-    return joined.column("left").combine_chunks(), joined.column("right").combine_chunks()
+def _stretches(
+    path: Path, chosen: ds.Expression, columns: Collection[str] = tuple(MESSAGES.names)
+) -> Iterator[pa.Table]:
+    """The rows of a file of messages that are wanted, row group by row group."""
+    with pq.ParquetFile(path) as file:
+        needed = list(dict.fromkeys((*columns, "direction", "src")))
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, needed).filter(chosen)
 
 
-def _either(first: pa.ChunkedArray, second: pa.ChunkedArray, left: pa.Array, right: pa.Array) -> pa.Array:
-    """The value of the first table's row, or of the second's where the first has none."""
-    both = pa.concat_arrays([*first.chunks, *second.chunks])
-    there = pc.fill_null(pc.take(pc.is_valid(first), left), fill_value=False)
-    return both.take(pc.if_else(there, left, pc.add(right, len(first))))
+def _reach(path: Path, chosen: ds.Expression) -> Reach:
+    reach = Reach({})
+    for stretch in _stretches(path, chosen, _OF_REACH):
+        reach |= Reach.of(stretch)
+    return reach
 
 
-def _names(addresses: pa.ChunkedArray, hosts: Mapping[str, str]) -> pa.Array:
-    known = pa.array(list(hosts), pa.string())
-    return pa.array(list(hosts.values()), pa.string()).take(
-        pc.index_in(pa.chunked_array(addresses).combine_chunks(), value_set=known)
-    )
+def _bounds(path: Path) -> list[int]:
+    """Times that cut a file of messages about where its row groups do."""
+    with pq.ParquetFile(path) as file:
+        place = file.schema_arrow.get_field_index("t_first_ns")
+        groups = [file.metadata.row_group(number).column(place) for number in range(file.num_row_groups)]
+        return sorted(group.statistics.min for group in groups[1:] if group.statistics is not None)
 
 
 def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[MatchTransfers]:
     """One task for each host whose messages were extracted."""
     messages = run.table("messages")
     there = [name for name in hosts.values() if (messages / part_name(name)).is_file()]
-    return [MatchTransfers(name, messages, folder, hosts, frozenset(there)) for name in there]
+    receivers = _receivers(run, frozenset(there))
+    return [MatchTransfers(name, messages, folder, hosts, receivers) for name in there]
+
+
+def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
+    """What the captures of a run can tell, from its tables and from what tcpdump said at its end."""
+    decoding, captures = (pq.read_table(run.table(name)) for name in ("decoding", "captures"))
+    stopped = decoding.filter((pc.field("direction") == "in") & pc.field("stopped").is_valid())
+    damaged = {
+        row["capture"] for row in captures.select(["capture", "problem"]).to_pylist() if row["problem"]
+    }
+    deaf, torn = set(), set()
+    for capture in listed_captures(run):
+        drops = capture.get("kernel_drops", 0)
+        if drops:
+            deaf.add(str(capture.get("host")))
+        if drops is None or capture_name(Path(capture["file"])) in damaged:
+            torn.add(str(capture.get("host")))
+    return Receivers(
+        captured,
+        frozenset(deaf),
+        frozenset(torn),
+        frozenset(key_of(row) for row in stopped.to_pylist()),
+    )
 
 
 def read(

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError, CaptureError
+from analysis.matching import match
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.fields import Columns
 from analysis.pcap.index import build_index, map_bytes
 from analysis.pcap.streams import Conversations, HostCapture
 from analysis.recent.beginnings import Direction, begin_at_messages
 from analysis.schemas import MESSAGES, TRANSFERS
-from analysis.transfers import match
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.core.layout import Codec

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
+from analysis.matching import match
 from analysis.schemas import MESSAGES, TRANSFERS
-from analysis.transfers import match
 
 HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}
 
