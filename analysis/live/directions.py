@@ -5,7 +5,7 @@ A direction keeps where its next byte stands, the head of the frame that it is i
 that came before their turn; payload is passed over. It gives the same messages at the same times: bytes
 count when they came first, a message is complete when it and all before it were there, and where bytes are
 missing for good nothing follows. "For good" is not known here, so a direction that had to hold more than
-HELD_BYTES_MAX beyond a hole is given up. A head that the snap length cut off ends a direction, too.
+HELD_BYTES_MAX beyond a hole is given up. A frame header that the snap length cut off ends a direction, too.
 """
 
 from bisect import insort
@@ -126,12 +126,23 @@ class Direction:
             at = position - start
             piece = content[at : at + self._head_bytes - len(self._head)]
             if not piece:
-                self._stop(f"bytes from {position} on are beyond the snap length")
-                return
+                if self._frame_end is None:
+                    self._stop(f"bytes from {position} on are beyond the snap length")
+                    return
+                self._go_without_rest()
+                continue
             self._head += piece
             if len(self._head) == self._head_bytes and not self._read_head():
                 return
         self._there = end
+
+    def _go_without_rest(self) -> None:
+        """The snap length cut off a frame behind its header: without its head it tells nothing."""
+        head_bytes = HEADER_BYTES + self._layout.head.size if self._layout is not None else HEADER_BYTES
+        if len(self._head) < head_bytes:
+            self._layout, head_bytes = None, HEADER_BYTES
+        del self._head[head_bytes:]
+        self._head_bytes = head_bytes
 
     def _next_frame(self, at: int) -> None:
         self._frame_at = at

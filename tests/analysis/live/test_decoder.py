@@ -1,0 +1,210 @@
+"""Decoding bit by bit finds what decoding the whole capture finds, wherever the capture is cut."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analysis.live.decoder import Batch, Decoder
+from analysis.live.segments import SEGMENTS, read_segments
+from analysis.pcap.streams import HostCapture, extract_messages
+from analysis.timelines.facts import Host
+from experiments import capture_parts
+from node.protocols.sprinkler.messages import (
+    CODEC,
+    Advertisement,
+    Counter,
+    Events,
+    Publish,
+    Published,
+    SparseEvents,
+)
+from tests.analysis.live.parts import write_parts
+from tests.analysis.pcap.captures import (
+    ACK,
+    RST,
+    START_NS,
+    SYN,
+    Record,
+    at_intervals,
+    segment,
+    snapped,
+    write_pcap,
+)
+
+PORT = 7000
+PROXY, CLIENT, NEIGHBOUR = ("10.0.0.1", PORT), ("10.0.0.2", 40_000), ("10.0.0.3", PORT)
+NAME = "r0-client-0-eth0.pcap"
+
+
+def client() -> Host:
+    return Host("r0-client-0", "r0", "client", CLIENT[0], (1000, 1000))
+
+
+def batch(first_seq: int, count: int, event_bytes: int = 10) -> bytes:
+    return encoded(Events(0, 0, 2, first_seq, count, event_bytes, 0, 0, bytes(count * event_bytes)))
+
+
+def encoded(message: Any) -> bytes:
+    return b"".join(CODEC.encode(message))
+
+
+def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
+    """A connection from proxy to client in segments of these sizes, over and over."""
+    frames, at = [segment(isn, src=PROXY, dst=CLIENT, flags=SYN)], 0
+    while at < len(content):
+        size = sizes[len(frames) % len(sizes)]
+        frames.append(segment(isn + 1 + at, content[at : at + size], src=PROXY, dst=CLIENT))
+        at += size
+    return frames
+
+
+def read_live(folder: Path, host: Host) -> Iterator[Batch]:
+    """Part by part, as parts are closed."""
+    decoder = Decoder({folder.name: host}, CODEC)
+    for part in capture_parts.parts(folder):
+        yield from decoder.feed(pa.Table.from_batches(read_segments(part, PORT), SEGMENTS))
+
+
+def in_parts(records: list[Record], cuts: set[int], host: Host | None = None) -> list[tuple[int, ...]]:
+    with TemporaryDirectory() as folder:
+        parts = write_parts(Path(folder) / NAME, records, cuts)
+        found = read_live(parts, host or client())
+        return [(b.stream, b.first_seq, b.count, b.events, b.t_ns) for b in found]
+
+
+def at_once(records: list[Record]) -> list[tuple[int, ...]]:
+    """What the analysis after the run makes of the whole capture."""
+    tables: list[pa.RecordBatch] = []
+    with TemporaryDirectory() as folder:
+        path = write_pcap(Path(folder) / NAME, records)
+        capture = HostCapture(str(path), "r0-client-0", CLIENT[0], PORT)
+        extract_messages(
+            capture, CODEC, lambda name, rows: tables.append(rows) if name == "messages" else None
+        )
+    rows = [row for table in tables for row in table.to_pylist()]
+    return sorted(
+        (row["stream"], row["first_seq"], row["covered"], row["count"], row["t_complete_ns"])
+        for row in rows
+        if row["type"] in {"EVENTS", "SPARSE_EVENTS"} and row["t_complete_ns"] and row["direction"] == "in"
+    )
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(batch, st.integers(1, 10_000), st.integers(1, 40)),
+        st.builds(lambda cnt: encoded(Advertisement((Counter(0, cnt), Counter(1, cnt)))), st.integers(0, 99)),
+        st.builds(
+            lambda reaches: encoded(
+                SparseEvents(
+                    0, 0, 1, 5, len(reaches), 1, 0, 0,
+                    b"".join(reach.to_bytes(4) for reach in reaches) + bytes(len(reaches)),
+                )
+            ),
+            st.lists(st.integers(1, 9), min_size=1, max_size=6),
+        ),
+    ),
+    min_size=1,
+    max_size=12,
+)  # fmt: skip
+
+
+@st.composite
+def troubled(draw: st.DrawFn) -> list[Record]:
+    """A capture of a connection with losses, repetitions, disorder and a snap length, or none of these."""
+    content = b"".join(draw(MESSAGES))
+    sizes = draw(st.lists(st.integers(1, 400), min_size=1, max_size=4))
+    isn = draw(st.sampled_from([0, 1000, 2**32 - 200]))
+    frames = streamed(content, sizes, isn)
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(1, len(frames) - 1))
+        match draw(st.sampled_from(["again", "later", "lost", "other"])):
+            case "again":
+                start = draw(st.integers(0, len(content) - 1))
+                piece = content[start : start + draw(st.integers(1, 500))]
+                frames.insert(at, segment(isn + 1 + start, piece, src=PROXY, dst=CLIENT))
+            case "later":
+                frames.insert(draw(st.integers(1, len(frames) - 1)), frames.pop(at))
+            case "lost" if len(frames) > 2:
+                frames.pop(at)
+            case "other":
+                frames.insert(at, segment(isn, b"out of the way", src=CLIENT, dst=NEIGHBOUR, flags=ACK))
+    records = at_intervals(frames)
+    snaplen = draw(st.sampled_from([None, None, 80, 120]))
+    return [snapped(record, snaplen) for record in records] if snaplen else records
+
+
+@given(records=troubled(), cuts=st.sets(st.integers(0, 40), max_size=6))
+@example(records=at_intervals(streamed(batch(1, 5) * 3, [7])), cuts={0, 1, 2, 3})
+def test_a_capture_cut_anywhere_tells_the_same_batches(records: list[Record], cuts: set[int]) -> None:
+    cuts = {cut for cut in cuts if cut <= len(records)}
+    assert sorted(in_parts(records, cuts)) == at_once(records)
+
+
+def test_what_the_tests_compare_is_not_nothing() -> None:
+    records = at_intervals(streamed(batch(1, 5) + batch(6, 2), [30]))
+    found = in_parts(records, {3})
+    assert [(first, count) for _, first, count, _, _ in found] == [(1, 5), (6, 2)]
+    assert found == at_once(records)
+
+
+def test_ports_that_are_used_again_begin_anew() -> None:
+    records = at_intervals([*streamed(batch(1, 5), [50]), *streamed(batch(6, 5), [50], isn=77)])
+    assert [row[1] for row in in_parts(records, {2})] == [1, 6]
+
+
+def test_a_connection_whose_beginning_was_not_captured_tells_nothing() -> None:
+    assert in_parts(at_intervals(streamed(batch(1, 5), [50])[1:]), set()) == []
+
+
+def test_bytes_of_a_reset_are_none_of_the_stream() -> None:
+    [opening, *rest] = streamed(batch(1, 5), [500])
+    reset = segment(1001, b"reason", src=PROXY, dst=CLIENT, flags=RST)
+    assert [row[1] for row in in_parts(at_intervals([opening, reset, *rest]), set())] == [1]
+
+
+def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
+    with TemporaryDirectory() as folder:
+        parts = write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
+        decoder = Decoder({parts.name: client()}, CODEC)
+        list(
+            decoder.feed(pa.Table.from_batches(read_segments(capture_parts.parts(parts)[0], PORT), SEGMENTS))
+        )
+        assert list(decoder.newly_stopped()) == [("r0-client-0", "no frame header at byte 0")]
+        assert list(decoder.newly_stopped()) == []
+
+
+def test_what_a_driver_publishes_gets_its_number_from_the_answer_and_its_time_from_the_first_try() -> None:
+    driver = Host("r0-driver-0", "r0", "driver", CLIENT[0], (1000, 2000))
+    ask = encoded(Publish(0, 0, 2, 1, 3, 10, 0, bytes(30)))
+    answer = encoded(Published(2, 1, 41, 3))
+    out, back = {"src": CLIENT, "dst": PROXY}, {"src": PROXY, "dst": CLIENT}
+    frames = [
+        segment(99, flags=SYN, **out),
+        segment(199, flags=SYN, **back),
+        segment(100, ask, **out),
+        segment(100 + len(ask), ask, **out),
+        segment(200, answer, **back),
+        segment(200 + len(answer), answer, **back),  # a second answer has no question
+    ]
+    first_try_ns = START_NS + 2 * 1_000_000
+    way_ns = 3_000_000  # over the driver's LAN link, and one like it
+    assert in_parts(at_intervals(frames), {3, 5}, driver) == [(2, 41, 3, 3, first_try_ns + way_ns)]
+
+
+def test_parts_that_went_away_meanwhile_tell_nothing_more(tmp_path: Path) -> None:
+    parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5), [500])))
+    [part] = capture_parts.parts(parts)
+    segments = pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
+    part.unlink()
+    assert list(Decoder({parts.name: client()}, CODEC).feed(segments)) == []
+
+
+def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
+    for name, content in (("1.pcap", b""), ("2.pcap", b"not a capture at all, but text")):
+        (tmp_path / name).write_bytes(content)
+        assert list(read_segments(tmp_path / name, PORT)) == []
