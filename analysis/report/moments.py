@@ -129,7 +129,7 @@ class _Collector:
                 "links": {str(link): count for link, count in sorted(counts.items())},
                 "rows": [
                     self._row(row, int(links[place]))
-                    for place, row in zip(kept, table.take(pa.array(kept)).to_pylist(), strict=True)
+                    for place, row in zip(kept, table.take(pa.array(kept, pa.int64())).to_pylist(), strict=True)
                 ],
             }
         )

@@ -59,7 +59,8 @@ const Moments = (() => {
   };
 
   const described = (found, messages) => {
-    if (!found) return "Only messages around faults stand in this page; the command shows those of this moment.";
+    const more = data.bins_left_out ? ` (for ${data.bins_left_out.toLocaleString("en")} more moments around faults there is no room)` : "";
+    if (!found) return `Only messages around faults stand in this page${more}; the command shows those of this moment.`;
     const number = data.links.indexOf(link());
     const total = link() ? found.links[number] ?? 0 : found.total;
     const where = link() ? ` over link ${link()}` : "";

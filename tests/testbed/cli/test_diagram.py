@@ -1,0 +1,94 @@
+"""`cutset diagram`: what it writes, what it says, and what it refuses in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from testbed.cli.main import run as cutset
+from tests.analysis.report.scenario import Scenario
+from tests.analysis.report.synthetic_run import write_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """An analysed run with a link failure at 19 s. Not to be changed."""
+    return write_run(tmp_path_factory.mktemp("diagrams"))
+
+
+def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What a command says that succeeds."""
+    assert cutset(["diagram", *arguments]) == 0
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_around_a_fault_it_shows_what_the_fault_did(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.svg"
+    out, err = drawn([str(run.path), "--around", "cut", "--output", str(path)], capsys)
+    assert out.startswith(f"diagram      {path} (")
+    assert out.endswith("messages between 3 hosts)\n")
+    assert "left out     what is about other streams (s0, s1, s3)" in err
+    picture = path.read_text()
+    assert "SUBSCRIBE s2 after" in picture
+    assert "cut r2\u2013r3" in picture
+    assert 'class="cross"' in picture
+
+
+def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = drawn([str(run.path), "--from", "18", "--to", "18.2", "--region", "r1"], capsys)
+    path = run.figure("diagram-18.000-18.200", "svg")
+    assert str(path) in out
+    assert "r1-client-0" in path.read_text()
+
+
+def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.svg"
+    asked = ["--from", "18", "--to", "18.2", "--host", "r0-proxy-0", "--type", "events", "--stream", "0"]
+    drawn([str(run.path), *asked, "--output", str(path)], capsys)
+    picture = path.read_text()
+    assert "NOTIFY" not in picture
+    assert "EVENTS s1" not in picture
+    assert "EVENTS s0" in picture
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a refused command says."""
+    assert cutset(["diagram", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say either --from and --to, or --around"),
+        (["--from", "3"], "say either --from and --to, or --around"),
+        (["--around", "cut", "--from", "3", "--to", "4"], "say either --from and --to, or --around"),
+        (["--from", "4", "--to", "3"], "--from 4 is not before --to 3"),
+        (["--around", "cutt"], "did you mean cut?"),
+        (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "did you mean r0-proxy-0?"),
+        (["--from", "18", "--to", "19", "--region", "r7"], "has no region 'r7'"),
+        (["--from", "1", "--to", "2"], "holds no such messages"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    run: RunDirectory, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused([str(run.path), *arguments], capsys)
+
+
+def test_a_run_without_captures_has_nothing_to_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path, Scenario(captures=False))
+    assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
+
+
+def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path, Scenario(crashed=True))
+    asked = [str(run.path), "--from", "1", "--to", "2"]
+    assert f"`cutset analyze {run.name}` makes it" in refused(asked, capsys)
