@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from analysis.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.pcap.format import Format
+from analysis.pcap.fragments import Fragment, place, within
 from analysis.pcap.index import CaptureIndex, map_bytes
 from analysis.pcap.records import read_records
 from analysis.pcap.walk import walk
@@ -46,6 +47,7 @@ class Span:
     form: Format
     start: int
     end: int
+    fragments: tuple[Fragment, ...] = ()  # of its packets, those that need another one to be understood
 
 
 def spans_of(path: Path, index: CaptureIndex, times: TimeRange) -> Iterator[Span]:
@@ -57,11 +59,11 @@ def spans_of(path: Path, index: CaptureIndex, times: TimeRange) -> Iterator[Span
             continue
         if split.offset != end or end - start >= SPAN_BYTES or form is not index.sections[split.section]:
             if end > start:
-                yield Span(str(path), form, start, end)
+                yield Span(str(path), form, start, end, within(index.fragments, start, end))
             start, form = split.offset, index.sections[split.section]
         end = split.end
     if end > start:
-        yield Span(str(path), form, start, end)
+        yield Span(str(path), form, start, end, within(index.fragments, start, end))
 
 
 def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
@@ -86,7 +88,9 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
         offsets, start = walk(data, start, min(start + _WINDOW_BYTES, span.end), span.form)
         for first in range(0, offsets.size, BATCH_ROWS):
             records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
-            yield read_fields(data, records, names)
+            columns = read_fields(data, records, names)
+            place(columns, span.fragments)
+            yield columns
 
 
 def read_span(

@@ -37,13 +37,14 @@ from analysis.pcap.format import (
     gather,
     parse_file_header,
 )
+from analysis.pcap.fragments import Fragment, Fragments
 from analysis.pcap.link_types import is_known
 from analysis.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
 from analysis.pcap.records import Records, read_records
 from analysis.pcap.walk import walk
 from experiments.rundir import RunDirectory
 
-SCHEMA = 2
+SCHEMA = 3
 SPLIT_BYTES = 4 * 1024 * 1024
 SECTIONS_MAX = 4_096
 _WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
@@ -74,6 +75,7 @@ class CaptureIndex:
     splits: tuple[Split, ...]
     problem: str | None  # what is wrong with the bytes from `good_bytes` on
     unused: dict[str, int]  # what cannot be used of those before, by name: how many
+    fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments, in the order of the file
 
     @property
     def packets(self) -> int:
@@ -125,6 +127,7 @@ def load_index(capture: Path) -> CaptureIndex:
 def build_index(capture: Path) -> CaptureIndex:
     """Walk a whole capture. Memory is bounded by the window, not by the file."""
     data = map_bytes(capture)
+    status = capture.stat()
     scan = _Scan(data)
     kind, start, problem = PCAPNG if data[:4].tobytes() == MAGIC else PCAP, 0, None
     while start < data.size and problem is None:
@@ -142,8 +145,18 @@ def build_index(capture: Path) -> CaptureIndex:
     if not scan.sections:
         raise CaptureError(f"{capture.name}: {problem}")
     problem = "; ".join(filter(None, (unpacking_problem(capture), problem))) or None
+    fragments = scan.fragments.finish()
+    if scan.fragments.lost:
+        scan.unused["fragments of TCP segments whose beginning is missing"] = scan.fragments.lost
     return CaptureIndex(
-        tuple(scan.sections), *_identity(capture), start, tuple(scan.splits), problem, dict(scan.unused)
+        sections=tuple(scan.sections),
+        file_bytes=status.st_size,
+        file_mtime_ns=status.st_mtime_ns,
+        good_bytes=start,
+        splits=tuple(scan.splits),
+        problem=problem,
+        unused=dict(scan.unused),
+        fragments=fragments,
     )
 
 
@@ -155,6 +168,7 @@ class _Scan:
     sections: list[Format] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
+    fragments: Fragments = field(default_factory=Fragments)
 
     def section(self, form: Format, start: int) -> tuple[int, str | None]:
         """Walk to the end of a section. Returns where its good part ends, and what is wrong there if
@@ -183,6 +197,7 @@ class _Scan:
             records = read_records(self.data, batch[: checked.good], checked.form)
             found.append((records.at, records.t_ns))
             self._count(records)
+            self.fragments.collect(self.data, records)
             if checked.good < batch.size:
                 end = int(batch[checked.good])
                 break
@@ -249,7 +264,8 @@ def _from_json(text: str) -> CaptureIndex:
         raise ValueError("another schema")
     sections = tuple(_format(**section) for section in fields.pop("sections"))
     splits = tuple(Split(**split) for split in fields.pop("splits"))
-    return CaptureIndex(sections=sections, splits=splits, **fields)
+    fragments = tuple(Fragment(**fragment) for fragment in fields.pop("fragments"))
+    return CaptureIndex(sections=sections, splits=splits, fragments=fragments, **fields)
 
 
 def _format(interfaces: list[dict[str, Any]], **rest: Any) -> Format:

@@ -17,7 +17,8 @@ VLAN_TAGS_MAX = 4
 
 _ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)  # IEEE 802.1Q, 802.1ad, and what was used before it
 _VLAN_BYTES = 4
-_NULL, _ETHERNET, _LOOP, _COOKED, _COOKED_2 = 0, 1, 108, 113, 276
+ETHERNET = 1
+_NULL, _LOOP, _COOKED, _COOKED_2 = 0, 108, 113, 276
 _RAW = (12, 14, 101, 228, 229)  # DLT_RAW as written on different systems, LINKTYPE_RAW, _IPV4, _IPV6
 _IPV4_FAMILIES = (2,)
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)  # AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
@@ -74,7 +75,7 @@ def _by_family(head: Bytes) -> Integers:
 
 
 _READERS: dict[int, tuple[int, Callable[[Bytes], Integers]]] = {
-    _ETHERNET: (14, _ethertype_at(12)),
+    ETHERNET: (14, _ethertype_at(12)),
     _COOKED: (16, _ethertype_at(14)),
     _COOKED_2: (20, _ethertype_at(0)),
     _NULL: (4, _by_family),

@@ -33,6 +33,18 @@ class Records:
     head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they are of whatever follows
     unused: dict[str, int] = field(default_factory=dict)  # what could not be read here, by name: how many
 
+    def take(self, rows: Integers) -> "Records":
+        """Some of these."""
+        return Records(
+            at=self.at[rows],
+            begin=self.begin[rows],
+            t_ns=self.t_ns[rows],
+            length=self.length[rows],
+            wire_length=self.wire_length[rows],
+            link_type=self.link_type if isinstance(self.link_type, int) else self.link_type[rows],
+            head=self.head[rows],
+        )
+
 
 def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
     """Look at the records whose headers are at these offsets, all of one section; `walk` finds them."""

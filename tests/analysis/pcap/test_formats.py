@@ -16,6 +16,7 @@ from tests.analysis.pcap.blocks import block, enhanced, interface, obsolete, sec
 from tests.analysis.pcap.captures import START_NS, at_intervals, pcap_bytes, segment
 from tests.analysis.pcap.reading import ours, tsharks
 
+ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 IPV4 = IP(src="10.1.2.3", dst="192.168.250.251") / TCP(sport=40000, dport=7000, seq=77) / b"payload"
 IPV6 = (
     IPv6(src="2001:db8::1", dst="fe80::2") / IPv6ExtHdrHopByHop() / TCP(sport=7000, dport=1, seq=9) / b"abc"
@@ -44,7 +45,7 @@ def _family(order: str, ipv6: int) -> Callable[[bytes], bytes]:
 
 def _tagged(packet: bytes) -> bytes:
     layer = IP(packet) if packet[0] >> 4 == 4 else IPv6(packet)
-    return bytes(Ether() / Dot1AD(vlan=5) / Dot1Q(vlan=6) / layer)
+    return bytes(ETHER / Dot1AD(vlan=5) / Dot1Q(vlan=6) / layer)
 
 
 LINKS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
@@ -203,7 +204,7 @@ CONVERSIONS = ("pcap", "nsecpcap", "pcapng")
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("kind", CONVERSIONS)
 def test_what_editcap_converts_is_read_as_before(tmp_path: Path, kind: str, packed: str) -> None:
-    frames = [segment(n * 100, bytes(n)) for n in range(1, 60)] + FRAMES + [bytes(Ether() / ARP())]
+    frames = [segment(n * 100, bytes(n)) for n in range(1, 60)] + FRAMES + [bytes(ETHER / ARP())]
     before = tmp_path / "before.pcap"
     before.write_bytes(pcap_bytes(at_intervals(frames)))
     after = tmp_path / "after"
