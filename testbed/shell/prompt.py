@@ -100,8 +100,8 @@ class Prompt(CLI):  # type: ignore[misc]
             return super().onecmd(line)
         except (words.WordError, TestbedError) as error:
             self.say(f"*** {error}")
-        except (AssertionError, LookupError, OSError, TypeError, ValueError) as error:
-            self.say(f"*** {word} failed: {error or type(error).__name__}")  # in Mininet's own code
+        except Exception as error:  # noqa: BLE001 - a word that breaks must not take the network with it
+            self.say(f"*** {word} failed: {type(error).__name__}: {' '.join(str(error).split())}")
         return False
 
     def postcmd(self, stop: bool, line: str) -> bool:

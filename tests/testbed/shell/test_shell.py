@@ -1,0 +1,134 @@
+"""`cutset shell` as somebody at a terminal meets it: words, keys, leaving, and what is left behind."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.pipeline import analyze
+from experiments.rundir import RunDirectory
+from tests.testbed.runner.live import PID_1
+from tests.testbed.shell.live_shell import PROMPT, LiveShell, run_lines
+
+pytestmark = pytest.mark.network
+
+CTRL_C, CTRL_D, TAB = "\x03", "\x04", "\t"
+OWN_FAULT = "faults: [{name: own, at: 1ms, set: [r0, r1], delay: 9ms}]\n"
+
+
+def rate(shell: LiveShell, client: str, stream: int) -> int:
+    """Events a second of a stream at a client, as `status` says."""
+    found = re.search(rf"^{client} +(.*)$", shell.line("status"), re.MULTILINE)
+    return int(found[1].split()[stream].replace(",", "")) if found else 0
+
+
+@pytest.fixture(scope="module")
+def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
+    """A shell in which a link was cut and restored by hand; it has been left."""
+    with LiveShell(tmp_path_factory.mktemp("provoked")) as shell:
+        shell.until(PROMPT)
+        while not rate(shell, "r0/client-0", 1):
+            shell.line("sh sleep 0.2")
+        assert "cut-1: link r0-r1 blackhole" in shell.line("cut r0 r1")
+        while rate(shell, "r0/client-0", 1):
+            shell.line("sh sleep 0.2")
+        assert rate(shell, "r0/client-0", 0)  # the region's own stream goes on
+        assert "link r0-r1 forward: blackhole" in shell.line("status")
+        assert "restore-1: link r0-r1 up" in shell.line("restore r0 r1")
+        while not rate(shell, "r0/client-0", 1):
+            shell.line("sh sleep 0.2")
+        shell.type("exit\n")
+        assert shell.wait() == 0, shell.said
+    return shell
+
+
+def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked: LiveShell):
+    record = provoked.record()
+    assert (record["phase"], record["outcome"], record["problems"]) == ("collected", "completed", [])
+    assert record["times"]["drained_ns"] > record["times"]["stopped_ns"] > record["times"]["zero_ns"]
+    assert [fault["name"] for fault in record["plan"]["faults"]] == ["cut-1", "restore-1"]
+    assert record["plan"]["duration_us"] > 1_500_000  # longer than the experiment's own
+    planned, carried = record["plan"]["changes"], record["changes"]
+    assert [(each["fault"], each["link"], each["direction"], each["state"]) for each in planned] == [
+        (each["fault"], each["link"], each["direction"], each["state"]) for each in carried
+    ]
+    assert all(each["applied_ns"] >= each["requested_ns"] for each in carried)
+    files = {file.name for file in (provoked.directory / "captures").glob("*.pcap*")}
+    assert files == {Path(capture["file"]).name for capture in record["captures"]}
+
+
+@pytest.mark.spark
+def test_its_analysis_knows_the_faults_by_hand_and_how_it_recovered_from_them(provoked: LiveShell):
+    summary = analyze(RunDirectory(provoked.directory), master="local[2]", progress=lambda _: None)
+    assert [(fault["name"], fault["target"]) for fault in summary["faults"]] == [
+        ("cut-1", "r0-r1"),
+        ("restore-1", "r0-r1"),
+    ]
+    assert summary["recovery"]["cut-1"]["affected_pairs"] >= 1
+    assert summary["recovery"]["cut-1"]["switch_s"] > 0
+    assert (summary["events"]["lost"], summary["agreement"]["held"]) == (0, True)
+
+
+def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt(tmp_path: Path):
+    with LiveShell(tmp_path) as shell:
+        shell.until(PROMPT)
+        shell.remember(*PID_1)
+        shell.type(f"r0-cl{TAB}")
+        shell.until("r0-client-0 ")
+        shell.type(f"ping -i 0.2 r1-pr{TAB}\n")  # for ever
+        shell.until("icmp_seq=2")
+        shell.type(CTRL_C)
+        assert "received" in shell.until(PROMPT)
+        shell.type("half a line")
+        shell.until("half a line")
+        shell.type(CTRL_C)
+        shell.until(PROMPT)
+        assert "lan0" in shell.line("nodes")
+        shell.type(f"kill r1/cl{TAB}")
+        shell.until("r1/client-0 ")
+        shell.type("\n")
+        assert "kill-1: process r1/client-0 killed" in shell.until(PROMPT)
+        assert "restart-1: process r1/client-0 started again" in shell.line("restart r1-client-0")
+        shell.type(CTRL_D)
+        assert shell.wait() == 0, shell.said
+        assert shell.record()["outcome"] == "completed"
+        shell.assert_nothing_left()
+
+
+def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path: Path):
+    lines = ["frobnicate", "cut r0", "cut r0 r9", "delay r0 r1 soon", "kill r0/proxy-9", "link r0 r1 down"]
+    lines += ["packets --frobnicate", "restore r0 r1", "delay r0 r1 80ms", "r0-gw true", "faults"]
+    ended = run_lines(tmp_path, lines, faults=OWN_FAULT)
+    assert ended.returncode == 0, ended.stderr
+    assert "the 1 faults of tiny do not happen" in ended.stderr
+    answers = ended.stdout.split(PROMPT)[1:]
+    for line, answer in zip(lines[:8], answers, strict=False):
+        assert len(answer.splitlines()) == 2
+        assert answer.startswith(f"{line}\n*** ")
+    assert "set-1: link r0-r1" in answers[8]
+    assert answers[9] == "r0-gw true\n"
+    assert "set: [r0, r1]" in answers[10]
+    [run] = (tmp_path / "runs").iterdir()
+    record = json.loads((run / "run.json").read_text())
+    assert [fault["name"] for fault in record["plan"]["faults"]] == ["set-1"]  # refused ones never were
+    assert record["outcome"] == "completed"
+
+
+def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path: Path):
+    with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
+        shell.until(PROMPT)
+        shell.remember(*PID_1)
+        while "r0-r1 forward: delay 9 ms" not in shell.line("status"):  # the experiment's own
+            pass
+        while "r0-proxy-0  -> r1-proxy-0" not in (said := shell.line("packets --type events --stream 0")):
+            shell.line("sh sleep 0.2")
+        line = next(line for line in said.splitlines() if "r0-proxy-0  -> r1-proxy-0" in line)
+        assert "EVENTS s0 [" in line
+        assert float(line.split()[4]) >= 11  # ms: 9 between the regions, 1 in each
+        shell.line("cut r0 r1")
+        while "lost" not in shell.line("packets --link r0-r1 --lost"):
+            shell.line("sh sleep 0.2")
+        shell.kill()
+        shell.wait()
+        shell.assert_nothing_left()

@@ -1,0 +1,67 @@
+"""What the prompt says."""
+
+from typing import Any
+
+from testbed.shell.text import fault_lines, help_lines, news_lines, status_lines
+from testbed.shell.words import USAGE
+
+
+def change(what: str, became: str, *, error: str | None = None, fault: str = "cut-1") -> dict[str, Any]:
+    took_ms = None if error else 0.5
+    return {
+        "what": what,
+        "became": became,
+        "at_s": 3.25,
+        "took_ms": took_ms,
+        "error": error,
+        "fault": fault,
+    }
+
+
+def test_both_directions_of_a_link_are_one_line():
+    both = [change("link r0-r1 forward", "blackhole"), change("link r0-r1 backward", "blackhole")]
+    [line] = fault_lines({"name": "cut-1", "changes": both})
+    assert line.strip() == "3.250 s  cut-1: link r0-r1 blackhole, within 0.5 ms"
+
+
+def test_one_direction_is_named():
+    [line] = fault_lines({"name": "cut-1", "changes": [change("link r0-r1 forward", "down")]})
+    assert "link r0-r1 forward down" in line
+
+
+def test_a_fault_whose_time_comes_later_says_that_nothing_changes_now():
+    assert fault_lines({"name": "cut-2", "changes": []}) == ["cut-2: nothing changes now"]
+
+
+def test_news_are_what_happened_by_itself_and_problems():
+    news = {
+        "changes": [change("process r0/proxy-0", "kill", fault="kill-1")],
+        "problems": ["a thing"],
+    }
+    first, second = news_lines(news)
+    assert first.endswith("kill-1: process r0/proxy-0 killed, within 0.5 ms")
+    assert second == "problem: a thing"
+
+
+def test_the_status_shows_what_is_not_as_configured_and_every_clients_rates():
+    status = {
+        "elapsed_s": 12.0,
+        "running": 5,
+        "ended": ["r0/proxy-0"],
+        "stopped": ["r1/proxy-0"],
+        "links": {"r0-r1 forward": "delay 80 ms"},
+        "rates": {"r0/client-0": {"0": 2000}},
+        "free_bytes": 3_000_000_000,
+        "problems": [],
+    }
+    lines = status_lines(status, {"0": "r0", "1": "r1"})
+    assert lines[0].startswith("12.0 s since time 0, 5 processes running")
+    assert "link r0-r1 forward: delay 80 ms" in lines
+    assert "stopped: r1/proxy-0" in lines
+    assert "not running: r0/proxy-0" in lines
+    assert lines[-1].split() == ["r0/client-0", "2,000", "0"]
+
+
+def test_help_has_every_word():
+    said = "\n".join(help_lines())
+    assert all(usage in said for usage in USAGE.values())

@@ -1,0 +1,91 @@
+"""Lines at the prompt as faults of an experiment's file."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from experiments.faults import Faults
+from testbed.shell.words import USAGE, WordError, candidates, fault_documents
+
+PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
+NAMES = {"regions": ["r0", "r1", "r2"], "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
+SAID = {
+    "cut r2 r3": {"cut": ["r2", "r3"]},
+    "cut r2-r3": {"cut": ["r2", "r3"]},
+    "cut r2 r3 down forward for 5s": {
+        "cut": ["r2", "r3"],
+        "mode": "down",
+        "direction": "forward",
+        "for": "5s",
+    },
+    "isolate r2 backward": {"isolate": "r2", "direction": "backward"},
+    "partition r0 r1|r2 r3 for 2s": {"partition": [["r0", "r1"], ["r2", "r3"]], "for": "2s"},
+    "flap r0 r1 off 1s on 2s for 9s": {"flap": ["r0", "r1"], "down": "1s", "up": "2s", "for": "9s"},
+    "restore r2 r3": {"restore": ["r2", "r3"]},
+    "restore cut-1": {"restore": "cut-1"},
+    "delay r0 r1 80ms jitter 5ms": {"set": ["r0", "r1"], "delay": "80ms", "jitter": "5ms"},
+    "loss r0 r1 1% forward": {"set": ["r0", "r1"], "loss": "1%", "direction": "forward"},
+    "rate r0 r1 10mbit": {"set": ["r0", "r1"], "rate": "10mbit"},
+    "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
+    "kill r2/proxy-0": {"kill": "r2/proxy-0"},
+    "restart r2-proxy-0": {"restart": "r2/proxy-0"},
+}
+
+
+@pytest.mark.parametrize(("line", "document"), SAID.items())
+def test_a_line_says_what_a_file_would(line: str, document: dict[str, object]):
+    word, _, given = line.partition(" ")
+    assert fault_documents(word, given, PROCESSES) == [document]
+    TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
+
+
+def test_several_processes_can_be_said_at_once():
+    assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES) == [
+        {"stop": "r0/proxy-0"},
+        {"stop": "r2/proxy-0"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    {
+        "cut": "lacks two regions",
+        "cut r0": "lacks the second region",
+        "cut r0 r1 sideways": "does not know sideways",
+        "cut r0 r1 for": "lacks the value of for",
+        "cut r0 r1 down down": "says its mode twice",
+        "cut r0 r1 delay 3ms": "does not know delay",
+        "delay r0 r1": "lacks the value",
+        "delay r0 r1 3ms down": "does not know down",
+        "partition r0 r1": "needs two groups",
+        "restore": "needs a link's two regions",
+        "kill": "says no process",
+    }.items(),
+)
+def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line: str, why: str):
+    word, _, given = line.partition(" ")
+    with pytest.raises(WordError) as raised:
+        fault_documents(word, given, PROCESSES)
+    assert str(raised.value).startswith(f"{word} {why}")
+    assert str(raised.value).endswith(USAGE[word])
+
+
+@pytest.mark.parametrize(
+    ("line", "next_one"),
+    {
+        "cut": "r0",
+        "cut r0": "r1",
+        "cut r0 r1": "down",
+        "delay r0 r1": "forward",
+        "restore": "cut-1",
+        "kill": "r2/proxy-0",
+        "partition r0 r1": "|",
+        "flap r0 r1": "off",
+    }.items(),
+)
+def test_what_may_come_next_is_known(line: str, next_one: str):
+    word, *before = line.split()
+    assert next_one in candidates(word, before, NAMES)
+
+
+def test_a_region_is_not_offered_twice_for_a_link():
+    assert "r0" not in candidates("cut", ["r0"], NAMES)
