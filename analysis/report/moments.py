@@ -122,15 +122,13 @@ class _Collector:
         links = np.array([self._link_of.get(pair, _OFF_LINKS) for pair in pairs], np.int64)
         kept = _telling(table, between=np.array([self._between(*pair) for pair in pairs], np.bool_))
         counts = Counter(links[links != _OFF_LINKS].tolist())
+        rows = table.take(pa.array(kept, pa.int64())).to_pylist()
         self._made.bins.append(
             {
                 "number": number,
                 "total": table.num_rows,
                 "links": {str(link): count for link, count in sorted(counts.items())},
-                "rows": [
-                    self._row(row, int(links[place]))
-                    for place, row in zip(kept, table.take(pa.array(kept, pa.int64())).to_pylist(), strict=True)
-                ],
+                "rows": [self._row(row, int(links[place])) for place, row in zip(kept, rows, strict=True)],
             }
         )
 
