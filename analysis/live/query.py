@@ -43,6 +43,7 @@ class LiveQuery:
         work: Path,
         take: Callable[[pa.Table], None],
         tasks: int = 1,
+        trigger_s: int = TRIGGER_S,
     ) -> None:
         spark.dataSource.register(PartsSource)
         self._ended = work / "ended"
@@ -61,7 +62,7 @@ class LiveQuery:
         self._query: StreamingQuery = (
             frame.writeStream.foreachBatch(handle)
             .option("checkpointLocation", str(work / "checkpoint"))
-            .trigger(processingTime=f"{TRIGGER_S} seconds")
+            .trigger(processingTime=f"{trigger_s} seconds")
             .start()
         )
 
@@ -71,13 +72,17 @@ class LiveQuery:
         error = self._query.exception()
         return None if error is None else _last_line(str(error))
 
-    def read_rest(self) -> None:
-        """Nothing is written any more: read the last parts too. Raises AnalysisError if the query failed."""
-        self._ended.touch()
+    def catch_up(self) -> None:
+        """Read all that is closed by now. Raises AnalysisError if the query failed."""
         try:
             self._query.processAllAvailable()
         except PySparkException as error:
             raise AnalysisError(_last_line(str(error))) from error
+
+    def read_rest(self) -> None:
+        """Nothing is written any more: read the last parts too. Raises AnalysisError if the query failed."""
+        self._ended.touch()
+        self.catch_up()
 
     def stop(self) -> None:
         """End it."""

@@ -1,0 +1,148 @@
+"""Live timelines are those of the analysis after the run, told bit by bit; memory is bounded."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from analysis.live import latencies
+from analysis.live.decoder import Batch
+from analysis.live.intervals import Intervals
+from analysis.live.latencies import Latencies
+from analysis.live.timelines import IDLE_NS, LiveTimelines
+from analysis.timelines import latency, throughput
+from analysis.timelines.facts import Facts
+from analysis.timelines.stream_groups import pieces
+from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
+
+CLIENTS = ("r0-client-0", "r0-client-1")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return simulate()
+
+
+@pytest.fixture(scope="module")
+def facts() -> Facts:
+    return facts_of()
+
+
+def batches_of(world: World) -> list[Batch]:
+    """What drivers and clients saw, in order of time."""
+    found = [
+        Batch(
+            row["kind"] == "published", row["host"], row["stream"], row["first_seq"], row["count"],
+            row["events"], row["t_ns"],
+        )
+        for row in world.events
+        if row["kind"] == "published" or (row["kind"] == "arrived" and row["role"] == "client")
+    ]  # fmt: skip
+    return sorted(found, key=lambda batch: batch.t_ns)
+
+
+def told(world: World, facts: Facts, every_ns: int) -> tuple[dict, dict]:
+    """All bins of throughput and latency after everything was told in steps of this length."""
+    live = LiveTimelines(facts, ZERO)
+    batches = batches_of(world)
+    found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
+    for begin, end in pairwise(range(ZERO, ZERO + END + 4 * S, every_ns)):
+        some = [batch for batch in batches if begin <= batch.t_ns < end]
+        news = live.take(some, dict.fromkeys(facts.clients, end))
+        for series, kept in zip((news.throughput, news.latency), found, strict=True):
+            for name, rows in series.items():
+                kept[name] |= {row[0]: row[1:] for row in rows}
+    return found
+
+
+@pytest.mark.parametrize("every_ns", [130 * MS, 1 * S, 3 * S])
+def test_bins_are_those_of_the_analysis(world: World, facts: Facts, every_ns: int) -> None:
+    rates, percentiles = told(world, facts, every_ns)
+    events = world.events_table()
+    for row in throughput.table(throughput.arrivals(events, facts), None, facts).to_pylist():
+        if row["scope"] == "region":
+            assert rates[row["name"]][round(row["start_s"], 3)] == [row["events_per_s"]]
+    samples = [latency.samples(n, pieces(world.stream(n), facts.clients), facts) for n in facts.owner]
+    expected = latency.table(pa.concat_tables(samples), facts).to_pylist()
+    assert expected
+    assert sum(map(len, percentiles.values())) == len(expected)
+    for row in expected:
+        found = percentiles[row["origin"]][round(row["start_s"], 3)]
+        assert found == pytest.approx([row["p50_ms"], row["p95_ms"], row["p99_ms"]], abs=0.0006)
+
+
+def test_a_bin_is_told_once_every_client_was_read_beyond_it(facts: Facts) -> None:
+    live = LiveTimelines(facts, ZERO)
+    newest_ns = dict.fromkeys(facts.clients, ZERO + 2 * S)
+    slow = facts.clients[0]
+    news = live.take([], newest_ns | {slow: ZERO + 1 * S})
+    assert [row[0] for row in news.throughput["r0"]] == [0.0, 0.2, 0.4, 0.6, 0.8]
+    assert news.shown_until_ns == ZERO + 1 * S
+    assert [row[0] for row in live.take([], newest_ns).throughput["r0"]] == [1.0, 1.2, 1.4, 1.6, 1.8]
+
+
+def test_a_client_that_is_silent_for_long_holds_up_nobody(facts: Facts) -> None:
+    newest_ns = dict.fromkeys(facts.clients, ZERO + 60 * S)
+    news = LiveTimelines(facts, ZERO).take([], newest_ns | {facts.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
+    assert news.shown_until_ns == ZERO + 60 * S
+
+
+def test_before_anything_was_read_nothing_is_told(facts: Facts) -> None:
+    news = LiveTimelines(facts, ZERO).take([], {})
+    assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
+
+
+def published(first_seq: int, count: int, t_ns: int = 0) -> Batch:
+    return Batch(True, "r0-driver-0", 0, first_seq, count, count, t_ns)
+
+
+def arrived(host: str, first_seq: int, count: int, t_ns: int) -> Batch:
+    return Batch(False, host, 0, first_seq, count, count, t_ns)
+
+
+def settled(stream: Latencies) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in stream.settle()), strict=True))
+
+
+def test_an_event_settles_when_the_last_client_has_it_and_only_once() -> None:
+    stream = Latencies(CLIENTS)
+    for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 4, 160)):
+        stream.add(batch)
+    assert settled(stream) == [(100, 60, 4)]
+    assert settled(stream) == []
+    stream.add(arrived(CLIENTS[1], 5, 6, 190))
+    stream.add(arrived(CLIENTS[0], 1, 10, 999))  # again, from a neighbour
+    assert settled(stream) == [(100, 90, 6)]
+
+
+def test_a_client_that_does_not_count_is_not_waited_for() -> None:
+    stream = Latencies(CLIENTS[:1])
+    for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived("r9-client-9", 1, 1, 990)):
+        stream.add(batch)
+    assert settled(stream) == [(100, 50, 10)]
+
+
+def test_a_stream_of_which_somebody_lost_an_event_goes_on_when_too_much_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(latencies, "WAITING_MAX", 3)
+    stream = Latencies(CLIENTS)
+    for number in range(5):
+        stream.add(published(1 + number, 1, number))
+        stream.add(arrived(CLIENTS[0], 1 + number, 1, 100))
+        if number:
+            stream.add(arrived(CLIENTS[1], 1 + number, 1, 100))
+    assert settled(stream) == []
+    assert stream.given_up == 1
+    assert [published_ns for published_ns, _, _ in settled(stream)] == [1, 2, 3, 4]
+
+
+def test_intervals_count_what_is_new() -> None:
+    seen = Intervals()
+    assert seen.add(10, 20) == 10
+    assert seen.add(10, 20) == 0
+    assert seen.add(30, 40) == 10
+    assert seen.add(15, 35) == 10
+    assert seen.add(0, 50) == 20
+    assert seen.add(50, 51) == 1
