@@ -127,13 +127,14 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
         sights = collected(
             context.parallelize([question] * slots, slots).map(look), "asking executors what they see"
         )
-        _check(sights)
+        check(sights)
         return all(_is_one_of_us(sight, folder) for sight in sights)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check(sights: Sequence[Sight]) -> None:
+def check(sights: Sequence[Sight]) -> None:
+    """Raises AnalysisError if an executor lacks what tasks need."""
     for sight in sights:
         if sight.missing:
             missing = " and no ".join(sight.missing)

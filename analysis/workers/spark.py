@@ -14,6 +14,8 @@ from analysis.workers.work import R, Task, handfuls
 
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """The last line of a traceback in Python."""
+OF_PYSPARK = re.compile(r"pyspark\.errors\.[\w.]+: ")
+FAILURE = re.compile(r"most recent failure: (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,16 @@ def collected(work: Any, doing: str) -> list[Any]:
 
 
 def cause(error: Exception) -> str:
-    """What a worker raised: Spark puts the whole traceback into the message, which ends with it."""
-    raised = [line.strip() for line in str(error).splitlines() if RAISED.match(line.strip())]
-    return raised[-1] if raised else str(error).partition("\n")[0]
+    """What went wrong, in a line: Spark puts a worker's traceback, or its own trouble, into a long text."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines()]
+    raised = [line for line in lines if RAISED.match(line)] or [
+        line for line in lines if OF_PYSPARK.match(line)
+    ]
+    if raised:
+        return raised[-1]
+    failure = FAILURE.search(text)
+    return failure.group(1) if failure else text.partition("\n")[0]
 
 
 def _do(handful: Sequence[Task[R]]) -> list[R]:

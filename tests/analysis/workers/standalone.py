@@ -39,7 +39,8 @@ class Cluster:
     def executors(self) -> list[psutil.Process]:
         """The processes of executors that live now."""
         children = [child for pid in self.workers for child in psutil.Process(pid).children(recursive=True)]
-        return [child for child in children if EXECUTOR in " ".join(child.cmdline())]
+        alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+        return [child for child in alive if EXECUTOR in " ".join(child.cmdline())]
 
     @property
     def left_behind(self) -> list[Path]:
