@@ -62,12 +62,14 @@ class InOrder:
                 self._write()
 
     def _write(self) -> None:
-        with pq.ParquetWriter(self._path, self._schema, compression=COMPRESSION) as writer:
+        whole_path = self._folder / self._path.name
+        with pq.ParquetWriter(whole_path, self._schema, compression=COMPRESSION) as writer:
             if not self._bounds.size:
                 whole = pa.concat_tables([self._schema.empty_table(), *self._waiting])
                 writer.write_table(whole.sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
             for share in sorted(self._shares):
                 writer.write_table(self._read(share).sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
+        whole_path.replace(self._path)
 
     def _read(self, share: int) -> pa.Table:
         return pa.ipc.open_file(str(self._folder / str(share))).read_all()

@@ -20,6 +20,7 @@ from analysis.pcap.decode import Decoder
 from analysis.pcap.fields import Columns
 from analysis.pcap.format import Bytes, Integers
 from analysis.pcap.index import load_index, map_bytes
+from analysis.pcap.mapping import release
 from analysis.pcap.pieces import Segments
 from analysis.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, Settled
 from analysis.schemas import DECODING, GAPS
@@ -64,6 +65,7 @@ def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
     conversations = Conversations(data, capture, codec, emit)
     for span in spans_of(path, load_index(path), TimeRange()):
         conversations.take(read_columns(span))
+        release(data)
     conversations.end()
 
 

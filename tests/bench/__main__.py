@@ -16,7 +16,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-SUBJECTS = ("packets", "links", "network", "launch", "peak", "collection")
+SUBJECTS = ("packets", "delays", "links", "network", "launch", "peak", "collection")
 
 
 def machine() -> dict[str, Any]:
