@@ -53,15 +53,12 @@ def make_scene(
 ) -> Scene:
     """What to draw of this moment.
 
-    drawn_by: the command that draws it again. telling: where nobody asked for a stream, show only the one
-    that tells most, and who took part. Raises AnalysisError if the run has no table of transfers, InputError
-    if nothing of what was asked for is there.
+    drawn_by: the command that draws it again. telling: show only one stream, the one that tells most if
+    nobody asked for one, and where nobody asked for hosts, only those that took part. Raises AnalysisError if
+    the run has no table of transfers, InputError if nothing of what was asked for is there.
     """
     rows = _rows(run, record, moment)
-    shown_of_it = wanted
-    plain = not (wanted.hosts or wanted.regions or wanted.types)
-    if telling and wanted.stream is None and (stream := telling_stream(rows)) is not None:
-        shown_of_it = replace(wanted, stream=stream, of_stream_alone=False, parts_only=plain)
+    shown_of_it = _telling(wanted, rows) if telling else wanted
     hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
     chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts)
     if not chosen.arrows:
@@ -82,9 +79,19 @@ def make_scene(
     )
 
 
-def figure_name(moment: str) -> str:
+def _telling(wanted: Wanted, rows: list[Row]) -> Wanted:
+    stream = telling_stream(rows) if wanted.stream is None else wanted.stream
+    if stream is None:
+        return wanted
+    plain = not (wanted.hosts or wanted.regions or wanted.types)
+    return replace(wanted, stream=stream, of_stream_alone=False, parts_only=plain)
+
+
+def figure_name(moment: str, wanted: Wanted) -> str:
     """What the picture of a fault, or of a time, is called among the run's figures."""
-    return "diagram-" + "".join(each if each.isalnum() or each in "-." else "-" for each in moment)
+    stream = [] if wanted.stream is None else [f"s{wanted.stream}"]
+    words = ["diagram", moment, *sorted(wanted.hosts | wanted.regions | wanted.types), *stream]
+    return "".join(each if each.isalnum() or each in "-." else "-" for each in "-".join(words))
 
 
 def command(run: str, wanted: Wanted, moment: Moment | None = None, fault: str | None = None) -> str:

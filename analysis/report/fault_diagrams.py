@@ -3,6 +3,7 @@
 import base64
 from dataclasses import dataclass
 
+from analysis.diagram.choosing import Wanted
 from analysis.diagram.drawing import diagram_svg
 from analysis.diagram.making import around_fault, figure_name
 from analysis.diagram.moments import fault_times
@@ -46,7 +47,7 @@ def write_diagrams(record: RunRecord, run: RunDirectory) -> tuple[FaultDiagram, 
             scene = around_fault(run, record, fault)
         except InputError:
             continue  # no message was sent then, so there is nothing to draw
-        path = run.figure(figure_name(fault), "svg")
+        path = run.figure(figure_name(fault, Wanted()), "svg")
         path.parent.mkdir(exist_ok=True)
         picture = diagram_svg(scene)
         path.write_text(picture.svg, encoding="utf-8")

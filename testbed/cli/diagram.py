@@ -44,24 +44,24 @@ def command(  # noqa: PLR0917 (click passes them by name)
     RUN is a path, a name below runs/, or `latest`. Too many messages are thinned out; the picture says what
     it leaves out. Exit codes: 0 drawn, 2 no such run, moment, fault or message, or not analysed yet.
     """
-    from analysis.diagram.choosing import Wanted
     from analysis.diagram.drawing import diagram_svg
     from analysis.diagram.making import command as command_of
-    from analysis.diagram.making import make_scene
+    from analysis.diagram.making import figure_name, make_scene
     from analysis.report.reading import read_record
     from testbed.cli.named_run import named_run
 
     run = named_run(run_name)
     record = read_record(run)
     moment = _moment(record, from_s, to_s, around, span_s)
-    wanted = Wanted(frozenset(hosts), frozenset(regions), frozenset(map(str.upper, types)), stream)
-    _check(run, record, wanted)
+    _check(run, record)
+    wanted = _wanted(record, hosts, regions, types, stream)
     telling = around is not None and span_s is None
     drawn_by = (
         command_of(record.name, wanted, fault=around) if telling else command_of(record.name, wanted, moment)
     )
     scene = make_scene(run, record, moment, wanted, drawn_by, telling=telling)
-    path = output or run.figure(_name(around if telling else None, moment), "svg")
+    when = around if telling and around else f"{moment.from_s:.3f}-{moment.to_s:.3f}"
+    path = output or run.figure(figure_name(when, wanted), "svg")
     _write(path, diagram_svg(scene).svg)
     for reason in scene.left_out:
         click.echo(f"left out     {reason}", err=True)
@@ -82,27 +82,34 @@ def _moment(
     return Moment(from_s, to_s)
 
 
-def _check(run: "RunDirectory", record: "RunRecord", wanted: "Wanted") -> None:
-    """Raises InputError for names that the run does not have, or if it has no table of transfers."""
-    from topologies.errors import InputError
-    from topologies.strict import suggestion
+def _wanted(
+    record: "RunRecord",
+    hosts: tuple[str, ...],
+    regions: tuple[str, ...],
+    types: tuple[str, ...],
+    stream: int | None,
+) -> "Wanted":
+    """Names are checked, and written, as `cutset packets` does. Raises InputError."""
+    from analysis.diagram.choosing import Wanted
+    from analysis.packets.filters import Asked, codec_of, make_filter
+    from analysis.timelines.facts import read_facts
 
-    hosts = [host["name"] for host in record.plan.get("hosts", ())]
-    for noun, names, known in (("host", wanted.hosts, hosts), ("region", wanted.regions, record.regions)):
-        for name in sorted(names):
-            if name not in known:
-                raise InputError(record.name, None, "", f"has no {noun} {name!r}{suggestion(name, known)}")
+    facts, known = read_facts(record.run), codec_of(record.run).by_name
+    streams = () if stream is None else (stream,)
+    found = make_filter(Asked(hosts=hosts, types=types, streams=streams), facts, known)
+    make_filter(Asked(regions=regions), facts, known)
+    return Wanted(frozenset().union(*found.ends), frozenset(regions), found.types, stream)
+
+
+def _check(run: "RunDirectory", record: "RunRecord") -> None:
+    """Raises InputError if it has no table of transfers."""
+    from topologies.errors import InputError
+
     if not run.table("transfers").is_dir():
         reason = (
             f"`cutset analyze {record.name}` makes it" if record.captured else "it was run without captures"
         )
         raise InputError(str(run.path), None, "", f"has no table of messages: {reason}")
-
-
-def _name(fault: str | None, moment: "Moment") -> str:
-    from analysis.diagram.making import figure_name
-
-    return figure_name(fault or f"{moment.from_s:.3f}-{moment.to_s:.3f}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -39,14 +39,25 @@ def test_around_a_fault_it_shows_what_the_fault_did(
 
 def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = drawn([str(run.path), "--from", "18", "--to", "18.2", "--region", "r1"], capsys)
-    path = run.figure("diagram-18.000-18.200", "svg")
+    path = run.figure("diagram-18.000-18.200-r1", "svg")
     assert str(path) in out
     assert "r1-client-0" in path.read_text()
 
 
+def test_around_a_fault_another_stream_can_be_asked_for(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s3.svg"
+    drawn([str(run.path), "--around", "cut", "--stream", "3", "--output", str(path)], capsys)
+    picture = path.read_text()
+    assert "SUBSCRIBE s3 after" in picture
+    assert "SUBSCRIBE s2" not in picture
+    assert f"cutset diagram {run.name} --around cut --stream 3" in picture
+
+
 def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.svg"
-    asked = ["--from", "18", "--to", "18.2", "--host", "r0-proxy-0", "--type", "events", "--stream", "0"]
+    asked = ["--from", "18", "--to", "18.2", "--host", "r0/proxy-0", "--type", "events", "--stream", "0"]
     drawn([str(run.path), *asked, "--output", str(path)], capsys)
     picture = path.read_text()
     assert "NOTIFY" not in picture
@@ -70,8 +81,10 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--around", "cut", "--from", "3", "--to", "4"], "say either --from and --to, or --around"),
         (["--from", "4", "--to", "3"], "--from 4 is not before --to 3"),
         (["--around", "cutt"], "did you mean cut?"),
-        (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "did you mean r0-proxy-0?"),
-        (["--from", "18", "--to", "19", "--region", "r7"], "has no region 'r7'"),
+        (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "no such host: known are"),
+        (["--from", "18", "--to", "19", "--type", "gossip"], "no such type of message"),
+        (["--from", "18", "--to", "19", "--stream", "9"], "no such stream"),
+        (["--from", "18", "--to", "19", "--region", "r7"], "no such region: known are r0"),
         (["--from", "1", "--to", "2"], "holds no such messages"),
     ],
 )
