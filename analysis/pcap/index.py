@@ -39,6 +39,7 @@ from analysis.pcap.format import (
 )
 from analysis.pcap.fragments import Fragment, Fragments
 from analysis.pcap.link_types import is_known
+from analysis.pcap.mapping import release
 from analysis.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
 from analysis.pcap.records import Records, read_records
 from analysis.pcap.walk import walk
@@ -178,6 +179,7 @@ class _Scan:
         while start < self.data.size:
             offsets, following = walk(self.data, start, start + window, form)
             start, checked = self._window(offsets, following)
+            release(self.data)
             if checked.problem or checked.section:
                 return start, checked.problem
             window = min(window * 2, _WINDOW_BYTES)
