@@ -1,0 +1,112 @@
+"""The view of a run: what it says of itself and what its packets say, as pages and the terminal get it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from analysis.live.segments import SEGMENTS, read_segments
+from analysis.live.view import View
+from experiments import capture_parts
+from experiments.rundir import RunDirectory
+from node.protocols.sprinkler.messages import CODEC, Events
+from tests.analysis.live.parts import write_parts
+from tests.analysis.pcap.captures import SYN, Record, segment
+from tests.analysis.timelines.world import ZERO, S, run_json
+
+PORT = 7000
+CLIENT = "r0-client-0"
+NOW = ZERO + 12 * S
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """A run at its beginning, whose clients' and drivers' captures are in parts."""
+    content = run_json(
+        changes=[], times={"started_ns": ZERO - 3 * S}, outcome=None, processes=[], captures=[]
+    )
+    for capture in content["plan"]["captures"]:
+        capture["in_parts"] = "client" in str(capture["host"]) or "driver" in str(capture["host"])
+    found = RunDirectory(tmp_path / "run")
+    found.make()
+    found.run_json.write_text(json.dumps(content))
+    return found
+
+
+@pytest.fixture
+def view(run: RunDirectory) -> View:
+    return View(run, lambda: NOW)
+
+
+def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
+    at_ns = ZERO + round(at_s * S)
+    fault = "cut" if state == "blackhole" else "restore"
+    return {
+        "did": "change", "fault": fault, "link": "r2-r3", "direction": direction, "state": state,
+        "requested_ns": at_ns, "applied_ns": at_ns,
+    }  # fmt: skip
+
+
+def segments_of(view: View) -> pa.Table:
+    """One batch of 100 events, come to one client at 10 s."""
+    content = view.run.read_run()["plan"]
+    addresses = {host["name"]: host["address"] for host in content["hosts"]}
+    ends = {"src": (addresses["r0-proxy-1"], PORT), "dst": (addresses[CLIENT], 40_000)}
+    data = b"".join(CODEC.encode(Events(0, 0, 0, 1, 100, 10, 0, 0, bytes(1000))))
+    frames = [segment(7, flags=SYN, **ends), segment(8, data, **ends), segment(8 + len(data), b"\0", **ends)]
+    times = (ZERO - S, ZERO + 10 * S, ZERO + 11 * S)
+    records = [Record(t_ns, frame) for t_ns, frame in zip(times, frames, strict=True)]
+    folder = write_parts(view.run.capture(f"{CLIENT}-eth0.pcap"), records)
+    [part] = capture_parts.parts(folder)
+    return pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
+
+
+def test_before_time_0_there_is_a_plan_and_a_phase(view: View) -> None:
+    view.hear({"did": "phase", "phase": "building"})
+    whole = view.board.whole()
+    assert (whole["title"], whole["duration_s"], whole["status"]["phase"]) == (
+        "link-failure",
+        14.0,
+        "building",
+    )
+    assert [region["name"] for region in whole["regions"]] == ["r0", "r1", "r2", "r3"]
+    assert view.status() == {}
+
+
+def test_bands_open_and_close_with_the_changes_of_links(view: View) -> None:
+    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    assert view.disturbances() == []
+    for direction in ("forward", "backward"):
+        view.hear(change("blackhole", direction, 5.0))
+    assert view.disturbances() == ["cut r2–r3"]  # noqa: RUF001
+    for direction in ("forward", "backward"):
+        view.hear(change("up", direction, 9.0))
+    assert view.disturbances() == []
+    [band] = view.board.whole()["status"]["bands"]
+    assert (band["start_s"], band["end_s"]) == (5.0, 9.0)
+
+
+def test_problems_are_noted(view: View) -> None:
+    view.hear({"did": "problem", "text": "the disk is full"})
+    assert view.board.whole()["lines"] == ["problem: the disk is full"]
+
+
+def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: View) -> None:
+    segments = segments_of(view)
+    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.take(segments)
+    whole = view.board.whole()
+    assert whole["throughput"]["r0"][50] == [10.0, 250.0]  # 100 events in 0.2 s at one of two clients
+    assert (whole["status"]["behind_s"], whole["status"]["shown_s"]) == (1.0, 11.0)
+    assert view.status()["elapsed_s"] == 12.0
+
+
+def test_what_came_before_time_0_was_known_is_counted_then(view: View) -> None:
+    segments = segments_of(view)
+    view.take(segments)
+    assert view.board.whole()["throughput"] == {}
+    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.take(segments.slice(0, 0))
+    assert view.board.whole()["throughput"]["r0"][50] == [10.0, 250.0]
