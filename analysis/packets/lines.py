@@ -6,15 +6,17 @@ Faults stand between the messages, at the time when they took hold.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.messages.label import label
 from analysis.packets.dissect import dissect
 from analysis.packets.objects import delay_ms
-from analysis.packets.raw import Raw
 from analysis.pcap.batches import TimeRange
 from analysis.timelines.facts import Facts, Fault
 from node.core.layout import Codec
+
+if TYPE_CHECKING:
+    from analysis.packets.raw import Raw
 
 Row = Mapping[str, Any]
 Paint = Callable[[str, str], str]
@@ -90,7 +92,7 @@ RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands
 _RAW_INDENT = " " * TIME + "    "
 
 
-def raw_lines(raw: Raw | None, codec: Codec) -> Iterator[str]:
+def raw_lines(raw: "Raw | None", codec: Codec) -> Iterator[str]:
     """A message's bytes under its line: offset, bytes, and which field they are, with its value and unit."""
     if raw is None:
         yield f"{_RAW_INDENT}its bytes are in no capture"

@@ -5,13 +5,15 @@ those of `CONTENT` stand only in messages that have such a field.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.messages.label import label
 from analysis.packets.dissect import dissect
-from analysis.packets.raw import Raw
 from analysis.timelines.facts import Facts
 from node.core.layout import Codec
+
+if TYPE_CHECKING:
+    from analysis.packets.raw import Raw
 
 Row = Mapping[str, Any]
 
@@ -115,7 +117,7 @@ def last_seq(row: Row) -> int | None:
     return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)
 
 
-def describe_bytes(raw: Raw | None, codec: Codec) -> dict[str, Any]:
+def describe_bytes(raw: "Raw | None", codec: Codec) -> dict[str, Any]:
     """The keys RAW."""
     if raw is None:
         return {"capture": None, "packets": 0, "fields": []}

@@ -67,15 +67,17 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
 def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
     """The matching rows of one file."""
     with pq.ParquetFile(path) as file:
-        groups = list(_groups(file, wanted.times))
-        if not groups:
-            return
-        batches = file.iter_batches(BATCH_ROWS, groups, columns=list(columns), use_threads=False)
-        yield from _filtered(batches, wanted)
+        for group in _groups(file, wanted.times):
+            yield from _filtered(batches(file, group, columns), wanted)
 
 
-def _filtered(batches: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step]:
-    for rows in batches:
+def batches(file: pq.ParquetFile, group: int, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """A row group in small pieces. (Asked for several groups, the reader would read all of them at once.)"""
+    yield from file.iter_batches(BATCH_ROWS, [group], columns=list(columns), use_threads=False)
+
+
+def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step]:
+    for rows in pieces:
         if not rows.num_rows:
             continue
         reached_ns = int(rows.column(_TIME)[-1].as_py())

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv6Address, ip_address
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.packets.reading import batches
 from analysis.pcap.format import Integers
 from analysis.pcap.reassemble import SYN
 from analysis.schemas import PACKETS
@@ -28,7 +30,6 @@ Direction = tuple[int, int, int, int, int, int]
 KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 SEQUENCE_NUMBERS = 1 << 32
 _OF_SYNS = ["t_ns", "seq", *KEY]
-_BATCH_ROWS = 65_536
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -107,7 +108,9 @@ def read_openings(run: RunDirectory) -> Openings:
     found = []
     for path in sorted(run.table("packets").glob("part-*.parquet")):
         with pq.ParquetFile(path) as file:
-            for rows in file.iter_batches(_BATCH_ROWS, columns=[*_OF_SYNS, "flags"]):
+            for rows in chain.from_iterable(
+                batches(file, group, [*_OF_SYNS, "flags"]) for group in range(file.num_row_groups)
+            ):
                 there = np.flatnonzero(rows.column("flags").to_numpy() & SYN)
                 if there.size:
                     found.append(rows.select(_OF_SYNS).take(there))
