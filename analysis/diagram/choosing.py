@@ -8,11 +8,12 @@ the last messages. Whatever is left out is counted and said.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from analysis.diagram.merging import Delays, Row, arrows
+from analysis.diagram.merging import Delays, Merging, Row, arrows
 from analysis.diagram.ranks import EVENTS, LEAVING_FIRST, ORDINARY, rank, what
 from analysis.diagram.scene import Arrow
 from analysis.report.formatting import count_of, number
@@ -25,22 +26,31 @@ LIFELINES_MAX = 10
 _ARROWS, _LIFELINES = "arrows", "lifelines"  # what there is too much of
 
 
+class Beside(Enum):
+    """What is shown beside the messages about a stream, of those that are not sent all the time."""
+
+    NOTHING = auto()
+    WHAT_IS_OF_NONE = auto()  # greetings, configurations
+    ALL_CHANGES = auto()  # also those of other streams
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What someone asked to see; empty collections and None ask for nothing in particular.
 
     hosts and regions: both ends of a message must be among those, where more than one is named, or one end,
-    where only one is. types: as TRANSFERS says them, in capitals. of_stream_alone: only messages that are
-    about the stream; otherwise also those that are about none and are not sent all the time. parts_only: only
-    hosts that took part in what changed, and those of their regions that exchanged events with them.
+    where only one is. types: as TRANSFERS says them, in capitals. beside: what is shown beside a stream.
+    parts_only: only hosts that took part in what changed, and those of their regions that exchanged events
+    with them. victim: a host that took part in any case.
     """
 
     hosts: frozenset[str] = frozenset()
     regions: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     stream: int | None = None
-    of_stream_alone: bool = True
+    beside: Beside = Beside.NOTHING
     parts_only: bool = False
+    victim: str | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +64,7 @@ class Chosen:
 @dataclass(slots=True)
 class _Picture:
     rows: list[Row]
-    merged: frozenset[str] = frozenset()
+    merging: Merging = field(default_factory=Merging)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -76,12 +86,13 @@ def choose(
         picture.left_out.append(_counted(len(seen) - len(started), "whose start was not captured"))
     delays = Delays(started)
     if wanted.parts_only:
-        _leave_bystanders(picture, region_of)
+        _leave_bystanders(picture, wanted, region_of)
 
     def drawn() -> list[Arrow]:
-        return arrows(picture.rows, zero_ns, span_s, delays, picture.merged)
+        return arrows(picture.rows, zero_ns, span_s, delays, picture.merging)
 
-    most = ARROWS_MAX_OF_PARTS if wanted.parts_only else ARROWS_MAX
+    few = wanted.parts_only and wanted.beside is not Beside.ALL_CHANGES
+    most = ARROWS_MAX_OF_PARTS if few else ARROWS_MAX
     found = drawn()
     for cure, step in _steps(wanted, region_of):
         crowded = {_ARROWS} if len(found) > most else set()
@@ -113,16 +124,17 @@ def _within(ends: tuple[str, ...], among: Collection[str]) -> bool:
 
 
 def _of_stream(row: Row, wanted: Wanted) -> bool:
+    seldom = what(row) not in ORDINARY
     if row["stream"] is not None:
-        return bool(row["stream"] == wanted.stream)
-    if row.get("advertised"):
+        return bool(row["stream"] == wanted.stream) or (seldom and wanted.beside is Beside.ALL_CHANGES)
+    if row.get("advertised") and not (seldom and wanted.beside is not Beside.NOTHING):
         return any(counter["stream"] == wanted.stream for counter in row["advertised"])
-    return not wanted.of_stream_alone and what(row) not in ORDINARY
+    return seldom and wanted.beside is not Beside.NOTHING
 
 
 def _about(row: Row, wanted: Wanted) -> Row:
     """Of counters only those of the stream that was asked for: the label then says only these."""
-    if wanted.stream is None or not row.get("advertised"):
+    if wanted.stream is None or what(row) not in ORDINARY or not row.get("advertised"):
         return row
     return {**row, "advertised": [each for each in row["advertised"] if each["stream"] == wanted.stream]}
 
@@ -141,14 +153,19 @@ def _steps(wanted: Wanted, region_of: Mapping[str, str]) -> list[tuple[set[str],
         *([] if wanted.hosts else [({_LIFELINES}, _leave_hosts)]),
         *([] if wanted.parts_only else [({_ARROWS}, partial(_merge, kinds=ORDINARY))]),
         *(({_ARROWS}, step) for step in kinds[1:]),
+        ({_ARROWS}, _merge_loosely),
     ]
 
 
-def _leave_bystanders(picture: _Picture, region_of: Mapping[str, str]) -> None:
+def _leave_bystanders(picture: _Picture, wanted: Wanted, region_of: Mapping[str, str]) -> None:
     """Who sent or got what changed a stream, or was lost of it, stays; and who handed its events to them."""
     events = [row for row in picture.rows if row["type"] in EVENTS and not _inside(row, region_of)]
-    changed = [row for row in picture.rows if what(row) not in ORDINARY and row["stream"] is not None]
-    parts = _ends([*changed, *(row for row in events if row["fate"] == "lost")])
+    all_count = wanted.beside is Beside.ALL_CHANGES
+    changed = [
+        row for row in picture.rows if what(row) not in ORDINARY and (all_count or row["stream"] is not None)
+    ]
+    parts = {wanted.victim} if wanted.victim else set()
+    parts |= _ends([*changed, *(row for row in events if row["fate"] == "lost")])
     regions = {region_of[host] for host in parts}
     parts |= {
         end
@@ -161,7 +178,11 @@ def _leave_bystanders(picture: _Picture, region_of: Mapping[str, str]) -> None:
 
 
 def _merge(picture: _Picture, kinds: Collection[str]) -> None:
-    picture.merged |= frozenset(kinds)
+    picture.merging = replace(picture.merging, kinds=picture.merging.kinds | frozenset(kinds))
+
+
+def _merge_loosely(picture: _Picture) -> None:
+    picture.merging = replace(picture.merging, loosely=True)
 
 
 def _leave(picture: _Picture, goes: Callable[[Row], bool], reason: str) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from analysis import transfers
-from analysis.diagram.choosing import Wanted, choose
-from analysis.diagram.moments import Moment, around, telling_stream
+from analysis.diagram.choosing import Beside, Wanted, choose
+from analysis.diagram.moments import Moment, around, telling_stream, victim
 from analysis.diagram.scene import Disturbance, Lifeline, Scene
 from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
@@ -45,20 +45,20 @@ MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
 def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
     """The picture of a fault, as the report has it. Raises as `make_scene` does."""
     drawn_by = command(record.name, Wanted(), fault=fault)
-    return make_scene(run, record, around(record, fault), Wanted(), drawn_by, telling=True)
+    return make_scene(run, record, around(record, fault), Wanted(), drawn_by, fault)
 
 
-def make_scene(
-    run: RunDirectory, record: RunRecord, moment: Moment, wanted: Wanted, drawn_by: str, *, telling: bool
+def make_scene(  # noqa: PLR0917 (each is a thing of its own)
+    run: RunDirectory, record: RunRecord, moment: Moment, wanted: Wanted, drawn_by: str, fault: str | None
 ) -> Scene:
     """What to draw of this moment.
 
-    drawn_by: the command that draws it again. telling: show only one stream, the one that tells most if
-    nobody asked for one, and where nobody asked for hosts, only those that took part. Raises AnalysisError if
-    the run has no table of transfers, InputError if nothing of what was asked for is there.
+    drawn_by: the command that draws it again. fault: tell what it did, by one stream, if nobody asked for
+    one, and by those who took part, if nobody asked for hosts. Raises AnalysisError if the run has no table
+    of transfers, InputError if nothing of what was asked for is there.
     """
     rows = _rows(run, record, moment)
-    shown_of_it = _telling(wanted, rows) if telling else wanted
+    shown_of_it = wanted if fault is None else _telling(wanted, rows, record, fault)
     hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
     chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts)
     if not chosen.arrows:
@@ -79,12 +79,20 @@ def make_scene(
     )
 
 
-def _telling(wanted: Wanted, rows: list[Row]) -> Wanted:
-    stream = telling_stream(rows) if wanted.stream is None else wanted.stream
+def _telling(wanted: Wanted, rows: list[Row], record: RunRecord, fault: str) -> Wanted:
+    """A link's fault is told by the stream that it disturbed, a process' by all that changed then."""
+    plain = not (wanted.hosts or wanted.regions or wanted.types)
+    process = victim(record, fault)
+    if process is not None:
+        streams = {region["name"]: region["stream"] for region in record.plan.get("regions", ())}
+        stream = streams.get(process["region"]) if wanted.stream is None else wanted.stream
+        beside, host = Beside.ALL_CHANGES, process["host"]
+    else:
+        stream = telling_stream(rows) if wanted.stream is None else wanted.stream
+        beside, host = Beside.WHAT_IS_OF_NONE, None
     if stream is None:
         return wanted
-    plain = not (wanted.hosts or wanted.regions or wanted.types)
-    return replace(wanted, stream=stream, of_stream_alone=False, parts_only=plain)
+    return replace(wanted, stream=stream, beside=beside, parts_only=plain, victim=host)
 
 
 def figure_name(moment: str, wanted: Wanted) -> str:
@@ -155,4 +163,5 @@ def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted) -> Iterable[
         return
     others = sorted({row["stream"] for row in rows if row["stream"] is not None} - {chosen.stream})
     if others:
-        yield "what is about other streams (" + ", ".join(f"s{each}" for each in others[:6]) + ")"
+        what = "what is" if chosen.beside is not Beside.ALL_CHANGES else "the usual"
+        yield f"{what} about other streams (" + ", ".join(f"s{each}" for each in others[:6]) + ")"

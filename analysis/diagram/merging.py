@@ -1,11 +1,13 @@
 """From rows of TRANSFERS to arrows: one each, or one for a run of messages of one kind between two hosts.
 
 A run ends where its fate changes, where it pauses for longer than a good part of the picture, and, of events,
-where the sequence numbers do not follow each other. Its label has the joint range.
+where the sequence numbers do not follow each other, unless there are too many such runs. Its label has the
+joint range.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -39,22 +41,25 @@ class Delays:
         return self._usual.get((sender, receiver), self._usual.get((receiver, sender), self._any))
 
 
-def arrows(
-    rows: Sequence[Row], zero_ns: int, span_s: float, delays: Delays, merged: Collection[str]
-) -> list[Arrow]:
-    """Arrows of these rows (ascending in time), by the time when they were sent.
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """The kinds (see `ranks.what`) of which runs become one arrow; loosely: whatever numbers events have."""
 
-    span_s: of the picture. merged: the kinds (see `ranks.what`) of which runs become one arrow.
-    """
+    kinds: frozenset[str] = frozenset()
+    loosely: bool = False
+
+
+def arrows(rows: Sequence[Row], zero_ns: int, span_s: float, delays: Delays, merging: Merging) -> list[Arrow]:
+    """Arrows of these rows (ascending in time), by the time when they were sent. span_s: of the picture."""
     runs: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
     alone: list[list[Row]] = []
     for row in rows:
         kind = what(row)
-        if kind not in merged:
+        if kind not in merging.kinds:
             alone.append([row])
             continue
         mine = runs[row["sender"], row["receiver"], kind, row["stream"], row["kind"], row["fate"]]
-        if mine and _follows(mine[-1][-1], row, span_s / PAUSES):
+        if mine and _follows(mine[-1][-1], row, span_s / PAUSES, loosely=merging.loosely):
             mine[-1].append(row)
         else:
             mine.append([row])
@@ -64,10 +69,14 @@ def arrows(
     return sorted(made, key=lambda arrow: (arrow.sent_s, arrow.sender, arrow.receiver, arrow.label))
 
 
-def _follows(before: Row, row: Row, pause_s: float) -> bool:
+def _follows(before: Row, row: Row, pause_s: float, *, loosely: bool) -> bool:
     if row["t_sent_ns"] - before["t_sent_ns"] > pause_s * 1e9:
         return False
-    if row["type"] not in EVENTS or None in (before["covered"], before["first_seq"], row["first_seq"]):
+    if (
+        loosely
+        or row["type"] not in EVENTS
+        or None in (before["covered"], before["first_seq"], row["first_seq"])
+    ):
         return True
     return bool(before["first_seq"] + before["covered"] == row["first_seq"])
 
@@ -92,12 +101,14 @@ def _arrow(run: Sequence[Row], zero_ns: int, delays: Delays) -> Arrow:
 
 
 def _label(run: Sequence[Row]) -> str:
-    first, last = run[0], run[-1]
+    first = run[0]
     if len(run) == 1:
         return HEARTBEAT if what(first) == HEARTBEAT else label(first)
     if first["type"] not in EVENTS:
         stream = "" if first["stream"] is None else f" s{first['stream']}"
         return f"{len(run)} {_TIMES} {HEARTBEAT if what(first) == HEARTBEAT else first['type'] + stream}"
-    numbers = last["first_seq"] + (last["covered"] or last["count"]) - first["first_seq"]
+    first_seq = min(row["first_seq"] for row in run)
+    numbers = max(row["first_seq"] + (row["covered"] or row["count"]) for row in run) - first_seq
     count = numbers if first["type"] == EVENTS[0] else sum(row["count"] for row in run)
-    return f"{len(run)} {_TIMES} {label({**first, 'count': count, 'covered': numbers})}"
+    joint = {**first, "first_seq": first_seq, "count": count, "covered": numbers}
+    return f"{len(run)} {_TIMES} {label(joint)}"

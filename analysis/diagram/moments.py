@@ -59,6 +59,15 @@ def around(record: RunRecord, fault: str, span_s: float | None = None) -> Moment
     return Moment(max(0.0, round(at_s - BEFORE_S, 2)), round(at_s + after_s, 2))
 
 
+def victim(record: RunRecord, fault: str) -> Mapping[str, Any] | None:
+    """The process, of the plan, that a fault kills, stops or brings back; None if it is none's."""
+    changes = record.plan.get("changes", ())
+    name = next(
+        (change["process"] for change in changes if change["fault"] == fault and "process" in change), None
+    )
+    return next((each for each in record.plan.get("processes", ()) if each["name"] == name), None)
+
+
 def telling_stream(rows: Iterable[Mapping[str, Any]]) -> int | None:
     """The stream that tells most of these transfers; None if no stream was disturbed."""
     weights: Counter[int] = Counter()

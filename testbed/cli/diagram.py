@@ -59,7 +59,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     drawn_by = (
         command_of(record.name, wanted, fault=around) if telling else command_of(record.name, wanted, moment)
     )
-    scene = make_scene(run, record, moment, wanted, drawn_by, telling=telling)
+    scene = make_scene(run, record, moment, wanted, drawn_by, around if telling else None)
     when = around if telling and around else f"{moment.from_s:.3f}-{moment.to_s:.3f}"
     path = output or run.figure(figure_name(when, wanted), "svg")
     _write(path, diagram_svg(scene).svg)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.diagram.choosing import ARROWS_MAX, LIFELINES_MAX, Chosen, Wanted, choose
+from analysis.diagram.choosing import ARROWS_MAX, LIFELINES_MAX, Beside, Chosen, Wanted, choose
 from tests.analysis.report.scenario import ZERO_NS
 from tests.analysis.report.synthetic_transfers import BATCH, Row, events, message
 
@@ -131,11 +131,26 @@ def test_of_a_stream_advertisements_say_only_its_counter() -> None:
 
 def test_around_a_fault_only_those_that_took_part_are_shown() -> None:
     lost = events(0.9, "r3-proxy-0", "r2-proxy-0", 3, 1, took_s=None)
-    told = Wanted(stream=3, of_stream_alone=False, parts_only=True)
+    told = Wanted(stream=3, beside=Beside.WHAT_IS_OF_NONE, parts_only=True)
     found = chosen([*busy(), lost, SUBSCRIBE], told)
     hosts = {end for arrow in found.arrows for end in (arrow.sender, arrow.receiver)}
     assert hosts == {"r0-proxy-0", "r2-proxy-0", "r3-proxy-0"}
     assert {"EVENTS", "SUBSCRIBE"} <= kinds(found)
+
+
+def test_what_happens_to_a_process_is_told_by_all_that_changed() -> None:
+    rows = [
+        *busy(),
+        SUBSCRIBE,
+        message(1.1, "r1-client-0", "r1-proxy-1", "CONFIGURATION", configuration=2, members=[1, 2]),
+        message(1.2, "r2-proxy-1", "r1-proxy-1", "FOLLOW", advertised=[{"stream": 3, "cnt": 9}]),
+    ]
+    told = Wanted(stream=1, beside=Beside.ALL_CHANGES, parts_only=True, victim="r1-proxy-0")
+    found = chosen(rows, told)
+    assert {"SUBSCRIBE", "CONFIGURATION", "FOLLOW", "EVENTS"} <= kinds(found)
+    assert "r1-proxy-0" in {arrow.sender for arrow in found.arrows}
+    assert all("s1" in arrow.label for arrow in found.arrows if arrow.type == "EVENTS")
+    assert "r3-client-0" not in {end for arrow in found.arrows for end in (arrow.sender, arrow.receiver)}
 
 
 @pytest.mark.parametrize("column", ["sender", "receiver", "t_sent_ns"])

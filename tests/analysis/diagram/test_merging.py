@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.diagram.merging import Delays, arrows
+from analysis.diagram.merging import Delays, Merging, arrows
 from analysis.diagram.ranks import EVENTS, HEARTBEAT, ORDINARY
 from analysis.diagram.scene import Arrow
 from tests.analysis.report.scenario import ZERO_NS
@@ -11,8 +11,10 @@ from tests.analysis.report.synthetic_transfers import BATCH, Row, events, messag
 A, B = "r0-proxy-0", "r1-proxy-0"
 
 
-def made(rows: list[Row], *, merged: frozenset[str] = frozenset(EVENTS), span_s: float = 8.0) -> list[Arrow]:
-    return arrows(rows, ZERO_NS, span_s, Delays(rows), merged)
+def made(
+    rows: list[Row], *, merged: frozenset[str] = frozenset(EVENTS), span_s: float = 8.0, loosely: bool = False
+) -> list[Arrow]:
+    return arrows(rows, ZERO_NS, span_s, Delays(rows), Merging(merged, loosely=loosely))
 
 
 def batches(numbers: list[int], **content: object) -> list[Row]:
@@ -37,6 +39,11 @@ def test_a_gap_in_the_numbers_is_seen() -> None:
         "3 \u00d7 EVENTS s2 [1..3000]",
         "3 \u00d7 EVENTS s2 [7001..10000]",
     ]
+
+
+def test_of_too_many_runs_those_with_gaps_are_joined_as_well() -> None:
+    (arrow,) = made(batches([0, 7, 2, 3]), loosely=True)
+    assert arrow.label == "4 \u00d7 EVENTS s2 [1..8000]"
 
 
 def test_lost_messages_are_not_hidden_among_those_that_came() -> None:
