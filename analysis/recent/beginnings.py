@@ -24,6 +24,7 @@ from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, LENGTH_BYTES, VER
 
 CHAIN = 3  # frames, one after the other, that are enough
 SEARCH_BYTES = 2 * FRAME_LIMIT_BYTES
+FIRST_BYTES = 1 << 15  # tried alone first: mostly a message begins there
 _KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 
 Direction: TypeAlias = tuple[str, int, str, int]
@@ -96,18 +97,23 @@ def _first_message(
         0,
         columns["payload_length"][rows],
     )
-    run, run_start = bytearray(), 0
+    run, run_start, enough = bytearray(), 0, FIRST_BYTES
     for row in np.argsort(positions, kind="stable").tolist():
         skipped = run_start + len(run) - int(positions[row])
         if not run or skipped < 0:  # the first one, or a hole before this one
             begin = _in_run(bytes(run), types)
             if begin is not None:
                 return run_start + begin
-            run, run_start, skipped = bytearray(), int(positions[row]), 0
+            run, run_start, enough, skipped = bytearray(), int(positions[row]), FIRST_BYTES, 0
         first, last = int(at[row]) + skipped, int(at[row] + captured[row])
         run += data[first : max(first, last)].tobytes()
         if len(run) > SEARCH_BYTES:
             break
+        if len(run) > enough:
+            begin = _in_run(bytes(run), types)
+            if begin is not None:
+                return run_start + begin
+            enough *= 8
     begin = _in_run(bytes(run), types)
     return None if begin is None else run_start + begin
 

@@ -7,7 +7,7 @@ before is not called lost, though nobody has seen it come.
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from node.core.layout import Codec
 GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
 TOGETHER_NS = 2_500_000_000
 """Captures of interfaces in use end within so long; all are shown until the first of them ends."""
-LEAD_S = 2  # read before what is asked for, to find where messages begin
+LEAD_S = 1  # read before what is asked for, to find where messages begin
 
 Json = Mapping[str, Any]
 
@@ -44,27 +44,40 @@ class Look:
     seen_until_ns: int | None
 
 
-def look(run: RunDirectory, plan: Json, codec: Codec, from_ns: int) -> Look:
-    """What was sent or came since `from_ns`. plan: run.json's. Raises AnalysisError without parts to read."""
+def look(
+    run: RunDirectory, plan: Json, codec: Codec, from_ns: int, hosts: Collection[str] | None = None
+) -> Look:
+    """What was sent or came since `from_ns`.
+
+    plan: run.json's. hosts: one end at least is among them (all are, unless given); captures of others are
+    read only where they had to do with these. Raises AnalysisError without captures.
+    """
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
-    tables: list[pa.Table] = []
-    seen: dict[str, int] = {}
-    for capture in plan["captures"]:
-        if capture["host"] is None:
-            continue
-        parts = _newest(capture_parts.folder_of(run.captures / capture["file"]), from_ns)
-        host = HostCapture("", capture["host"], addresses[capture["host"]], plan["parameters"]["port"])
-        with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
-            path = Path(folder) / capture["file"]
-            _join(parts, path)
-            table, last_ns = _messages(path, host, codec)
-        tables.append(table)
-        if last_ns is not None:
-            seen[host.host] = last_ns
-    if not tables:
-        raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
-    messages = pa.concat_tables(tables)
     names = {address: name for name, address in addresses.items()}
+    captures = {capture["host"]: capture["file"] for capture in plan["captures"] if capture["host"]}
+    if not captures:
+        raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
+    tables: list[pa.Table] = [MESSAGES.empty_table()]
+    seen: dict[str, int] = {}
+
+    def read(some: Collection[str]) -> set[str]:
+        """Read these hosts' captures; whom they had to do with."""
+        peers: set[str] = set()
+        for name in some:
+            path = run.captures / captures[name]
+            host = HostCapture("", name, addresses[name], plan["parameters"]["port"])
+            table, last_ns = _newest_messages(path, host, codec, from_ns)
+            tables.append(table)
+            if last_ns is not None:
+                seen[name] = last_ns
+            for end in ("src", "dst"):
+                peers.update(names.get(each, "") for each in table.column(end).unique().to_pylist())
+        return peers
+
+    first = [name for name in captures if hosts is None or name in hosts]
+    peers = read(first)
+    read([name for name in captures if name in peers and name not in first])
+    messages = pa.concat_tables(tables)
     sides = [messages.filter(pc.equal(messages.column("direction"), side)) for side in ("out", "in")]
     if not messages.num_rows:
         return Look(TRANSFERS.empty_table(), None)
@@ -73,6 +86,15 @@ def look(run: RunDirectory, plan: Json, codec: Codec, from_ns: int) -> Look:
     times = rows.column("t_ns")
     wanted = pc.and_(pc.greater_equal(times, from_ns), pc.less_equal(times, until_ns))
     return Look(rows.filter(wanted).sort_by("t_ns"), until_ns)
+
+
+def _newest_messages(
+    capture: Path, host: HostCapture, codec: Codec, from_ns: int
+) -> tuple[pa.Table, int | None]:
+    with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
+        path = Path(folder) / capture.name
+        _join(_newest(capture_parts.folder_of(capture), from_ns), path)
+        return _messages(path, host, codec)
 
 
 def _newest(folder: Path, from_ns: int) -> list[Path]:

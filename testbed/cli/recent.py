@@ -3,8 +3,10 @@
 Understands the filters of `cutset packets` that make sense while a run goes on, and shows the same lines.
 """
 
+import os
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +17,13 @@ from testbed.cli.packets import Interval, Seconds
 from testbed.errors import TestbedError
 
 if TYPE_CHECKING:
+    from analysis.packets.filters import Filter
     from analysis.recent.looking import Look
 
-LAST_S = Decimal(3)
+LAST_S = Decimal(2)
 LIMIT = 30
+NICE = 10
+LOOK_S = 0.05
 Say = Callable[[str], None]
 
 
@@ -58,15 +63,17 @@ class Recent:
 
         try:
             asked = _packets.make_context("packets", list(arguments)).params
-            self._show(asked, say)
+            lines = _aside(lambda: list(self._lines(asked)))
         except click.exceptions.Exit:  # --help
             return
         except click.ClickException as error:
             raise TestbedError(error.format_message()) from error
         except (AnalysisError, InputError) as error:
             raise TestbedError(str(error)) from error
+        for line in lines:
+            say(line)
 
-    def _show(self, asked: dict[str, Any], say: Say) -> None:
+    def _lines(self, asked: dict[str, Any]) -> Iterator[str]:
         from analysis.packets.filters import Asked, codec_of, make_filter
         from analysis.packets.lines import Lines
         from analysis.recent.looking import look
@@ -76,23 +83,51 @@ class Recent:
         facts, codec = read_facts(content), codec_of(content)
         names = ("hosts", "regions", "links", "types", "streams", "seq", "lost")
         wanted = make_filter(Asked(**{name: asked[name] for name in names}), facts, codec.by_name)
-        now_ns = time.time_ns()
-        found = look(self._run, content["plan"], codec, now_ns - round(asked["last_s"] * 10**9))
+        from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
+        found = look(self._run, content["plan"], codec, from_ns, _concerned(wanted))
         rows = found.rows.combine_chunks()
         if rows.num_rows:
             rows = rows.filter(wanted.mask(rows.to_batches()[0]))
         shown = rows.slice(max(0, rows.num_rows - asked["limit"]))
         lines = Lines(facts, wanted.times)
         if shown.num_rows:
-            say(lines.header())
+            yield lines.header()
         for row in shown.to_pylist():
-            say(lines.message(row))
-        say(_summed_up(found, rows.num_rows, shown.num_rows, asked, now_ns))
+            yield lines.message(row)
+        yield _summed_up(found, rows.num_rows, shown.num_rows, asked["last_s"], facts.zero_ns)
 
 
-def _summed_up(found: "Look", matching: int, shown: int, asked: dict[str, Any], now_ns: int) -> str:
+def _concerned(wanted: "Filter") -> frozenset[str] | None:
+    """Hosts of which one at least sent or got each message that is meant; None: all hosts."""
+    if wanted.pairs is not None:
+        return frozenset(name for pair in wanted.pairs for name in pair)
+    return wanted.ends[0] if wanted.ends else None
+
+
+def _aside(work: Callable[[], list[str]]) -> list[str]:
+    """Do this in a thread that takes the processor from no node. Ctrl-C leaves it to itself."""
+    done: list[list[str]] = []
+    broke: list[BaseException] = []
+
+    def carry_out() -> None:
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of this thread alone (setpriority(2), "C library")
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            broke.append(error)
+
+    thread = threading.Thread(target=carry_out, name="packets", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK_S)
+    if broke:
+        raise broke[0]
+    return done[0]
+
+
+def _summed_up(found: "Look", matching: int, shown: int, last_s: Decimal, zero_ns: int) -> str:
     if found.seen_until_ns is None:
         return "the captures hold nothing yet"
-    ago_s = (now_ns - found.seen_until_ns) / 1e9
     some = f"the newest {shown} of {matching:,}" if shown < matching else f"{matching:,}"
-    return f"{some} messages of the last {asked['last_s']} s; the captures are {max(0.0, ago_s):.1f} s behind"
+    until_s = (found.seen_until_ns - zero_ns) / 1e9
+    return f"{some} messages of the last {last_s} s; the captures go to {until_s:.3f} s"
