@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench archive requirements clean
+.PHONY: help run test lint format bench fuzz archive requirements clean
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -10,6 +10,8 @@ BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
 READY    := $(VENV)/ready
 EXPERIMENT ?= link-failure
+TARGET ?= capture
+SECONDS ?= 60
 export PATH := $(PATH):/usr/sbin:/sbin
 
 help: ## list the targets
@@ -31,6 +33,9 @@ format: $(READY) ## let ruff format the code
 
 bench: packages-test $(READY) ## measure, print a table and write bench.json
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+fuzz: packages-test $(READY) ## look for input that breaks a reader of captures: TARGET=capture SECONDS=60
+	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS)
 
 archive: $(READY) ## let Spark start in half the time: an archive of its classes, made once
 	@$(BIN)/python -m analysis.archiving

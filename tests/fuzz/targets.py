@@ -1,0 +1,196 @@
+"""What the fuzzer feeds: from any bytes to whatever the analysis makes of them, with what must hold of it.
+
+Each target takes bytes and returns, or raises AssertionError or something that should never be raised. Input
+that is no capture is refused with a CaptureError, and with nothing else.
+"""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.errors import CaptureError
+from analysis.pcap.batches import Span, TimeRange, read_columns, spans_of
+from analysis.pcap.fields import Columns
+from analysis.pcap.index import CaptureIndex, build_index, map_bytes
+from analysis.pcap.streams import Conversations, HostCapture, Patience
+from node.core.errors import RemoteProtocolError
+from node.core.framing import FrameReader
+from node.protocols.sprinkler.messages import CODEC
+from tests.analysis.pcap import whole
+from tests.analysis.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
+from tests.analysis.pcap.whole import Sent
+
+PORT = 7000
+HEADERS_BYTES = 14 + 20 + 20
+STREAM_BYTES_MAX = 4_096  # the dumb reference counts bytes one by one
+MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def index(content: bytes) -> None:
+    """A whole file: where its records are, and what is wrong with it."""
+    with _file(content) as path, suppress(CaptureError):
+        _check_index(build_index(path), len(content))
+
+
+def dissect(content: bytes) -> None:
+    """Frames, each after its length, behind one byte that chooses the link type: their header fields."""
+    link_types = (1, 101, 12, 113, 276, 0, 108, 228, 229, 147)
+    frames, at = [], 1
+    while at < len(content):
+        length = content[at]
+        frames.append(content[at + 1 : at + 1 + length])
+        at += 1 + length
+    capture = bytearray(pcap_bytes(Record(START_NS, frame, len(frame) + len(frame) % 3) for frame in frames))
+    capture[20] = link_types[content[0] % len(link_types)] & 0xFF if content else 1
+    capture[21] = link_types[content[0] % len(link_types)] >> 8 if content else 0
+    with _file(bytes(capture)) as path:
+        found = build_index(path)
+        assert found.packets == len(frames)
+        assert sum(_check_fields(columns) for _, columns in _columns(path, found)) == len(frames)
+
+
+def reassemble(content: bytes) -> None:
+    """Segments of one direction, four bytes each, in windows: the same as from all of them at once, byte by
+    byte."""
+    sent = [Sent(START_NS, 0xFFFFFF00, SYN, b"", 0)]
+    stream = b"".join(
+        bytes(part) for part in itertools.islice(itertools.cycle(CODEC.encode(_SUBSCRIBE)), 2 * len(content))
+    )
+    stream += bytes(STREAM_BYTES_MAX)
+    for number in range(0, len(content) - 3, 4):
+        place, length, how, cut = content[number : number + 4]
+        start = (place * 8 + cut % 8) % (STREAM_BYTES_MAX - 256)
+        data = stream[start : start + length % 64]
+        flags = (SYN if how == 255 else ACK) | (RST if how == 254 else 0)
+        captured = len(data) if how % 4 else min(len(data), cut)
+        sent.append(Sent(START_NS + number + 1, (0xFFFFFF01 + start) % 2**32, flags, data, captured))
+    windows = 1 + len(content) % 5
+    horizon = Patience(horizon_ns=1 << 60)
+    found = _windowed(sent, windows, horizon)
+    for name, wanted in whole.tables(sent, CODEC).items():
+        names = sorted(wanted[0]) if wanted else []
+        ours, theirs = ([[row[each] for each in names] for row in rows] for rows in (found[name], wanted))
+        assert sorted(ours, key=repr) == sorted(theirs, key=repr), name
+    hasty = _windowed(sent, windows, Patience(horizon_ns=0, pieces_max=8))
+    assert sum(row["bytes"] for row in hasty["decoding"]) <= sum(row["bytes"] for row in found["decoding"])
+
+
+def decode(content: bytes) -> None:
+    """The bytes of a stream, behind one that says how they are cut: as many frames as nodes would read."""
+    step = 1 + content[0] if content else 1
+    data = content[1:]
+    sent = [Sent(START_NS, 5, SYN, b"", 0)]
+    for start in range(0, len(data), step):
+        part = data[start : start + step]
+        sent.append(Sent(START_NS + start + 1, 6 + start, ACK, part, len(part)))
+    found = _windowed(sent, 1 + len(content) % 4, Patience(horizon_ns=0))
+    [counts] = found["decoding"]
+    whole_frames, stopped = [], False
+    try:
+        whole_frames.extend(FrameReader().feed(data))
+    except RemoteProtocolError:
+        stopped = True
+    if not stopped:
+        assert counts["messages"] + counts["malformed"] >= len(whole_frames)
+    assert (counts["stopped"] is not None) <= stopped
+    assert len(found["messages"]) == counts["messages"]
+    decoded = sum(row["length"] for row in found["messages"])
+    assert decoded + counts["unfinished_bytes"] + counts["undecoded_bytes"] <= counts["bytes"] == len(data)
+
+
+def capture(content: bytes) -> None:
+    """A whole file, all the way to messages."""
+    with _file(content) as path:
+        try:
+            found = build_index(path)
+        except CaptureError:
+            return
+        _check_index(found, len(content))
+        conversations, tables = _conversations(path, Patience(horizon_ns=0))
+        rows = 0
+        for _, columns in _columns(path, found):
+            rows += _check_fields(columns)
+            conversations.take([columns])
+        conversations.end()
+        assert rows == found.packets
+        assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target for target in (index, dissect, reassemble, decode, capture)
+}
+_SUBSCRIBE = CODEC.by_name["SUBSCRIBE"].message(1, 2)
+
+
+@contextmanager
+def _file(content: bytes) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="cutset-fuzz-", dir=MEMORY if MEMORY.is_dir() else None))
+    try:
+        (folder / "captures").mkdir()
+        path = folder / "captures" / "host.pcap"
+        path.write_bytes(content)
+        yield path
+    finally:
+        shutil.rmtree(folder)
+
+
+def _check_index(found: CaptureIndex, size: int) -> None:
+    assert 0 <= found.good_bytes <= size
+    assert found.problem or found.good_bytes == size
+    assert all(split.offset < split.end <= found.good_bytes for split in found.splits)
+    assert all(split.first_ns <= split.last_ns for split in found.splits)
+
+
+def _columns(path: Path, found: CaptureIndex) -> Iterator[tuple[Span, Columns]]:
+    for span in spans_of(path, found, TimeRange()) if found.splits else ():
+        for columns in read_columns(span):
+            yield span, columns
+
+
+def _check_fields(columns: Columns) -> int:
+    assert len({values.size for values in columns.values()}) == 1
+    for name, limit in (("sport", 1 << 16), ("dport", 1 << 16), ("seq", 1 << 32), ("ack", 1 << 32)):
+        assert ((columns[name] >= 0) & (columns[name] < limit)).all(), name
+    assert ((columns["proto"] >= -1) & (columns["proto"] < 256)).all()
+    assert (columns["payload_length"] >= 0).all()
+    assert (columns["length"] >= 0).all()
+    return int(columns["t_ns"].size)
+
+
+def _windowed(sent: list[Sent], windows: int, patience: Patience) -> Tables:
+    """The tables of a capture of these segments, read in so many windows."""
+    records = [
+        Record(
+            one.t_ns,
+            segment(one.seq, one.payload, flags=one.flags)[: HEADERS_BYTES + one.captured],
+            HEADERS_BYTES + len(one.payload),
+        )
+        for one in sent
+    ]
+    with _file(pcap_bytes(records)) as path:
+        conversations, tables = _conversations(path, patience)
+        parts = [columns for _, columns in _columns(path, build_index(path))]
+        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        for rows in np.array_split(np.arange(len(sent)), windows):
+            conversations.take([{name: values[rows] for name, values in together.items()}])
+        conversations.end()
+    return tables
+
+
+def _conversations(path: Path, patience: Patience) -> tuple[Conversations, Tables]:
+    tables: Tables = {"messages": [], "gaps": [], "decoding": []}
+
+    def emit(table: str, batch: pa.RecordBatch) -> None:
+        batch.validate(full=True)
+        tables[table] += batch.to_pylist()
+
+    host = HostCapture(str(path), "r0-proxy-0", "10.0.0.2", PORT)
+    return Conversations(map_bytes(path), host, CODEC, emit, patience), tables
