@@ -126,6 +126,7 @@ def _at_prompt(run: "RunDirectory") -> "Ended":
     from testbed.cli.following import follower
     from testbed.runner.start import carry_out
 
+    at_terminal = sys.stdin.isatty()
     with contextlib.ExitStack() as shown:
         following: list[Follower] = [shown.enter_context(follower())]
 
@@ -135,6 +136,8 @@ def _at_prompt(run: "RunDirectory") -> "Ended":
                     shown.close()
                     following.clear()
                 else:
+                    if at_terminal:
+                        _say_nothing_if_it_is_gone()
                     following.append(shown.enter_context(follower()))
             elif following and message.get("did") != "running":
                 following[0](message)
@@ -155,8 +158,15 @@ def _terminal_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with contextlib.suppress(termios.error):  # it is gone
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         signal.signal(signal.SIGTSTP, halting)
+
+
+def _say_nothing_if_it_is_gone() -> None:
+    """Who closes the terminal leaves the prompt too: the run is ended and analysed all the same."""
+    if not sys.stdin.isatty():
+        sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of this process)
 
 
 def _refuse_background() -> None:
