@@ -10,6 +10,7 @@ and tells JSON lines on standard output: `watching` (url), `timelines` (figures,
 `shown`, and `unwatched` (text) when it can show nothing more. Whatever happens here, the run does not notice.
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -58,7 +59,6 @@ def main(path: str) -> int:
                     view.hear(message)
                     _tell_figures(view, reading)
         server.stop()
-        sys.stdout.flush()
     # Java and the workers end with their pipes; waiting for them would hold up the command.
     os._exit(0)
 
@@ -78,8 +78,9 @@ def _next(told: "queue.SimpleQueue[Json | None]") -> Json | None:
 
 
 def _tell(did: str, **fields: Any) -> None:
-    sys.stdout.write(json.dumps({"did": did, **fields}) + "\n")
-    sys.stdout.flush()
+    with contextlib.suppress(BrokenPipeError):  # nobody listens any more: the end of input follows
+        sys.stdout.write(json.dumps({"did": did, **fields}) + "\n")
+        sys.stdout.flush()
 
 
 def _tell_figures(view: View, reading: Reading) -> None:

@@ -1,0 +1,240 @@
+"""The live page in a real browser: of a run that is told by hand, and of one that really goes on."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pyspark.sql import SparkSession
+
+from analysis.live.board import Board
+from analysis.live.server import Server
+from analysis.pcap.index import build_index
+from analysis.pipeline import analyze
+from experiments.rundir import RunDirectory
+from tests.analysis.report.browsing import PHONE, WIDE, browser, no_sideways_scroll  # noqa: F401 (a fixture)
+from tests.testbed.runner.live import CUTSET, write_experiment
+
+pytestmark = pytest.mark.browser
+
+REGIONS = [{"name": "r0", "colour": "#0072B2"}, {"name": "r1", "colour": "#D55E00"}]
+WAIT_MS = 60_000  # for what a busy machine does later
+NUMBER, AT_MOST_5 = re.compile(r"[1-9]"), re.compile(r"^([0-4]\.\d|5\.0)$")
+
+
+@pytest.fixture
+def board() -> Board:
+    made = Board({
+        "title": "link-failure", "description": "A link fails.", "run": "a-run", "path": "/runs/a-run",
+        "duration_s": 60.0, "regions": REGIONS,
+    })  # fmt: skip
+    made.tell({"phase": "building", "bands": []})
+    return made
+
+
+@pytest.fixture
+def server(board: Board) -> Iterator[Server]:
+    made = Server(board)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:  # noqa: F811
+    """The page, opened; it must neither complain nor ask anybody else."""
+    context = browser.new_context(viewport=WIDE)
+    made = context.new_page()
+    complaints: list[str] = []
+    made.on("console", lambda message: complaints.append(message.text))
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    made.on(
+        "request", lambda r: None if r.url.startswith((server.url, "data:")) else complaints.append(r.url)
+    )
+    made.goto(server.url)
+    yield made
+    context.close()
+    assert complaints == []
+
+
+def tell_a_minute(board: Board) -> None:
+    starts = [number / 5 for number in range(150)]
+    board.tell(
+        {
+            "phase": "running", "running": True, "elapsed_s": 31.2, "events_per_s": 79_812.4, "p95_ms": 62.25,
+            "behind_s": 1.9, "shown_s": 30.0,
+            "bands": [{"label": "cut r0–r1", "start_s": 19.0, "end_s": None}],  # noqa: RUF001
+        },
+        throughput={name: [[start, 80_000.0] for start in starts] for name in ("r0", "r1")},
+        latency={name: [[start, 40.0, 60.0, 4000.0] for start in starts] for name in ("r0", "r1")},
+        lines=["problem: <b>the disk</b> is full"],
+    )  # fmt: skip
+
+
+def shown(page: Page, name: str) -> str:
+    return page.locator(f"#{name}").inner_text()
+
+
+def inked(page: Page, name: str, colour: str) -> int:
+    """How many dots of a canvas have this colour."""
+    return int(
+        page.evaluate(
+            """([name, colour]) => {
+              const canvas = document.getElementById(name);
+              const copy = document.createElement("canvas");
+              [copy.width, copy.height] = [canvas.width, canvas.height];
+              const pen = copy.getContext("2d", { willReadFrequently: true });
+              pen.drawImage(canvas, 0, 0);
+              const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+              const dots = pen.getImageData(0, 0, copy.width, copy.height).data;
+              let count = 0;
+              for (let at = 0; at < dots.length; at += 4)
+                if (dots[at + 3] === 255 && wanted.every((part, i) => dots[at + i] === part)) count += 1;
+              return count;
+            }""",
+            [name, colour],
+        )
+    )
+
+
+def test_the_page_says_where_the_run_is_as_it_is_told(page: Page, board: Board) -> None:
+    expect(page.locator("#phase")).to_have_text("building")
+    tell_a_minute(board)
+    expect(page.locator("#rate")).to_have_text("79,812")
+    assert shown(page, "title") == "link-failure"
+    assert (shown(page, "phase"), shown(page, "elapsed")) == ("running", "31 of 60 s")
+    assert (shown(page, "rate"), shown(page, "p95"), shown(page, "behind")) == ("79,812", "62.3", "1.9")
+    assert shown(page, "network") == "cut r0–r1"  # noqa: RUF001
+    assert shown(page, "lines") == "problem: <b>the disk</b> is full"
+
+
+def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, board: Board) -> None:
+    tell_a_minute(board)
+    page.wait_for_selector("#regions .chip")
+    page.get_by_role("button", name="r1").click()
+    expect(page.locator("#regions [aria-pressed=false]")).to_have_count(1)
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    for name in ("throughput", "latency"):
+        assert inked(page, name, REGIONS[0]["colour"]) > 100
+        assert inked(page, name, REGIONS[1]["colour"]) == 0
+
+
+def test_another_percentile_is_a_click_away(page: Page, board: Board) -> None:
+    tell_a_minute(board)
+    page.get_by_role("button", name="p99").click()
+    expect(page.locator("#latency-unit")).to_have_text("ms, p99")
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(page: Page, board: Board) -> None:
+    page.set_viewport_size(PHONE)
+    tell_a_minute(board)
+    expect(page.locator("#rate")).to_have_text("79,812")
+    assert no_sideways_scroll(page)
+
+
+def test_open_pages_turn_into_the_report(page: Page, board: Board, server: Server, tmp_path: Path) -> None:
+    server.report = tmp_path / "report.html"
+    server.report.write_text(
+        "<!doctype html><title>Passed: link-failure</title><link rel=icon href='data:,'>"
+    )
+    page.wait_for_selector("#regions .chip")
+    board.tell({"ended": True})
+    board.tell({"report": str(server.report), "verdict": "passed"})
+    page.wait_for_url(f"{server.url}report")
+    assert page.title() == "Passed: link-failure"
+    server.wait_until_left(WAIT_MS / 1000)
+    assert board.pages == 0
+
+
+def test_what_was_seen_stays_when_the_command_is_gone(
+    browser: Browser,  # noqa: F811
+    board: Board,
+    server: Server,
+) -> None:
+    page = browser.new_page()
+    page.goto(server.url)
+    tell_a_minute(board)
+    expect(page.locator("#rate")).to_have_text("79,812")
+    server.stop()
+    page.wait_for_function(
+        "document.getElementById('message').textContent.startsWith('The command has ended')"
+    )
+    assert "/runs/a-run" in shown(page, "message")
+    assert shown(page, "rate") == "79,812"
+    assert inked(page, "throughput", REGIONS[1]["colour"]) > 100
+    page.close()
+
+
+class WatchedRun:
+    """`cutset run --live` of a small network, as long as a test needs it, and analysed when interrupted."""
+
+    def __init__(self, folder: Path) -> None:
+        options = ["--live", "--out", str(folder / "runs"), "--set", "duration=300s", "--set", "drain=20s"]
+        self._said: list[str] = []
+        self.process = subprocess.Popen(
+            [*CUTSET, "run", str(write_experiment(folder)), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "WatchedRun":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def find(self, pattern: str) -> str:
+        """What the pattern's group matches in its next lines on standard error."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._said.append(line)
+            if found := re.search(pattern, line):
+                return found[1]
+        raise AssertionError("".join(self._said))
+
+
+@pytest.mark.network
+@pytest.mark.spark
+def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
+    browser: Browser,  # noqa: F811
+    spark: SparkSession,
+    tmp_path: Path,
+) -> None:
+    with WatchedRun(tmp_path) as watched:
+        run = RunDirectory(Path(watched.find(r"^run (\S+)")))
+        url = watched.find(r"^live at (\S+)")
+        page = browser.new_page()
+        page.goto(url)
+        expect(page.locator("#rate")).to_have_text(NUMBER, timeout=WAIT_MS)
+        expect(page.locator("#p95")).to_have_text(NUMBER)
+        expect(page.locator("#behind")).to_have_text(AT_MOST_5, timeout=WAIT_MS)
+        assert inked(page, "throughput", REGIONS[1]["colour"]) > 0
+        watched.find(r"(p95 .* s behind)")
+        watched.process.send_signal(signal.SIGINT)
+        page.wait_for_url(f"{url}report", timeout=WAIT_MS)
+        assert "tiny" in page.title()
+        page.close()
+        assert watched.process.wait() == 130
+    record, summary = run.read_run(), run.read_summary()
+    assert summary["events"]["delivered"] > 0
+    assert_whole_captures(run, record)
+    assert analyze(run, progress=lambda _: None) == summary
+
+
+def assert_whole_captures(run: RunDirectory, record: dict[str, Any]) -> None:
+    """Each is one file of as many packets as tcpdump counted, and none was dropped."""
+    captures = {Path(capture["file"]).name: capture for capture in record["captures"]}
+    assert {path.name for path in run.captures.iterdir() if path.suffix != ".index"} == set(captures)
+    in_parts = {capture["file"] for capture in record["plan"]["captures"] if capture["in_parts"]}
+    assert in_parts == {name for name in captures if "client" in name or "driver" in name}
+    for name, capture in captures.items():
+        assert build_index(run.capture(name)).packets == capture["packets"] > 0
+        assert capture["kernel_drops"] == 0
+    assert json.loads(run.summary_json.read_text())["fidelity"]["capture_drops"] == 0
