@@ -1,6 +1,7 @@
 """The second phase when somebody is at the prompt: it lasts as long as they like; faults come as asked."""
 
 import asyncio
+import contextlib
 import shutil
 import time
 from collections.abc import Sequence
@@ -29,7 +30,10 @@ class AtThePrompt:
         """See `testbed.runner.running.Until`."""
         faults = FaultsAsAsked(stage, zero_ns, applier(stage, starts))
         rates = Rates(stage)
-        work = [asyncio.create_task(each) for each in (faults.carry_out(), rates.follow(), _save(stage))]
+        work = [
+            asyncio.create_task(each)
+            for each in (faults.carry_out(), rates.follow(), _save(stage, faults.noted))
+        ]
         try:
             opening = {
                 "did": "open",
@@ -97,7 +101,11 @@ def _status(stage: Stage, rates: Rates, zero_ns: int) -> Message:
     }
 
 
-async def _save(stage: Stage) -> None:
+async def _save(stage: Stage, something_new: asyncio.Event) -> None:
+    """Every now and then, and at once when there is something new."""
     while True:
-        await asyncio.sleep(SAVE_PERIOD_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SAVE_PERIOD_S):
+                await something_new.wait()
+        something_new.clear()
         await stage.record.save_aside()

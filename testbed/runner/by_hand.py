@@ -39,6 +39,8 @@ class FaultsAsAsked:
         """What was carried out in its time, not at once as somebody asked."""
         self._done: list[Change] = []  # the first ones of all changes, which what comes later cannot alter
         self._more = asyncio.Event()
+        self.noted = asyncio.Event()
+        """There is something new to save; whoever saves clears it."""
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -86,6 +88,7 @@ class FaultsAsAsked:
         duration_us = self._now_us() + 1
         content["plan"] = plan_to_json(self._known.plan(self._stage.plan, duration_us))
         content["experiment"] = self._known.until(duration_us).to_json()
+        self.noted.set()
 
     def now(self) -> Message:
         """What is not as it was configured: {"links": {link: text}, "stopped": [process]}."""

@@ -30,11 +30,11 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 class LiveShell:
     """A `cutset shell` at a terminal. Leaving the context kills it if need be, and whatever it has made."""
 
-    def __init__(self, folder: Path, *options: str, faults: str = "") -> None:
+    def __init__(self, folder: Path, *options: str, faults: str = "", wrapper: Sequence[str] = ()) -> None:
         experiment = write_experiment(folder, faults=faults)
         arguments = ["shell", str(experiment), "--out", str(folder / "runs"), "--no-analyze", *options]
         # A session of its own whose controlling terminal is ours, so that Ctrl-C is the terminal's matter.
-        self._command = ["setsid", "--ctty", *CUTSET, *arguments]
+        self._command = ["setsid", "--ctty", *wrapper, *CUTSET, *arguments]
         self.said = ""
         self._seen = 0
         self._interfaces = host_interfaces()

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
+from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.runner.live import PID_1
 from tests.testbed.shell.live_shell import PROMPT, LiveShell, run_lines
 
@@ -70,8 +71,8 @@ def test_its_analysis_knows_the_faults_by_hand_and_how_it_recovered_from_them(pr
     assert (summary["events"]["lost"], summary["agreement"]["held"]) == (0, True)
 
 
-def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt(tmp_path: Path):
-    with LiveShell(tmp_path) as shell:
+def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path: Path):
+    with LiveShell(tmp_path, wrapper=ordinary([], tmp_path)) as shell:
         shell.until(PROMPT)
         shell.remember(*PID_1)
         shell.type(f"r0-cl{TAB}")
