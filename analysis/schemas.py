@@ -125,6 +125,7 @@ DECODING = _schema(
     *_STREAM,
     ("segments", _BIGINT, False),  # records with payload
     ("bytes", _BIGINT, False),  # distinct stream bytes seen
+    ("retransmitted_segments", _BIGINT, False),  # with bytes that had been seen before
     ("retransmitted_bytes", _BIGINT, False),
     ("stray_segments", _BIGINT, False),  # sequence numbers that cannot belong to the connection
     ("missing_bytes", _BIGINT, False),

@@ -63,12 +63,12 @@ class Pieces:
         """Some of them."""
         return Pieces(*(getattr(self, field.name)[where] for field in fields(self)))
 
-    def from_position(self, position: int) -> "Pieces":
-        """What of them stands at `position` or later."""
+    def from_position(self, position: int) -> tuple["Pieces", Integers]:
+        """What of them stands at `position` or later, and which those are."""
         if not self.start.size or int(self.start.min()) >= position:
-            return self
+            return self, np.arange(self.start.size)
         rows = np.flatnonzero(self.end > position)
-        return _cut(self, rows, np.maximum(self.start[rows], position), self.end[rows])
+        return _cut(self, rows, np.maximum(self.start[rows], position), self.end[rows]), rows
 
 
 def no_pieces() -> Pieces:
@@ -94,15 +94,15 @@ def join(parts: Sequence[Pieces]) -> Pieces:
 def lay_out(pieces: Pieces) -> tuple[Pieces, Integers]:
     """Lay pieces, given in the order in which they came, out in the order of the stream.
 
-    Returns those that do not overlap any more, and the ranges that came again as rows of (start, end),
-    ascending by start.
+    Returns those that do not overlap any more, and the ranges that came again as rows of (start, end, which
+    piece brought it).
     """
     if (pieces.start[1:] >= pieces.end[:-1]).all():  # in order: the usual case
-        return pieces, no_ranges()
+        return pieces, np.zeros((0, 3), np.int64)
     order = np.lexsort((pieces.length, pieces.start))  # stable: equal ones stay in the order of capture
     start, end = pieces.start[order], pieces.end[order]
     again = np.concatenate(([False], (start[1:] == start[:-1]) & (end[1:] == end[:-1])))
-    repeated = np.stack((start[again], end[again]), axis=1)
+    repeated = np.stack((start[again], end[again], order[again]), axis=1)
     order, start, end = order[~again], start[~again], end[~again]
     reach = np.maximum.accumulate(end)
     clusters = np.cumsum(np.concatenate(([True], start[1:] >= reach[:-1])))
@@ -116,7 +116,7 @@ def lay_out(pieces: Pieces) -> tuple[Pieces, Integers]:
         )
         repeated = np.concatenate((repeated, covered))
     sort = np.argsort(first)
-    return _cut(pieces, source[sort], first[sort], last[sort]), ascending(repeated)
+    return _cut(pieces, source[sort], first[sort], last[sort]), repeated
 
 
 def ascending(ranges: Integers) -> Integers:
@@ -127,12 +127,13 @@ def ascending(ranges: Integers) -> Integers:
 def _paint(order: Integers, clusters: Integers, pieces: Pieces) -> tuple[Integers, Integers]:
     """Lay pieces down in this order, each keeping what was still free. Clusters do not touch each other.
 
-    Returns rows of (piece, start, end) for what was kept, and of (start, end) for what was there already.
+    Returns rows of (piece, start, end) for what was kept, and of (start, end, piece) for what was there
+    already.
     """
     starts: list[int] = []  # covered so far of this cluster: disjoint, ascending, neighbours joined
     ends: list[int] = []
     kept: list[tuple[int, int, int]] = []
-    covered: list[tuple[int, int]] = []
+    covered: list[tuple[int, int, int]] = []
     columns = (clusters, order, pieces.start[order], pieces.end[order])
     now = -1
     for cluster, piece, start, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -144,13 +145,13 @@ def _paint(order: Integers, clusters: Integers, pieces: Pieces) -> tuple[Integer
             if begin > position:
                 kept.append((piece, position, begin))
             if min(stop, end) > max(begin, start):
-                covered.append((max(begin, start), min(stop, end)))
+                covered.append((max(begin, start), min(stop, end), piece))
             position = max(position, stop)
         if position < end:
             kept.append((piece, position, end))
         starts[low:high] = [min([start, *starts[low:high]])]
         ends[low:high] = [max([end, *ends[low:high]])]
-    return np.array(kept, np.int64).reshape(-1, 3), np.array(covered, np.int64).reshape(-1, 2)
+    return np.array(kept, np.int64).reshape(-1, 3), np.array(covered, np.int64).reshape(-1, 3)
 
 
 def _cut(pieces: Pieces, source: Integers, start: Integers, end: Integers) -> Pieces:

@@ -81,6 +81,7 @@ class Connection:
         self.synchronised = syn  # SYN was captured, so offset 0 is the beginning
         self.segments = 0  # with payload
         self.stray_segments = 0
+        self.repeated_segments = 0
         self.bytes = self.repeated_bytes = self.missing_bytes = self.snapped_bytes = 0
         self._held = no_pieces()
         self._again = no_ranges()
@@ -103,16 +104,15 @@ class Connection:
             return
         ends = positions + segments.length
         pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
-        again = no_ranges()
-        if self._given and int(positions.min()) < self._given:
-            late = np.flatnonzero(positions < self._given)
-            again = np.stack((positions[late], np.minimum(ends[late], self._given)), axis=1)
-            pieces = pieces.from_position(self._given)
-        before = int(self._held.length.sum())
+        late = np.flatnonzero(positions < self._given) if self._given else positions[:0]
+        again = np.stack((positions[late], np.minimum(ends[late], self._given)), axis=1)
+        pieces, rows = pieces.from_position(self._given) if late.size else (pieces, np.arange(ends.size))
+        before, waiting = int(self._held.length.sum()), self.waiting
         self._held, more = lay_out(join((self._held, pieces)))
-        again = np.concatenate((again, more))
+        again = np.concatenate((again, more[:, :2]))
         self.bytes += int(self._held.length.sum()) - before
         self.repeated_bytes += int((again[:, 1] - again[:, 0]).sum())
+        self.repeated_segments += np.union1d(late, rows[more[:, 2] - waiting]).size
         self._again = ascending(np.concatenate((self._again, again)))
 
     def settle(self, before_ns: int, waiting_max: int) -> Settled | None:

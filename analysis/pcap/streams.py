@@ -229,6 +229,7 @@ def _count(flow: _Flow) -> dict[str, Any]:
     return {name: value.as_py() for name, value in flow.names.items()} | {
         "segments": connection.segments,
         "bytes": connection.bytes,
+        "retransmitted_segments": connection.repeated_segments,
         "retransmitted_bytes": connection.repeated_bytes,
         "stray_segments": connection.stray_segments,
         "missing_bytes": connection.missing_bytes,

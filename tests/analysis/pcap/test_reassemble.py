@@ -1,23 +1,14 @@
-"""TCP directions come together as a byte-by-byte reassembler, tcptrace and tshark put them together."""
-
-import re
-import subprocess
-from pathlib import Path
+"""TCP directions come together as a byte-by-byte reassembler puts them together."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.pcap.batches import TimeRange, read_columns, spans_of
-from analysis.pcap.index import load_index, map_bytes
 from analysis.pcap.pieces import Segments
 from analysis.pcap.reassemble import WINDOW_BYTES_MAX
-from analysis.pcap.streams import directions
-from tests.analysis.pcap.captures import ACK, PSH, RST, SYN, at_intervals, segment, write_pcap
+from tests.analysis.pcap.captures import ACK, RST, SYN
 from tests.analysis.pcap.whole import Stream, reassemble
 
-TCPTRACE_COUNTS = ("unique bytes sent", "rexmt data bytes")
 FILE_STEP = 100_000  # payloads of the segments stand this far apart in the imagined file
 
 
@@ -148,62 +139,3 @@ def test_cut_off_payload_is_a_gap_of_its_own_kind() -> None:
 
 def test_nothing_at_all_is_no_stream() -> None:
     assert reassemble(segments([])) == []
-
-
-@pytest.fixture(scope="module")
-def disorderly(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Segments]:
-    """One direction with reordering, exact and partial retransmissions, and a wrapping number."""
-    random = np.random.default_rng(7)
-    isn, rows, at = 2**32 - 20_000, [], 0
-    for _ in range(300):
-        length = int(random.integers(1, 400))
-        rows.append((at, length))
-        at += length
-    for place in sorted(random.integers(0, 299, 30), reverse=True):
-        rows[place], rows[place + 1] = rows[place + 1], rows[place]
-    for place in sorted(random.integers(20, 290, 30), reverse=True):
-        start, length = rows[place - 9]
-        rows.insert(place, (start, length) if place % 2 else (start + length // 2, length))
-    payload = random.integers(0, 256, at + 1000, np.uint8).tobytes()
-    frames = [
-        segment(isn, flags=SYN),
-        segment(500, flags=SYN | ACK, src=("10.0.0.2", 7000), dst=("10.0.0.1", 40000)),
-    ]
-    frames += [segment(isn + 1 + start, payload[start : start + n], flags=ACK | PSH) for start, n in rows]
-    path = write_pcap(tmp_path_factory.mktemp("disorder") / "a.pcap", at_intervals(frames))
-    sent = [(isn, 0), *[(isn + 1 + start, length) for start, length in rows]]
-    return path, segments(sent, flags=[SYN] + [ACK] * len(rows))
-
-
-def test_tcptrace_counts_the_same_bytes(disorderly: tuple[Path, Segments]) -> None:
-    path, sent = disorderly
-    said = subprocess.run(["tcptrace", "-nl", str(path)], capture_output=True, text=True, check=True).stdout
-    counts = {
-        name: int(re.findall(rf"{name}: +(\d+)", said)[0])
-        for name in ("unique bytes sent", "rexmt data bytes")
-    }
-    stream = only(reassemble(sent))
-    assert counts["unique bytes sent"] == stream.settled.pieces.length.sum()
-    assert counts["rexmt data bytes"] == stream.connection.repeated_bytes
-
-
-def test_tshark_follows_to_the_same_bytes(disorderly: tuple[Path, Segments]) -> None:
-    path, _ = disorderly
-    command = ["tshark", "-n", "-r", str(path), "-q", "-z", "follow,tcp,raw,0"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    followed = bytes.fromhex("".join(re.findall(r"^[0-9a-f]+$", said, re.MULTILINE)))
-    assert followed == _content(path)
-
-
-def _content(path: Path) -> bytes:
-    """The stream from the client, by way of the whole core."""
-    data = map_bytes(path)
-    (span,) = spans_of(path, load_index(path), TimeRange())
-    for key, found in directions(read_columns(span), 7000):
-        if key[5] == 7000:
-            stream = only(reassemble(found))
-            pieces = zip(
-                stream.settled.pieces.at.tolist(), stream.settled.pieces.captured.tolist(), strict=True
-            )
-            return b"".join(data[at : at + length].tobytes() for at, length in pieces)
-    raise AssertionError("no such direction")

@@ -47,6 +47,7 @@ class Held:
     bytes: dict[int, Byte] = field(default_factory=dict)
     again: dict[int, int] = field(default_factory=dict)
     segments: int = 0
+    segments_again: int = 0
     stray: int = 0
 
     @property
@@ -77,7 +78,9 @@ def hold(sent: Sequence[Sent]) -> list[Held]:
             now.stray += 1
             continue
         here = at
-        for position in range(at, at + len(one.payload)):
+        positions = range(at, at + len(one.payload))
+        now.segments_again += any(position - origin in now.bytes for position in positions)
+        for position in positions:
             if position - origin in now.bytes:
                 now.again[position - origin] = now.again.get(position - origin, 0) + 1
             else:
@@ -100,6 +103,7 @@ def tables(sent: Sequence[Sent], codec: Codec) -> dict[str, list[dict[str, Any]]
         counts = dict.fromkeys(("messages", "malformed", "unfinished_bytes", "undecoded_bytes"), 0)
         counts |= {"connection": number, "segments": held.segments, "bytes": len(held.bytes)}
         counts |= {"stray_segments": held.stray, "retransmitted_bytes": sum(held.again.values())}
+        counts["retransmitted_segments"] = held.segments_again
         found = list(_runs(dict.fromkeys(held.missing)))
         snapped = list(_runs({at: one.segment for at, one in held.bytes.items() if one.value is None}))
         for cause, ranges in (("missing", found), ("snapped", snapped)):
