@@ -52,6 +52,7 @@ class AtThePrompt:
         finally:
             for each in work:
                 each.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
             faults.note()
 
 

@@ -96,7 +96,11 @@ class RunRecord:
         """Write run.json in a thread, as the disk may keep it waiting; compactly, as that costs least."""
         text = json.dumps(self.content, allow_nan=False)
         async with self._saving:
-            await asyncio.to_thread(self._write, text)
+            writing = asyncio.create_task(asyncio.to_thread(self._write, text))
+            try:
+                await asyncio.shield(writing)
+            finally:
+                await writing  # when this is cancelled too: it must not come after what is saved next
 
     def close(self) -> None:
         """Give the reserve back; idempotent."""
