@@ -1,6 +1,7 @@
 """A sweep's page in a real browser: it draws its figures, on screens of any width, and asks for nothing."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from tests.analysis.report.synthetic_sweep import SWEEPS
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def page_of(tmp_path: Path) -> Callable[[str], Path]:
-    """From a sweep's name to its page."""
-    return lambda name: report(SWEEPS[name](tmp_path / name))
+@pytest.fixture(scope="module")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """From a sweep's name to its page, written once."""
+    parent = tmp_path_factory.mktemp("sweeps")
+    return cache(lambda name: report(SWEEPS[name](parent / name)))
 
 
 def test_every_figure_is_drawn_with_its_lines_bands_and_references(opened: Opened) -> None:
