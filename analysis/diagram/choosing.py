@@ -66,6 +66,16 @@ class _Picture:
     rows: list[Row]
     merging: Merging = field(default_factory=Merging)
     left_out: list[str] = field(default_factory=list)
+    kinds_left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What is not in it, in words."""
+        if not self.kinds_left_out:
+            return tuple(self.left_out)
+        each = ", ".join(f"{kind} {number(count)}" for kind, count in self.kinds_left_out.items())
+        kinds = _counted(sum(self.kinds_left_out.values()), f"of types that tell less ({each})")
+        return (*self.left_out, kinds)
 
 
 _Step = Callable[[_Picture], None]
@@ -104,7 +114,7 @@ def choose(
     if len(kept) < len(found):
         without = sum(len(arrow.flights) for arrow in found) - sum(len(arrow.flights) for arrow in kept)
         picture.left_out.append(_counted(without, "for which there is no room"))
-    return Chosen(kept, tuple(picture.left_out))
+    return Chosen(kept, picture.lacks)
 
 
 def _asked(row: Row, wanted: Wanted, region_of: Mapping[str, str]) -> bool:
@@ -186,10 +196,19 @@ def _merge_loosely(picture: _Picture) -> None:
 
 
 def _leave(picture: _Picture, goes: Callable[[Row], bool], reason: str) -> None:
+    count = _take_out(picture, goes)
+    if count:
+        picture.left_out.append(_counted(count, reason))
+
+
+def _take_out(picture: _Picture, goes: Callable[[Row], bool]) -> int:
+    """Returns how many; none rather than all."""
     kept = [row for row in picture.rows if not goes(row)]
-    if 0 < len(kept) < len(picture.rows):
-        picture.left_out.append(_counted(len(picture.rows) - len(kept), reason))
-        picture.rows = kept
+    if not kept:
+        return 0
+    count = len(picture.rows) - len(kept)
+    picture.rows = kept
+    return count
 
 
 def _leave_regions(picture: _Picture, region_of: Mapping[str, str]) -> None:
@@ -200,7 +219,9 @@ def _leave_regions(picture: _Picture, region_of: Mapping[str, str]) -> None:
 
 
 def _leave_kind(picture: _Picture, kind: str) -> None:
-    _leave(picture, lambda row: what(row) == kind, f"of type {kind}")
+    count = _take_out(picture, lambda row: what(row) == kind)
+    if count:
+        picture.kinds_left_out[kind] = count
 
 
 def _leave_hosts(picture: _Picture) -> None:
