@@ -47,9 +47,9 @@ from experiments.rundir import RunDirectory
 
 SCHEMA = 3
 SPLIT_BYTES = 4 * 1024 * 1024
-SECTIONS_MAX = 4_096
+SECTIONS_MAX = 1_024
 _WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
-_FIRST_WINDOW_BYTES = 65_536  # of a section of pcapng: another may begin anywhere, and the walk goes past it
+_FIRST_WINDOW_BYTES = 4_096  # of a section of pcapng: another may begin anywhere, and the walk goes past it
 _BATCH_RECORDS = 32_768  # looked at at once
 
 
