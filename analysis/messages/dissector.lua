@@ -7,51 +7,22 @@ local NUMBER = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoFie
 
 -- Fields ---------------------------------------------------------------------------------------------------
 
-local registered = {}
-
-local function keep(field)
-    registered[#registered + 1] = field
-    return field
-end
-
-local function titled(field)
-    local name = field.name:sub(1, 1):upper() .. field.name:sub(2):gsub("_", " ")
-    local is_said = field.unit == "" or name:sub(-#field.unit) == field.unit
-    return is_said and name or name .. " (" .. field.unit .. ")"
-end
-
-local function number_field(field)
-    return keep(NUMBER[field.size](field.filter, titled(field), base.DEC, field.values, nil, field.meaning))
-end
-
-local function prepare(fields)
-    for _, field in ipairs(fields) do field.proto = number_field(field) end
-end
-
-prepare(SYSTEM.header)
-for _, message in pairs(SYSTEM.messages) do
-    prepare(message.fields)
-    local tail = message.tail
-    if tail then
-        if tail.kind == "rows" then
-            tail.proto = keep(ProtoField.none(tail.row.filter, tail.row.name, tail.meaning))
-            prepare(tail.row.fields)
-        else
-            local make = tail.kind == "text" and ProtoField.string or ProtoField.bytes
-            local how = tail.kind == "text" and base.UNICODE or base.NONE
-            tail.proto = keep(make(tail.filter, titled(tail), how, tail.meaning))
-        end
-        for _, list in ipairs(tail.numbers) do
-            list.size = 4
-            list.proto = number_field(list)
-        end
+local registered, F = {}, {} -- F: by filter
+for filter, field in pairs(SYSTEM.fields) do
+    if NUMBER[field.size] then
+        F[filter] = NUMBER[field.size](filter, field.title, base.DEC, field.values, nil, field.meaning)
+    elseif field.kind == "text" then
+        F[filter] = ProtoField.string(filter, field.title, base.NONE, field.meaning)
+    elseif field.kind == "bytes" then
+        F[filter] = ProtoField.bytes(filter, field.title, base.NONE, field.meaning)
+    else
+        F[filter] = ProtoField.none(filter, field.title, field.meaning)
     end
+    registered[#registered + 1] = F[filter]
 end
-
-local F_MESSAGE = keep(ProtoField.string(SYSTEM.filter .. ".message", "Message", base.UNICODE, "how it reads in one line"))
-local F_BODY = keep(ProtoField.bytes(SYSTEM.filter .. ".body", "Body", base.NONE, "what could not be read"))
 proto.fields = registered
 
+local F_MESSAGE, F_BODY = F[SYSTEM.filter .. ".message"], F[SYSTEM.filter .. ".body"]
 local E_MALFORMED = ProtoExpert.new(
     SYSTEM.filter .. ".malformed", "Malformed message", expert.group.MALFORMED, expert.severity.ERROR)
 proto.experts = { E_MALFORMED }
@@ -97,9 +68,10 @@ local function read_fields(tvb, start, fields, tree, values)
         if start + field.offset + field.size > tvb:len() then break end
         local range = tvb(start + field.offset, field.size)
         local number = field.size == 8 and range:uint64() or range:uint()
-        local name = field.values and field.values[number]
-        tree:add(field.proto, range)
-        if field.values and not name then wrong = "unknown " .. field.name .. " " .. tostring(number) end
+        local names = SYSTEM.fields[field.filter].values
+        local name = names and names[number]
+        tree:add(F[field.filter], range)
+        if names and not name then wrong = "unknown " .. field.name .. " " .. tostring(number) end
         values[field.name] = { number = number, shown = name or tostring(number) }
     end
     return wrong
@@ -112,7 +84,7 @@ local function read_rows(tvb, start, length, tail, tree, values)
     end
     for at = start, start + length - row.size, row.size do
         if at + row.size > tvb:len() then return wrong end
-        local item, own = tree:add(tail.proto, tvb(at, row.size)), {}
+        local item, own = tree:add(F[row.filter], tvb(at, row.size)), {}
         wrong = read_fields(tvb, at, row.fields, item, own) or wrong
         local said = reading(nil, row.reads, own)
         item:append_text(": " .. said)
@@ -134,7 +106,7 @@ local function read_numbers(tvb, start, length, list, tree, values)
     local sum = UInt64(0)
     for at = start, start + 4 * (count - 1), 4 do
         if at + 4 > tvb:len() then return 4 * count end
-        tree:add(list.proto, tvb(at, 4))
+        tree:add(F[list.filter], tvb(at, 4))
         sum = sum + tvb(at, 4):uint()
     end
     values[list.name] = { number = sum, shown = tostring(sum) }
@@ -149,8 +121,13 @@ local function read_bytes(tvb, start, length, tail, tree, values)
     end
     local there = math.min(length, tvb:len() - start)
     if there > 0 then
-        tree:add(tail.proto, tvb(start, there))
-        if tail.kind == "text" then values[tail.name] = { shown = tvb(start, there):string() } end
+        local range = tvb(start, there)
+        if tail.kind == "text" then
+            tree:add_packet_field(F[tail.filter], range, ENC_UTF_8)
+            values[tail.name] = { shown = range:string(ENC_UTF_8) }
+        else
+            tree:add(F[tail.filter], range)
+        end
     end
 end
 
@@ -222,7 +199,7 @@ end
 -- could be one, with a type that is known and a length that fits it. It is not malformed then: only a bad
 -- header right after a good message is, once.
 
-local stream_of, sequence_of = Field.new("tcp.stream"), Field.new("tcp.seq")
+local stream_of, completeness_of = Field.new("tcp.stream"), Field.new("tcp.completeness")
 local OUT_OF_STEP = {
     Field.new("tcp.analysis.lost_segment"), Field.new("tcp.analysis.out_of_order"),
     Field.new("tcp.analysis.retransmission"), Field.new("tcp.analysis.fast_retransmission"),
@@ -239,6 +216,11 @@ local function is_out_of_step()
         if field() then return true end
     end
     return false
+end
+
+local function begins_with_connection()
+    local seen = completeness_of() -- its lowest two bits: SYN and SYN-ACK
+    return seen ~= nil and seen.value % 4 ~= 0
 end
 
 local function direction_of(pinfo)
@@ -272,7 +254,7 @@ local function after_bad_header(tvb, at, wrong, pinfo, tree)
     if not verdict then
         local direction = direction_of(pinfo)
         local followed = in_step[direction]
-        if followed == nil then followed = sequence_of() and sequence_of().value == 1 end
+        if followed == nil then followed = begins_with_connection() end
         verdict = { is_malformed = followed and not is_out_of_step() }
         verdict.start = verdict.is_malformed and tvb:len() or next_start(tvb, at)
         in_step[direction] = false

@@ -4,12 +4,13 @@
     tshark -X lua_script:sprinkler.lua -r capture.pcap
 
 The layouts become a table of data, the rest (`dissector.lua`) is the same for every system. Fields of the
-same name and size share a filter, whichever message they are in, so that `sprinkler.stream == 2` finds all
-of a stream; where size or values differ, the message's name stands in the filter.
+same name share a filter, whichever message they are in, so that `sprinkler.stream == 2` finds all of a
+stream; where size, unit or values differ, the message's name stands in the filter.
 
 Source: Wireshark's developer's guide, chapter 11 (the Lua API).
 """
 
+import inspect
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from analysis.messages.phrases import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.layout import Codec, HeadField, Layout
+from node.core.layout import Codec, Layout
 from node.protocols.codecs import CODECS
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -30,7 +31,11 @@ def dissector(system: str, port: int) -> str:
 
 def dissector_of(codec: Codec, system: str, port: int) -> str:
     """The same for any codec's messages."""
-    filters = _Filters(system, codec)
+    known = _Fields(system)
+    header = list(_header(codec, known))
+    known.add("dissector", "message", "how it reads in one line", kind="text")
+    known.add("dissector", "body", "what could not be read", kind="bytes")
+    messages = {layout.type: _message(layout, known) for layout in codec.by_type.values()}
     definition = {
         "filter": system,
         "title": system.capitalize(),
@@ -40,107 +45,120 @@ def dissector_of(codec: Codec, system: str, port: int) -> str:
         "header_bytes": HEADER_BYTES,
         "rows_shown": ROWS_SHOWN,
         "more": MORE,
-        "header": list(_header(system, codec)),
-        "messages": {layout.type: _message(layout, filters) for layout in codec.by_type.values()},
+        "fields": known.definition(),
+        "header": header,
+        "messages": messages,
     }
     return (
         f"-- Wireshark's dissector of {system.capitalize()}'s messages, written by `cutset dissector`.\n"
-        "-- Where segments came out of order, set the preference tcp.reassemble_out_of_order.\n\n"
+        "-- For Wireshark 4.0 and later. Where segments came out of order, set the preference\n"
+        "-- tcp.reassemble_out_of_order.\n\n"
         f"local SYSTEM = {_lua(definition)}\n\n{_RUNTIME.read_text()}"
     )
 
 
-class _Filters:
-    """Names of fields in Wireshark's filters: one name stands for one size and one set of values."""
+class _Fields:
+    """The fields that Wireshark knows: one for each name in its filters, of one size and set of values."""
 
-    def __init__(self, system: str, codec: Codec) -> None:
+    def __init__(self, system: str) -> None:
         self._system = system
-        self._kinds: dict[str, object] = {name: "header" for name, *_ in HEADER_FIELDS}
-        self._kinds |= dict.fromkeys(("message", "malformed", "body"), "of the dissector")
-        for layout in codec.by_type.values():
-            if layout.row is not None:
-                self._kinds[layout.row.name.lower()] = layout.row.name
+        self._known: dict[str, dict[str, Any]] = {}
+        self._meanings: dict[str, dict[str, str]] = {}  # filter -> owner -> meaning
 
-    def of(self, layout: Layout, name: str, kind: object) -> str:
-        """The filter of a field of a message or row; `kind` is what fields with one filter have in common."""
-        if self._kinds.setdefault(name, kind) == kind:
-            return f"{self._system}.{name}"
-        return f"{self._system}.{layout.name.lower()}.{name}"
+    def add(self, owner: str, name: str, meaning: str, **kind: Any) -> str:
+        """The filter of a field of the message or row `owner`; fields with one filter share `kind`."""
+        kind = {"title": _title(name, kind.pop("unit", "")), **kind}
+        found = f"{self._system}.{name}"
+        if self._known.setdefault(found, kind) != kind:
+            found = f"{self._system}.{owner.lower()}.{name}"
+            self._known[found] = kind
+        self._meanings.setdefault(found, {})[owner] = meaning
+        return found
 
-    def of_row(self, row: Layout) -> str:
-        """The filter of a row as a whole."""
-        return f"{self._system}.{row.name.lower()}"
+    def definition(self) -> dict[str, Any]:
+        """All of them, with what they mean; in which message, where that differs."""
+        return {f'["{name}"]': {**kind, "meaning": self._meaning(name)} for name, kind in self._known.items()}
+
+    def _meaning(self, name: str) -> str:
+        owners: dict[str, list[str]] = {}
+        for owner, meaning in self._meanings[name].items():
+            owners.setdefault(meaning, []).append(owner)
+        if len(owners) == 1:
+            return next(iter(owners))
+        return "; ".join(f"{meaning} ({', '.join(those)})" for meaning, those in owners.items())
 
 
-def _header(system: str, codec: Codec) -> Iterator[dict[str, Any]]:
+def _title(name: str, unit: str) -> str:
+    title = (name[:1].upper() + name[1:]).replace("_", " ")
+    return title if not unit or title.endswith(unit) else f"{title} ({unit})"
+
+
+def _header(codec: Codec, known: _Fields) -> Iterator[dict[str, Any]]:
     offset = 0
     names = {layout.type: layout.name for layout in codec.by_type.values()}
     for name, form, unit, meaning in HEADER_FIELDS:
         size = struct.calcsize(form)
-        yield {
-            "name": name,
-            "filter": f"{system}.{name}",
-            "offset": offset,
-            "size": size,
-            "unit": unit,
-            "meaning": meaning,
-            "values": names if name == "type" else None,
-        }
+        values = names if name == "type" else None
+        found = known.add("header", name, meaning, size=size, unit=unit, values=values)
+        yield {"name": name, "filter": found, "offset": offset, "size": size}
         offset += size
 
 
-def _message(layout: Layout, filters: _Filters) -> dict[str, Any]:
+def _message(layout: Layout, known: _Fields) -> dict[str, Any]:
     return {
         "name": layout.name,
         "size": layout.head.size,
-        "fields": [_field(layout, field, filters) for field in layout.fields],
+        "fields": _fields(layout, known),
+        "tail": _tail(layout, known),
         "reads": _reads(layout),
-        "tail": _tail(layout, filters),
     }
 
 
-def _field(layout: Layout, field: HeadField, filters: _Filters) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "filter": filters.of(layout, field.name, (field.format, field.values)),
-        "offset": field.offset,
-        "size": struct.calcsize(field.format),
-        "unit": field.unit,
-        "meaning": field.meaning,
-        "values": value_names(layout, field.name) or None,
-    }
+def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": field.name,
+            "filter": known.add(
+                layout.name,
+                field.name,
+                field.meaning,
+                size=struct.calcsize(field.format),
+                unit=field.unit,
+                values=value_names(layout, field.name) or None,
+            ),
+            "offset": field.offset,
+            "size": struct.calcsize(field.format),
+        }
+        for field in layout.fields
+    ]
 
 
-def _tail(layout: Layout, filters: _Filters) -> dict[str, Any] | None:
+def _tail(layout: Layout, known: _Fields) -> dict[str, Any] | None:
     tail = layout.tail
     if tail is None:
         return None
-    row = layout.row
+    if layout.row is not None:
+        return {"name": layout.tail_name, "kind": tail.kind, "row": _row(layout.row, known)}
+    numbers = [
+        {
+            "name": each.name,
+            "filter": known.add(layout.name, each.name, each.meaning, size=4, unit=each.unit),
+            "count": each.count,
+            "if_zero": each.if_zero or None,
+        }
+        for each in tail.numbers
+    ]
+    found = known.add(layout.name, layout.tail_name, tail.meaning, kind=tail.kind)
+    return {"name": layout.tail_name, "kind": tail.kind, "filter": found, "numbers": numbers}
+
+
+def _row(row: Layout, known: _Fields) -> dict[str, Any]:
+    meaning = " ".join((inspect.getdoc(row.message) or "").split())
     return {
-        "name": layout.tail_name,
-        "filter": filters.of(layout, layout.tail_name, tail.kind),
-        "kind": tail.kind,
-        "unit": "",
-        "meaning": tail.meaning,
-        "numbers": [
-            {
-                "name": each.name,
-                "filter": filters.of(layout, each.name, ("I", None)),
-                "count": each.count,
-                "if_zero": each.if_zero or None,
-                "unit": each.unit,
-                "meaning": each.meaning,
-            }
-            for each in tail.numbers
-        ],
-        "row": row
-        and {
-            "name": row.message.__name__,
-            "filter": filters.of_row(row),
-            "size": row.head.size,
-            "fields": [_field(row, field, filters) for field in row.fields],
-            "reads": _reads(row),
-        },
+        "filter": known.add("row", row.name.lower(), meaning, kind="row"),
+        "size": row.head.size,
+        "fields": _fields(row, known),
+        "reads": _reads(row),
     }
 
 
