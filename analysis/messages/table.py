@@ -23,8 +23,9 @@ def markdown_of(codec: Codec, system: str) -> str:
     rows = list({layout.row.message: layout.row for layout in layouts if layout.row}.values())
     parts = [
         f"# {system.capitalize()}'s messages",
-        "<!-- Written by `cutset dissector --format markdown`; change the definitions, not this. -->",
-        "All numbers are big-endian. Offsets and sizes are bytes; those of fields count from the end of the "
+        "<!-- Change the definitions, not this; to write it again:\n"
+        f"cutset dissector --format markdown -o node/protocols/{system}/MESSAGES.md -->",
+        "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of its "
         "header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers from "
         "a on, and what is marked by `?` is left out where it is 0.",
         _header(),

@@ -1,0 +1,33 @@
+"""`cutset dissector` writes what Wireshark and readers need."""
+
+from testbed.cli import main
+
+
+def test_the_dissector_is_printed_for_the_systems_port(capsys):
+    assert main.run(["dissector"]) == 0
+    script = capsys.readouterr().out
+    assert "port = 7000," in script
+    assert 'name = "SPARSE_EVENTS"' in script
+
+
+def test_it_is_written_to_a_file_for_another_port(tmp_path, capsys):
+    path = tmp_path / "plugins" / "sprinkler.lua"
+    assert main.run(["dissector", "--port", "7100", "--output", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert "port = 7100," in path.read_text()
+
+
+def test_the_table_of_messages_is_markdown(capsys):
+    assert main.run(["dissector", "--system", "sprinkler", "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("# Sprinkler's messages\n")
+
+
+def test_an_unknown_system_is_bad_input(capsys):
+    assert main.run(["dissector", "--system", "chord"]) == 2
+    assert "no system 'chord', but sprinkler" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_bad_input(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main.run(["dissector", "--output", str(tmp_path / "file" / "x.lua")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
