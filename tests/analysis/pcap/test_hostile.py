@@ -1,4 +1,4 @@
-"""Whatever is in a file, the reader says what is wrong and uses what is good before it, and no more happens."""
+"""Whatever is in a file: what is wrong is said, what is good before it is used, and nothing else happens."""
 
 import gzip
 import struct

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 
 import pyarrow.parquet as pq
 import pytest
@@ -196,6 +197,26 @@ def test_captures_of_links_alone_still_measure_the_links(spark, tmp_path, world)
     assert NO_LINK_CAPTURES not in summary["fidelity"]["reasons"]
     assert summary["recovery"]["cut"]["switch_s"] is None  # no logs: nobody can say what came over the link
     assert summary["latency"]["p50_ms"] is not None
+
+
+def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(spark, copy, whole):
+    shutil.rmtree(copy.analysis)
+    for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
+        kind = ("pcap", "pcapng", "pcap.zst", "pcapng.zst", "pcap.gz")[number % 5]
+        converted = path.with_suffix("." + kind.partition(".")[0])
+        if converted != path:
+            subprocess.run(["editcap", "-F", "pcapng", path, converted], check=True)
+            path.unlink()
+        if kind.endswith(".zst"):
+            subprocess.run(["zstd", "--rm", "-q", converted], check=True)
+        elif kind.endswith(".gz"):
+            subprocess.run(["gzip", converted], check=True)
+    for path in copy.captures.glob("*.index"):
+        path.unlink()
+    assert analyze(copy, progress=nothing_said) == whole.read_summary()
+    assert pq.read_table(copy.table("packets")).num_rows == pq.read_table(whole.table("packets")).num_rows
+    names = [pq.read_table(run.table("captures")).column("capture").to_pylist() for run in (copy, whole)]
+    assert names[0] == names[1]
 
 
 def test_a_crashed_run_is_analysed_up_to_where_it_got(spark, copy):
