@@ -107,17 +107,17 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
 
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
-    faults = experiment.all_faults(topology, chosen.seed) if with_faults else ()
-    count = len(experiment.all_faults(topology, chosen.seed))
-    if count:
-        happening = "happen as planned" if with_faults else "do not happen (--with-faults lets them)"
-        click.echo(f"the {count} faults of {experiment.name} {happening}", err=True)
-    experiment = open_ended(experiment, faults)
+    faults = experiment.all_faults(topology, chosen.seed)
+    if faults:
+        happening = "happen as planned" if with_faults else "do not happen; --with-faults lets them"
+        click.echo(f"the faults of {experiment.name} ({len(faults)}) {happening}", err=True)
+    experiment = open_ended(experiment, faults if with_faults else ())
     plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
     # In parts, so that `packets` finds the last seconds at once, however long the shell lasts.
     captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
     plan = replace(plan, captures=captures)
-    return prepare(out, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+    described = {"experiment": plain(experiment), "topology": plain(topology)}
+    return prepare(out, plan, {**described, "shell": {"with_faults": with_faults}})
 
 
 def _at_prompt(run: "RunDirectory") -> "Ended":

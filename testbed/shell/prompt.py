@@ -16,7 +16,9 @@ from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from mininet.cli import CLI
+from mininet.log import output
 from mininet.net import Mininet
+from mininet.node import Node
 
 from testbed.errors import TestbedError
 from testbed.plan import Plan
@@ -30,6 +32,9 @@ REFUSED = {
     "link": "a link changed so is not in the run's record: take cut, restore or set",
     "switch": "regions' bridges are no switches to start and stop: take isolate and restore",
     "dpctl": "there are no OpenFlow switches here",
+    **dict.fromkeys(
+        ("iperf", "iperfudp"), "its load is not the experiment's; any program runs as HOST COMMAND"
+    ),
 }
 
 Look = Callable[[Sequence[str], Callable[[str], None]], None]
@@ -122,6 +127,17 @@ class Prompt(CLI):  # type: ignore[misc]
         else:
             known = [*OURS, *MININETS, *(host.name for host in self._plan.hosts)]
             self.say(f"*** unknown: {line.split(maxsplit=1)[0]}{_nearest(line.split(maxsplit=1)[0], known)}")
+
+    def waitForNode(self, node: Node) -> None:  # noqa: N802
+        """Until a host's command is done. It gets what is typed meanwhile, but not a file's next lines."""
+        if self.isatty():
+            super().waitForNode(node)
+            return
+        while node.waiting:
+            try:
+                output(node.monitor())
+            except KeyboardInterrupt:
+                node.sendInt()
 
     def _fault(self, word: str, given: str) -> None:
         for document in words.fault_documents(word, given, self._processes):

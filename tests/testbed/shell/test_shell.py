@@ -47,6 +47,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
 def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked: LiveShell):
     record = provoked.record()
     assert (record["phase"], record["outcome"], record["problems"]) == ("collected", "completed", [])
+    assert record["shell"] == {"with_faults": False}
     assert record["times"]["drained_ns"] > record["times"]["stopped_ns"] > record["times"]["zero_ns"]
     assert [fault["name"] for fault in record["plan"]["faults"]] == ["cut-1", "restore-1"]
     assert record["plan"]["duration_us"] > 1_500_000  # longer than the experiment's own
@@ -99,16 +100,16 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
 
 def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_path: Path):
     lines = ["frobnicate", "cut r0", "cut r0 r9", "delay r0 r1 soon", "kill r0/proxy-9", "link r0 r1 down"]
-    lines += ["packets --frobnicate", "restore r0 r1", "delay r0 r1 80ms", "r0-gw true", "faults"]
+    lines += ["packets --frobnicate", "restore r0 r1", "delay r0 r1 80ms", "r0-gw sleep 0.5", "faults"]
     ended = run_lines(tmp_path, lines, faults=OWN_FAULT)
     assert ended.returncode == 0, ended.stderr
-    assert "the 1 faults of tiny do not happen" in ended.stderr
+    assert "the faults of tiny (1) do not happen" in ended.stderr
     answers = ended.stdout.split(PROMPT)[1:]
     for line, answer in zip(lines[:8], answers, strict=False):
         assert len(answer.splitlines()) == 2
         assert answer.startswith(f"{line}\n*** ")
     assert "set-1: link r0-r1" in answers[8]
-    assert answers[9] == "r0-gw true\n"
+    assert answers[9] == "r0-gw sleep 0.5\n"
     assert "set: [r0, r1]" in answers[10]
     [run] = (tmp_path / "runs").iterdir()
     record = json.loads((run / "run.json").read_text())
