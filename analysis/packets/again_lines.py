@@ -54,6 +54,13 @@ def line(again: Again, lines: Lines) -> str:
     )
 
 
+def segment(again: Again) -> tuple[Any, ...]:
+    """What tells a segment from others, at one host."""
+    row = again.messages[0]
+    names = ("src", "sport", "dst", "dport", "connection")
+    return (again.host, again.stream_offset, *(row[name] for name in names))
+
+
 def describe(again: Again, facts: Facts) -> dict[str, Any]:
     """The same as an object with KEYS."""
     row = again.messages[0]

@@ -1,7 +1,7 @@
 """The bytes of messages, taken from the captures by reference: nothing but the packets that carry them is
 read.
 
-A message is read from its sender's capture, where that saw all of it leave, and else from its receiver's.
+A message is read from its sender's capture, and from its receiver's where that did not keep all of it.
 Of bytes that were seen more than once, those that came first are taken, as in the decoder.
 """
 
@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -67,27 +68,33 @@ class Bytes:
     def of(self, rows: Sequence[Row]) -> list[Raw | None]:
         """The bytes of each message; None where no capture has any of them."""
         found: list[Raw | None] = [None] * len(rows)
-        groups: dict[str, list[int]] = defaultdict(list)
-        for place, row in enumerate(rows):
-            groups[_seen_by(row)[0]].append(place)
-        for host, places in groups.items():
-            for place, raw in zip(places, self._at(host, [rows[place] for place in places]), strict=True):
-                found[place] = raw
+        for sights in zip_longest(*map(_sights, rows)):
+            groups: dict[str, list[int]] = defaultdict(list)
+            for place, sight in enumerate(sights):
+                best = found[place]
+                if sight is not None and (best is None or not all(best.content.known)):
+                    groups[sight.host].append(place)
+            for host, places in groups.items():
+                asked = [(rows[place], sights[place]) for place in places]
+                for place, raw in zip(places, self._at(host, asked), strict=True):
+                    best = found[place]
+                    if raw and (best is None or sum(raw.content.known) > sum(best.content.known)):
+                        found[place] = raw
         return found
 
-    def _at(self, host: str, rows: Sequence[Row]) -> Iterator[Raw | None]:
+    def _at(self, host: str, asked: Sequence[tuple[Row, "_Sight"]]) -> Iterator[Raw | None]:
         """From the captures of one host."""
-        firsts = [self._openings.first_byte(row) for row in rows]
-        known = [(row, first) for row, first in zip(rows, firsts, strict=True) if first is not None]
-        ranges = Ranges((direction_of(row), first, row["length"]) for row, first in known)
-        spans = [_seen_by(row)[1:] for row, _ in known]
-        times = TimeRange(min((s[0] for s in spans), default=0), max((s[1] for s in spans), default=0) + 1)
+        placed = [(row, self._openings.first_byte(row)) for row, _ in asked]
+        ranges = Ranges(
+            (direction_of(row), first, row["length"]) for row, first in placed if first is not None
+        )
+        times = TimeRange(min(sight.first_ns for _, sight in asked), max(sight.end_ns for _, sight in asked))
         captures = [(each.name, self._segments(each, times, ranges)) for each in self._captures.get(host, ())]
-        for row, first in zip(rows, firsts, strict=True):
-            direction = direction_of(row)
-            some = ((name, segments.get(direction, ())) for name, segments in captures)
+        for row, first in placed:
             tries = (
-                _assemble(name, there, first, row["length"]) for name, there in some if first is not None
+                _assemble(name, segments.get(direction_of(row), ()), first, row["length"])
+                for name, segments in captures
+                if first is not None
             )
             yield next((raw for raw in tries if raw), None)
 
@@ -105,11 +112,27 @@ class Bytes:
         return found
 
 
-def _seen_by(row: Row) -> tuple[str, int, int]:
-    """Whose capture has the message, and from when to when."""
-    if row["t_sent_ns"] is not None and (row["t_left_ns"] is not None or row["t_arrived_ns"] is None):
-        return str(row["sender"]), row["t_sent_ns"], row["t_left_ns"] or row["t_sent_ns"]
-    return str(row["receiver"]), row["t_arrived_ns"], row["t_complete_ns"] or row["t_arrived_ns"]
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Whose capture saw a message, and from when to when."""
+
+    host: str
+    first_ns: int
+    end_ns: int
+
+
+def _sights(row: Row) -> list[_Sight]:
+    """Where a message was seen, the sender first if it saw all of it leave, or if nobody else saw any."""
+    left = row["t_sent_ns"], row["t_left_ns"]
+    came = row["t_arrived_ns"], row["t_complete_ns"]
+    ends = [(row["sender"], *left), (row["receiver"], *came)]
+    if left[1] is None and came[0] is not None:
+        ends.reverse()
+    return [
+        _Sight(host, first_ns, (first_ns if last_ns is None else last_ns) + 1)
+        for host, first_ns, last_ns in ends
+        if host is not None and first_ns is not None
+    ]
 
 
 def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.errors import AnalysisError
 from analysis.packets.filters import Filter
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import TRANSFERS
@@ -21,6 +22,7 @@ from topologies.errors import InputError
 
 BATCH_ROWS = 2_048
 _TIME = "t_ns"
+_REMEDY = "`cutset analyze` makes it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,15 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
 
 
 def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
-    """The matching rows of one file."""
-    with pq.ParquetFile(path) as file:
-        for group in _groups(file, wanted.times):
-            yield from _filtered(batches(file, group, columns), wanted)
+    """The matching rows of one file. Raises AnalysisError if it cannot be read."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if missing := set(columns).difference(file.schema_arrow.names):
+                raise AnalysisError(f"{path}: has no column {min(missing)}; {_REMEDY}")
+            for group in _groups(file, wanted.times):
+                yield from _filtered(batches(file, group, columns), wanted)
+    except (OSError, pa.ArrowException) as error:
+        raise AnalysisError(f"{path}: cannot be read ({error}); {_REMEDY}") from error
 
 
 def batches(file: pq.ParquetFile, group: int, columns: Collection[str]) -> Iterator[pa.RecordBatch]:

@@ -38,7 +38,7 @@ class Output:
         else:
             tally = Tally()
             _write(self._lines(tally))
-            click.echo(str(tally), err=True)
+            self._tell(tally)
 
     def show_bytes(self, *, as_json: bool) -> None:
         """Each message, and what its bytes are."""
@@ -52,16 +52,20 @@ class Output:
         lines = self._liner()
         if not as_json:
             _write([[lines.header()]])
+        tally = Tally()
         for rows in self._rows():
+            tally.add(rows)
             for row, raw in zip(rows, taken.of(rows), strict=True):
                 if as_json:
                     _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
                 else:
                     _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
+        if not as_json:
+            self._tell(tally)
 
     def show_retransmissions(self, *, as_json: bool) -> None:
         """Each segment that was sent again."""
-        from analysis.packets.again_lines import describe, header, line
+        from analysis.packets.again_lines import describe, header, line, segment
         from analysis.packets.retransmissions import retransmissions
 
         found = retransmissions(self.run, self.wanted, COLUMNS)
@@ -75,10 +79,8 @@ class Output:
             _write([[*lines.faults_until(again.t_ns), line(again, lines)]])
         if not self._cut_short(len(shown)):
             _write([lines.faults_until(None)])
-        first = sum(again.nth == 2 for again in shown)
-        click.echo(
-            f"{len(shown):,} segments seen again, {len(shown) - first:,} of them more than once", err=True
-        )
+        segments = len({segment(again) for again in shown})
+        click.echo(f"{len(shown):,} repetitions of {segments:,} segments", err=True)
 
     def write_packets(self, path: Path) -> None:
         """The packets into a file, or to standard output for `-`."""
@@ -102,6 +104,13 @@ class Output:
             yield [line for row in rows for line in (*lines.faults_until(row["t_ns"]), lines.message(row))]
         if not self._cut_short(tally.messages):
             yield list(lines.faults_until(None))
+
+    def _tell(self, tally: "Tally") -> None:
+        """How many there were; and why there were none, if that is known."""
+        from analysis.extraction import listed_captures
+
+        hosts = any(capture.get("host") for capture in listed_captures(self.run))
+        click.echo(str(tally) if hosts else "no messages: this run has no captures of hosts", err=True)
 
     def _liner(self) -> Lines:
         return Lines(self.facts, self.wanted.times, _paint if _coloured() else plain)

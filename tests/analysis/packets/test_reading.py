@@ -2,9 +2,11 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.errors import AnalysisError
 from analysis.packets.filters import Filter
 from analysis.packets.reading import Step, merge, transfers
 from analysis.pcap.batches import TimeRange
@@ -94,6 +96,16 @@ def test_row_groups_of_other_times_are_not_read(tmp_path, monkeypatch):
     found = transfers(run, Filter(times=TimeRange(35, 52)), ("t_ns",))
     assert [t_ns for table in found for t_ns in table.column("t_ns").to_pylist()] == list(range(35, 52))
     assert asked == [[3], [4], [5]]
+
+
+def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):
+    run = write_senders(tmp_path, [1])
+    (path,) = run.table("transfers").glob("part-*")
+    with pytest.raises(AnalysisError, match="has no column new; `cutset analyze` makes it again"):
+        list(transfers(run, Filter(), ("t_ns", "new")))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(AnalysisError, match=r"part-a\.parquet: cannot be read .*; `cutset analyze` makes it"):
+        list(transfers(run, Filter(), ("t_ns",)))
 
 
 def test_only_the_asked_columns_come_out(tmp_path):

@@ -196,7 +196,7 @@ def test_retransmissions_are_listed_by_who_saw_them(run, capsys):
     assert cutset(["packets", str(run.path), "--retransmissions"]) == 0
     said = capsys.readouterr()
     assert said.out == AGAIN
-    assert said.err == "3 segments seen again, 0 of them more than once\n"
+    assert said.err == "3 repetitions of 3 segments\n"
 
 
 def test_retransmissions_as_json_have_the_documented_keys(shown):
@@ -312,6 +312,17 @@ def test_what_cannot_be_is_refused(run, capsys, options, said):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert said in captured.err
+
+
+def test_a_run_without_captures_has_no_messages_and_says_so(run, tmp_path, capsys):
+    bare = RunDirectory(tmp_path / "bare")
+    bare.table("transfers").mkdir(parents=True)
+    content = run.read_run()
+    content["captures"] = content["plan"]["captures"] = []
+    bare.run_json.write_text(json.dumps(content))
+    assert cutset(["packets", str(bare.path), "--to", "1"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (HEAD + "\n", "no messages: this run has no captures of hosts\n")
 
 
 def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
