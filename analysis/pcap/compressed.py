@@ -121,25 +121,29 @@ def _copy(source: IO[bytes], target: IO[bytes], engine: Callable[[], _Engine], c
     """Unpack as far as possible. Returns what is wrong with the rest."""
     allowed = max(SIZE_ALWAYS_ALLOWED, os.fstat(source.fileno()).st_size * GROWTH_MAX)
     written, checked = 0, -_CHECK_BYTES
+    beginning = b""  # until it is long enough to tell what it is of
     try:
-        for piece in _pieces(source, engine):
+        for unpacked in _pieces(source, engine):
+            piece = beginning + unpacked
+            if written == 0 and len(piece) < len(MAGIC):
+                beginning = piece
+                continue
+            beginning = b""
+            if written == 0 and not (begins_pcap(piece) or piece[: len(MAGIC)] == MAGIC):
+                raise CaptureError(f"{capture.name}: holds neither a pcap nor a pcapng file")
             if written - checked >= _CHECK_BYTES or len(piece) >= _CHECK_BYTES:
                 _check_disk(Path(target.name).parent, len(piece), capture)
                 checked = written
-            if written == 0 and not (begins_pcap(piece) or piece[:4] == MAGIC):
-                raise CaptureError(f"{capture.name}: holds neither a pcap nor a pcapng file")
             target.write(piece)
             written += len(piece)
             if written > allowed:
-                raise CaptureError(
-                    f"{capture.name}: unpacks to more than {allowed:,} bytes; that is no capture"
-                )
+                raise CaptureError(f"{capture.name}: unpacks to more than {allowed:,} bytes; no capture does")
     except (zlib.error, zstandard.ZstdError, EOFError) as error:
         if written == 0:
             raise CaptureError(f"{capture.name}: nothing of it can be unpacked: {error}") from error
         return f"unpacked to byte {written} only: {error}"
     if written == 0:
-        raise CaptureError(f"{capture.name}: the file is empty when unpacked")
+        raise CaptureError(f"{capture.name}: {len(beginning)} bytes when unpacked are no capture")
     return None
 
 
@@ -147,23 +151,14 @@ def _pieces(source: IO[bytes], engine: Callable[[], _Engine]) -> Iterator[bytes]
     """Unpack bit by bit. Raises EOFError where the file is cut off, and the libraries' errors."""
     current, begun = engine(), False
     rest = b""
-    first = b""  # what is too short to be told
     while data := rest or source.read(_INPUT_BYTES):
         rest = b""
         if not begun and engine is _gzip and not data.strip(b"\0"):
             continue  # zeros may fill up a tape's block: gzip(1)
         begun = True
-        piece = first + current.decompress(data)
-        if len(piece) >= len(MAGIC) or current.eof:
-            first = b""
-            if piece:
-                yield piece
-        else:
-            first = piece
+        yield current.decompress(data)
         if current.eof:
             rest, current, begun = current.unused_data, engine(), False
-    if first:
-        yield first
     if begun:
         raise EOFError("the compressed file is cut off")
 
