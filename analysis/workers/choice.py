@@ -33,6 +33,17 @@ def workers_for(
             yield workers
 
 
+def start_ahead(run: RunDirectory) -> None:
+    """Start Spark on this machine if this run is so large already that its analysis will ask for it.
+
+    Raises AnalysisError if Spark does not start.
+    """
+    if _bytes_of(run) > BYTES_HERE:
+        from analysis.session import spark_context  # noqa: PLC0415  (what is small needs no Spark)
+
+        spark_context()
+
+
 def _executors(run: RunDirectory, master: str | None) -> Workers:
     from analysis.extraction import load_indices  # noqa: PLC0415  (what is small needs no Spark)
     from analysis.session import spark_context  # noqa: PLC0415

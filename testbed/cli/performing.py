@@ -46,7 +46,7 @@ def perform(
         if watching is not None:
             watching.exchange(message, follow)
         if analyze and message.get("did") == "drained":
-            _start_spark_aside()
+            _start_spark_aside(run)
 
     ended = carry_out(run, hear)
     if watching is not None:
@@ -89,17 +89,17 @@ def write_page(run: "RunDirectory", follow: "Follower") -> None:
     write_report(run)
 
 
-def _start_spark_aside() -> None:
-    """Java needs seconds to start: let it, while the run's last files are closed and nothing is measured
-    any more.
+def _start_spark_aside(run: "RunDirectory") -> None:
+    """Java needs seconds to start: let it, if this run is going to need it, while the run's last files are
+    closed and nothing is measured any more.
     """
 
     def start() -> None:
         from analysis.errors import AnalysisError
-        from analysis.session import spark_session
+        from analysis.workers.choice import start_ahead
 
         # The analysis starts it again, and says what is wrong.
         with contextlib.suppress(AnalysisError):
-            spark_session()
+            start_ahead(run)
 
     threading.Thread(target=start, name="spark", daemon=True).start()

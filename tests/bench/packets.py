@@ -1,19 +1,26 @@
-"""How fast captures are read: header fields without Spark, the format `pcap` in Spark, and a whole run.
+"""How fast captures are read: by other tools, by our core on one core, through Spark, and a whole run.
 
-The captures are made for it (2 GB of mixed sizes; a run of the main job's size), and deleted afterwards. Each
-figure is the best of a few tries, the first of which warms the page cache and the workers.
+The captures are made for it and deleted afterwards: one of full-size packets (1483 bytes and their
+acknowledgements), one of small ones, one of mixed sizes that all tools read, and a run of the main job's
+size. Each figure is the best of a few tries, the first of which warms the page cache and the workers.
 """
 
+import itertools
+import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import dpkt
+import pyarrow.parquet as pq
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+from scapy.layers.inet import IP, TCP
+from scapy.utils import PcapReader
 
 from analysis import tables
 from analysis.extraction import load_indices
@@ -25,14 +32,12 @@ from analysis.workers.spark import Executors
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
 
-CAPTURE_BYTES = 2_000_000_000
-EVENTS_PER_MESSAGE = (
-    1,
-    40,
-    140,
-    140,
-)  # of 10 bytes: frames of 93 to 1483 bytes, an acknowledgement after each
-PEER_PACKETS = 100_000
+EVENT_BYTES = 10
+FULL, SMALL, MIXED = (140,), (1,), (1, 40, 140, 140)
+"""Events in a message of each flow: 140 make a frame of 1483 bytes, 1 one of 93; an acknowledgement each."""
+FULL_BYTES, SMALL_BYTES = 2_000_000_000, 500_000_000
+PEER_BYTES = 240_000_000
+SCAPY_PACKETS = 20_000  # of the same capture: all would take half a minute
 RUN_ROUNDS = 18_000
 TRIES = 3
 
@@ -40,25 +45,40 @@ Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
-    """Make captures, measure, delete them. Needs 4 GB below the temporary directory."""
-    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
-        capture = Path(folder) / "mixed.pcap"
-        packets = _write_mixed(capture, CAPTURE_BYTES)
-        rows = [*_core(capture, packets), *_peers(Path(folder))]
+    """Make captures, measure, delete them. Needs 5 GB below the temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as name:
+        folder = Path(name)
+        full, small, mixed = (folder / f"{kind}.pcap" for kind in ("full", "small", "mixed"))
+        packets = {
+            full: _write(full, FULL, FULL_BYTES),
+            small: _write(small, SMALL, SMALL_BYTES),
+            mixed: _write(mixed, MIXED, PEER_BYTES),
+        }
+        rows = [
+            *_core("full-size packets", full, packets[full]),
+            *_core("small packets", small, packets[small]),
+        ]
         began = time.perf_counter()
-        spark = spark_session()
-        rows.append(_row("start of Spark", time.perf_counter() - began, "s"))
-        rows += _through_spark(spark, capture, packets)
-        capture.unlink()
-        rows += _run(spark, Path(folder) / "run")
+        spark = spark_session(lasting=True)
+        context = spark.sparkContext
+        rows.append(_row("start of Spark, for queries", time.perf_counter() - began, "s"))
+        rows += _to_table(context, "full-size packets", full, packets[full], ("GB/s", 1.3))
+        rows += _to_table(context, "small packets", small, packets[small], ("M packets/s", 4))
+        rows += _through_format(spark, "full-size packets", full, packets[full], ("GB/s", 1.3))
+        rows += _through_format(spark, "small packets", small, packets[small], ("M packets/s", 4))
+        rows += _peers(context, mixed, packets[mixed])
+        rows += _run(context, folder / "run")
         spark.stop()
     return rows
 
 
-def _write_mixed(path: Path, size: int) -> int:
+def _write(path: Path, kinds: Sequence[int], size: int) -> int:
+    """Write a capture of about this size; returns its packets."""
     flows = [
-        Flow("10.0.0.2", PORT, "10.0.1.2", 40000 + number, events(number, count, 10), number % 2 == 0)
-        for number, count in enumerate(EVENTS_PER_MESSAGE)
+        Flow(
+            "10.0.0.2", PORT, "10.0.1.2", 40000 + number, events(number, count, EVENT_BYTES), number % 2 == 0
+        )
+        for number, count in enumerate(kinds)
     ]
     write_capture(path, flows, 1)
     one_round = path.stat().st_size - 24
@@ -85,26 +105,44 @@ def _read_all(path: Path) -> int:
     return sum(columns["t_ns"].size for span in spans for columns in read_columns(span))
 
 
-def _core(capture: Path, packets: int) -> list[Row]:
+def _core(kind: str, capture: Path, packets: int) -> list[Row]:
     index_s = _best(lambda: build_index(capture))
     fields_s = _best(lambda: _read_all(capture))
     return [
-        _row("index of a 2 GB capture, one core", packets / index_s / 1e6, "M packets/s"),
-        _row("header fields, one core", packets / fields_s / 1e6, "M packets/s", 4),
+        _row(f"index, {kind}, one core", packets / index_s / 1e6, "M packets/s"),
+        _row(f"header fields, {kind}, one core", packets / fields_s / 1e6, "M packets/s", 4),
     ]
 
 
-def _peers(folder: Path) -> list[Row]:
-    """The same fields of the same small capture by tshark and dpkt."""
-    capture = folder / "small.pcap"
-    packets = _write_mixed(capture, PEER_PACKETS * 789)
-    ours = _best(lambda: _read_all(capture))
-    tshark = _best(lambda: _read_with_tshark(capture), 1)
-    others = _best(lambda: _read_with_dpkt(capture), 1)
+def _peers(context: SparkContext, capture: Path, packets: int) -> list[Row]:
+    """The same fields of the same capture by all."""
+    per_s = {
+        "scapy": SCAPY_PACKETS / _best(lambda: _read_with_scapy(capture), 1),
+        "dpkt": packets / _best(lambda: _read_with_dpkt(capture), 1),
+        "tshark -T fields": packets / _best(lambda: _read_with_tshark(capture), 1),
+        "our core, one core": packets / _best(lambda: _read_all(capture)),
+        "our Spark path, to Parquet": packets / _extracted_s(context, capture),
+    }
+    tshark = per_s["tshark -T fields"]
+    asked = {"our core, one core": 60}
+    what = f"one capture of {packets:,} packets"
     return [
-        _row(f"header fields of {packets:,} packets, against tshark -T fields", tshark / ours, "times", 60),
-        _row(f"header fields of {packets:,} packets, against dpkt", others / ours, "times"),
+        row
+        for name, value in per_s.items()
+        for row in (
+            _row(f"{what}: {name}", value / 1e6, "M packets/s"),
+            _row(f"{what}: {name}, against tshark", value / tshark, "times", asked.get(name)),
+        )
     ]
+
+
+def _read_with_scapy(capture: Path) -> list[tuple[Any, ...]]:
+    found = []
+    with PcapReader(str(capture)) as reader:
+        for packet in itertools.islice(reader, SCAPY_PACKETS):
+            ip, tcp = packet[IP], packet[TCP]
+            found.append((packet.time, ip.src, ip.dst, tcp.sport, tcp.dport, tcp.seq, len(tcp.payload)))
+    return found
 
 
 def _read_with_tshark(capture: Path) -> None:
@@ -125,37 +163,56 @@ def _read_with_dpkt(capture: Path) -> list[tuple[Any, ...]]:
         return found
 
 
-def _through_spark(spark: SparkSession, capture: Path, packets: int) -> list[Row]:
+def _extracted_s(context: SparkContext, capture: Path) -> float:
+    """Seconds from a capture to the table of packets, all columns, as `cutset analyze` makes it."""
+    run = RunDirectory(capture.parent / f"one-{capture.stem}")
+    run.captures.mkdir(parents=True)
+    run.capture(capture.name).hardlink_to(capture)
+    run.update_run(captures=[{"file": f"captures/{capture.name}"}])
+    load_indices(run)
+    seconds = _best(lambda: tables.extract(Executors(context), run))
+    shutil.rmtree(run.path)
+    return seconds
+
+
+def _speeds(what: str, capture: Path, packets: int, seconds: float, asked: tuple[str, float]) -> list[Row]:
+    speeds = {"GB/s": capture.stat().st_size / seconds / 1e9, "M packets/s": packets / seconds / 1e6}
+    return [_row(what, speed, unit, asked[1] if unit == asked[0] else None) for unit, speed in speeds.items()]
+
+
+def _to_table(
+    context: SparkContext, kind: str, capture: Path, packets: int, asked: tuple[str, float]
+) -> list[Row]:
+    seconds = _extracted_s(context, capture)
+    return _speeds(f"through Spark: {kind} to the table of packets", capture, packets, seconds, asked)
+
+
+def _through_format(
+    spark: SparkSession, kind: str, capture: Path, packets: int, asked: tuple[str, float]
+) -> list[Row]:
     register(spark)
-    size = capture.stat().st_size
 
     def bin_bytes() -> None:
         rows = spark.read.format("pcap").schema("t_ns bigint, wire_length int").load(str(capture))
         rows.groupBy(F.expr("t_ns div 100000000")).agg(F.sum("wire_length"), F.count("*")).collect()
 
-    run = RunDirectory(capture.parent / "one")
-    run.captures.mkdir(parents=True)
-    run.capture("mixed.pcap").hardlink_to(capture)
-    run.update_run(captures=[{"file": "captures/mixed.pcap"}])
-    load_indices(run)
-    table_s, binned_s = _best(lambda: tables.extract(Executors(spark.sparkContext), run)), _best(bin_bytes)
-    run.capture("mixed.pcap").unlink()
-    return [
-        _row("through Spark: a 2 GB capture to the table of packets", size / table_s / 1e9, "GB/s", 1),
-        _row("the same", packets / table_s / 1e6, "M packets/s"),
-        _row("through Spark: format pcap, bytes in bins of 100 ms", size / binned_s / 1e9, "GB/s", 1),
-    ]
+    what = f"through Spark: format pcap, {kind}, bytes in bins of 100 ms"
+    return _speeds(what, capture, packets, _best(bin_bytes, TRIES + 2), asked)
 
 
-def _run(spark: SparkSession, folder: Path) -> list[Row]:
+def _run(context: SparkContext, folder: Path) -> list[Row]:
     packets = write_run(folder, RUN_ROUNDS, event_bytes=5)
     run = RunDirectory(folder)
     index_s = _best(lambda: load_indices(run), 1)
-    extract_s = _best(lambda: tables.extract(Executors(spark.sparkContext), run), 2)
+    extract_s = _best(lambda: tables.extract(Executors(context), run), 2)
     size = sum(path.stat().st_size for path in run.captures.glob("*.pcap"))
-    messages = tables.messages(spark, run).count()
+    messages = _rows_of(run.table("messages"))
     what = f"a run of 28 captures ({packets / 1e6:.1f} M packets, {size / 1e9:.1f} GB)"
     return [
         _row(f"{what}: index", index_s, "s"),
         _row(f"{what}: packets and {messages / 1e6:.1f} M messages to Parquet", extract_s, "s", 12),
     ]
+
+
+def _rows_of(table: Path) -> int:
+    return sum(pq.read_metadata(path).num_rows for path in table.glob("*.parquet"))
