@@ -65,7 +65,8 @@ def main(path: str) -> int:
 
 def _listen(told: "queue.SimpleQueue[Json | None]") -> None:
     for line in sys.stdin:
-        told.put(json.loads(line))
+        with contextlib.suppress(ValueError):  # a line that did not fit into the pipe
+            told.put(json.loads(line))
     told.put(None)
 
 
