@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-NICE = 10
+NICE = 5
 AUTOGROUP = Path("/proc/self/autogroup")
 
 

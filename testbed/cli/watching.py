@@ -70,6 +70,7 @@ class Watching:
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = False
         self._pages = 0
+        self._gone = False  # it said that it can show nothing more
 
     def __enter__(self) -> Self:
         with (self._run.logs / LOG).open("wb") as log:
@@ -127,17 +128,18 @@ class Watching:
 
     def _await(self, did: str, timeout_s: float, follow: "Follower") -> None:
         deadline_s = time.monotonic() + timeout_s
-        while (left_s := deadline_s - time.monotonic()) > 0:
+        while not self._gone and (left_s := deadline_s - time.monotonic()) > 0:
             try:
                 message = self._said.get(timeout=left_s)
             except queue.Empty:
                 return
             self._show(message, follow)
-            if message["did"] in {did, "unwatched"}:
+            if message["did"] == did:
                 return
 
     def _show(self, message: dict[str, Any], follow: "Follower") -> None:
         self._pages = message.get("pages", self._pages)
+        self._gone = self._gone or message["did"] == "unwatched"
         follow(message)
 
     def _tell(self, message: dict[str, Any]) -> None:

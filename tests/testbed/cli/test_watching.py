@@ -126,7 +126,7 @@ def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: p
 
 
 def test_only_what_concerns_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    echo = 'import sys\nfor line in sys.stdin:\n    print(\'{"did": "echo", "of": %s}\' % line, flush=True)'
+    echo = 'import sys\nfor line in sys.stdin:\n    print(\'{"did": "echo", "of": %s}\' % line.strip(), flush=True)'
     heard = Heard()
     with watching_with(echo, tmp_path, monkeypatch) as live:
         for did in ("log", "progress", "phase"):
