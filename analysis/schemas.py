@@ -108,7 +108,8 @@ TRANSFERS = _schema(
     ("t_left_ns", _BIGINT, True),  # its last byte, and every byte before, had left the sender
     ("t_arrived_ns", _BIGINT, True),  # its first byte came to the receiver
     ("t_complete_ns", _BIGINT, True),  # it was whole at the receiver, and so was everything before it
-    ("fate", _STRING, False),  # 'arrived', 'lost', or 'unseen': sent to where nothing was captured
+    # 'arrived', 'lost', or 'unseen': the receiver was not captured, or its capture cannot tell
+    ("fate", _STRING, False),
     *_CONTENT,
 )
 

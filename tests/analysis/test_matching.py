@@ -1,5 +1,6 @@
 """Both ends of messages find each other however they are read, and what did not come gets the right fate."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 from analysis.matching import Matcher, Reach, Receivers, match
 from analysis.ordering import InOrder
-from analysis.schemas import MESSAGES, TRANSFERS
-from analysis.transfers import MatchTransfers
+from analysis.schemas import DECODING, MESSAGES, TRANSFERS
+from analysis.transfers import MatchTransfers, tasks
+from experiments.rundir import RunDirectory
 
 HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}
 ALL = frozenset(HOSTS.values())
@@ -161,3 +163,31 @@ def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="stop"):
         fail()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_runs_own_words_say_which_captures_cannot_tell(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    hosts = {f"10.0.0.{n}": name for n, name in enumerate(("whole", "dropping", "died", "damaged", "absent"))}
+    drops = {"whole": 0, "dropping": 3, "died": None, "damaged": 0}
+    captures = [
+        {"file": f"captures/{name}-eth0.pcap", "host": name, "kernel_drops": n} for name, n in drops.items()
+    ]
+    run.run_json.write_text(json.dumps({"captures": captures}))
+    for name in ("messages", "decoding", "captures"):
+        run.table(name).mkdir(parents=True)
+    for name in drops:
+        pq.write_table(MESSAGES.empty_table(), run.table("messages") / f"part-{name}.parquet")
+    columns = pa.schema([field.with_nullable(nullable=True) for field in DECODING])  # most are not looked at
+    stopped = dict(zip(("src", "dst", "sport", "dport"), CONNECTION, strict=False)) | {"stopped": "a gap"}
+    decoding = [{**stopped, "direction": way, "connection": n} for n, way in enumerate(("in", "out"))]
+    pq.write_table(pa.Table.from_pylist(decoding, columns), run.table("decoding") / "part-a.parquet")
+    damaged = [{"capture": "damaged-eth0", "problem": "cut off"}, {"capture": "whole-eth0", "problem": None}]
+    pq.write_table(pa.Table.from_pylist(damaged), run.table("captures") / "part-0.parquet")
+    told = {task.host: task.receivers for task in tasks(run, hosts, tmp_path)}
+    assert set(told) == set(drops)
+    assert told["whole"] == Receivers(
+        captured=frozenset(drops),
+        deaf=frozenset({"dropping"}),
+        torn=frozenset({"died", "damaged"}),
+        undecoded=frozenset({CONNECTION}),
+    )
