@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from analysis import pipeline
+from experiments import capture_parts
 from experiments.loader import load_experiment, read_experiment
 from experiments.rundir import RunDirectory
 from testbed.cli import main, watching
+from testbed.cli.analyze import _Work
 from testbed.cli.following import Situation
 from testbed.cli.watching import Watching, check_watchable, watched
 from testbed.plan import Plan
@@ -67,6 +70,25 @@ def test_one_run_on_this_machine_can_be_watched() -> None:
 def test_the_command_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["run", "link-failure", "--live", "--repeat", "2"]) == 2
     assert capsys.readouterr().err == "cutset: --live: shows one run, not a sweep or a repetition\n"
+
+
+def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.make()
+    folder = capture_parts.folder_of(run.capture("x.pcap"))
+    folder.mkdir()
+    (folder / "1.pcap").write_bytes(b"header of 24 bytes......record")
+    found: list[bytes] = []
+
+    def look(given: RunDirectory, **_: Any) -> dict[str, Any]:
+        found.append(given.capture("x.pcap").read_bytes())
+        return {}
+
+    monkeypatch.setattr(pipeline, "analyze", look)
+    _Work(None, None).analyze(run, lambda _: None)
+    assert found == [b"header of 24 bytes......record"]
 
 
 class Heard:
@@ -126,7 +148,11 @@ def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: p
 
 
 def test_only_what_concerns_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    echo = 'import sys\nfor line in sys.stdin:\n    print(\'{"did": "echo", "of": %s}\' % line.strip(), flush=True)'
+    monkeypatch.setattr(watching, "END_TIMEOUT_S", 0.1)
+    echo = """import sys
+for line in sys.stdin:
+    print('{"did": "echo", "of": %s}' % line.strip(), flush=True)
+"""
     heard = Heard()
     with watching_with(echo, tmp_path, monkeypatch) as live:
         for did in ("log", "progress", "phase"):
