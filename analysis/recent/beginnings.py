@@ -33,11 +33,11 @@ Direction: TypeAlias = tuple[str, int, str, int]
 
 def begin_at_messages(
     data: Bytes, columns: Columns, port: int, types: Collection[int]
-) -> tuple[Columns, dict[Direction, int]]:
+) -> tuple[Columns, dict[Direction, int | None]]:
     """Leave out of each direction of this port what comes before its first whole message.
 
     columns: of packets in the order of capture. types: of messages. Returns the columns, and the TCP sequence
-    number of each direction's first byte; of a direction in which nothing begins, no payload is left.
+    number of each direction's first byte; None of one in which nothing begins, of which no payload is left.
     """
     at_port = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
     rows = np.flatnonzero(at_port & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
@@ -46,13 +46,11 @@ def begin_at_messages(
     directions, groups = np.unique(keys, axis=0, return_inverse=True)
     order = np.argsort(groups.ravel(), kind="stable")
     bounds = np.flatnonzero(np.diff(groups.ravel()[order], prepend=-1, append=-1))
-    bases: dict[Direction, int] = {}
+    bases: dict[Direction, int | None] = {}
     for number, (first, following) in enumerate(pairwise(bounds.tolist())):
-        base = _begin(data, found, order[first:following], types)
-        if base is not None:
-            src_hi, src_lo, sport, dst_hi, dst_lo, dport = directions[number].tolist()
-            ends = format_address(src_hi, src_lo), sport, format_address(dst_hi, dst_lo), dport
-            bases[ends] = base
+        src_hi, src_lo, sport, dst_hi, dst_lo, dport = directions[number].tolist()
+        ends = format_address(src_hi, src_lo), sport, format_address(dst_hi, dst_lo), dport
+        bases[ends] = _begin(data, found, order[first:following], types)
     return found, bases
 
 

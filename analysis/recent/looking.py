@@ -1,37 +1,28 @@
 """Messages of the last seconds of a run that goes on, as rows of TRANSFERS.
 
-The newest parts of each host's capture (`experiments.capture_parts`) are put together in a temporary file
-and decoded with the analysis' own machinery; both ends of each message are then matched by TCP's sequence
-numbers. What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just
-before is not called lost, though nobody has seen it come.
+Both ends of each message are matched by TCP's sequence numbers, from the newest parts of the hosts' captures.
+What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just before is
+not called lost, though nobody has seen it come; nor is one to where the stream could not be followed.
 """
 
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.errors import AnalysisError, CaptureError
-from analysis.matching import match
-from analysis.pcap.batches import TimeRange, read_columns, spans_of
-from analysis.pcap.fields import Columns
-from analysis.pcap.index import build_index, map_bytes
-from analysis.pcap.streams import Conversations, HostCapture
-from analysis.recent.beginnings import Direction, begin_at_messages
+from analysis.errors import AnalysisError
+from analysis.matching import Key, Receivers, match
+from analysis.pcap.streams import HostCapture
+from analysis.recent.captured import newest
 from analysis.schemas import MESSAGES, TRANSFERS
-from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.core.layout import Codec
 
 GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
 TOGETHER_NS = 2_500_000_000
 """Captures of interfaces in use end within so long; all are shown until the first of them ends."""
-LEAD_S = 1  # read before what is asked for, to find where messages begin
 
 Json = Mapping[str, Any]
 
@@ -59,6 +50,7 @@ def look(
         raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
     tables: list[pa.Table] = [MESSAGES.empty_table()]
     seen: dict[str, int] = {}
+    undecoded: set[Key] = set()
 
     def read(some: Collection[str]) -> set[str]:
         """Read these hosts' captures; whom they had to do with."""
@@ -66,12 +58,13 @@ def look(
         for name in some:
             path = run.captures / captures[name]
             host = HostCapture("", name, addresses[name], plan["parameters"]["port"])
-            table, last_ns = _newest_messages(path, host, codec, from_ns)
-            tables.append(table)
-            if last_ns is not None:
-                seen[name] = last_ns
+            found = newest(path, host, codec, from_ns)
+            tables.append(found.messages)
+            undecoded.update(found.undecoded)
+            if found.last_ns is not None:
+                seen[name] = found.last_ns
             for end in ("src", "dst"):
-                peers.update(names.get(each, "") for each in table.column(end).unique().to_pylist())
+                peers.update(names.get(each, "") for each in found.messages.column(end).unique().to_pylist())
         return peers
 
     first = [name for name in captures if hosts is None or name in hosts]
@@ -82,68 +75,11 @@ def look(
     if not messages.num_rows:
         return Look(TRANSFERS.empty_table(), None)
     until_ns = min(last_ns for last_ns in seen.values() if last_ns >= max(seen.values()) - TOGETHER_NS)
-    rows = _patient(match(sides[0], sides[1], names, frozenset(seen)), seen)
+    receivers = Receivers(frozenset(seen), undecoded=frozenset(undecoded))
+    rows = _patient(match(sides[0], sides[1], names, receivers), seen)
     times = rows.column("t_ns")
     wanted = pc.and_(pc.greater_equal(times, from_ns), pc.less_equal(times, until_ns))
     return Look(rows.filter(wanted).sort_by("t_ns"), until_ns)
-
-
-def _newest_messages(
-    capture: Path, host: HostCapture, codec: Codec, from_ns: int
-) -> tuple[pa.Table, int | None]:
-    with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
-        path = Path(folder) / capture.name
-        _join(_newest(capture_parts.folder_of(capture), from_ns), path)
-        return _messages(path, host, codec)
-
-
-def _newest(folder: Path, from_ns: int) -> list[Path]:
-    """The parts that hold what came from LEAD_S before `from_ns` on."""
-    parts = capture_parts.parts(folder)
-    begun = [part for part in parts if capture_parts.number(part) <= from_ns // 10**9 - LEAD_S]
-    return parts[max(0, len(begun) - 1) :]
-
-
-def _join(parts: Sequence[Path], path: Path) -> None:
-    """Parts as one capture; the last of them may still grow, and end within a packet."""
-    with path.open("wb") as whole:
-        for part in parts:
-            content = part.read_bytes()
-            whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
-
-
-def _messages(path: Path, host: HostCapture, codec: Codec) -> tuple[pa.Table, int | None]:
-    """The messages in a capture, their `stream_offset` being TCP's sequence number; and its last stamp."""
-    try:
-        index = build_index(path)
-    except CaptureError:  # nothing came yet
-        return MESSAGES.empty_table(), None
-    data = map_bytes(path)
-    windows = [columns for span in spans_of(path, index, TimeRange()) for columns in read_columns(span)]
-    if not windows:
-        return MESSAGES.empty_table(), None
-    columns: Columns = {name: np.concatenate([each[name] for each in windows]) for name in windows[0]}
-    kept, bases = begin_at_messages(data, columns, host.port, frozenset(codec.by_type))
-    batches: list[pa.RecordBatch] = []
-
-    def take(table: str, batch: pa.RecordBatch) -> None:
-        if table == "messages" and batch.num_rows:
-            batches.append(_numbered(batch, bases))
-
-    conversations = Conversations(data, host, codec, take)
-    conversations.take([kept])
-    conversations.end()
-    return pa.Table.from_batches(batches, MESSAGES), index.last_ns
-
-
-def _numbered(batch: pa.RecordBatch, bases: Mapping[Direction, int]) -> pa.RecordBatch:
-    """With TCP's sequence numbers, which both ends see alike, in place of offsets from where each begins."""
-    src, sport, dst, dport = (batch.column(name)[0].as_py() for name in ("src", "sport", "dst", "dport"))
-    offsets = batch.column("stream_offset").to_numpy() + bases.get((src, sport, dst, dport), 0)
-    columns = {name: batch.column(name) for name in MESSAGES.names}
-    columns["stream_offset"] = pa.array(offsets & 0xFFFF_FFFF, pa.int64())
-    columns["connection"] = pa.repeat(pa.scalar(0, columns["connection"].type), batch.num_rows)
-    return pa.RecordBatch.from_arrays([columns[name] for name in MESSAGES.names], schema=MESSAGES)
 
 
 def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:

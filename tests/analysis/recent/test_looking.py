@@ -102,3 +102,28 @@ def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
 def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
     with pytest.raises(AnalysisError, match="no host of this experiment is captured"):
         look(run, {**PLAN, "captures": []}, CODEC, 0)
+
+
+def test_what_came_behind_a_hole_in_the_receivers_capture_is_not_called_lost(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=40, before_s=4)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent]
+    write_parts(run, RECEIVER, came[:10] + came[11:])
+    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    assert {row["fate"] for row in rows[:10]} == {"arrived"}
+    assert {row["fate"] for row in rows[10:]} == {"unseen"}
+
+
+def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=30, before_s=3)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
+    stranger = {"name": "r1-client-0", "address": "10.1.0.2"}
+    capture = {"file": "r1-client-0-eth0.pcap", "host": "r1-client-0", "link": None, "side": None}
+    plan = {**PLAN, "hosts": [*PLAN["hosts"], stranger], "captures": [*PLAN["captures"], capture]}
+    silent_since = Record(sent[10][0], segment(1, src=("10.1.0.2", 9), dst=("10.1.0.3", 7000)))
+    write_parts(run, capture["file"], [silent_since])
+    of_one = look(run, plan, CODEC, sent[0][0], hosts={"r0-proxy-0"})
+    assert (of_one.rows.num_rows, of_one.seen_until_ns) == (30, sent[-1][0])
+    of_all = look(run, plan, CODEC, sent[0][0])
+    assert (of_all.rows.num_rows, of_all.seen_until_ns) == (11, sent[10][0])
