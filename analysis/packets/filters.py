@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.packets.arrays import flags, from_arrow, strings, to_arrow
 from analysis.pcap.batches import TimeRange
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
@@ -81,7 +82,7 @@ class Filter:
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Which rows of TRANSFERS it holds for."""
-        found = within(rows.column("t_ns").to_numpy(), self.times)
+        found = within(from_arrow(rows.column("t_ns")), self.times)
         for hosts in self.ends:
             found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
         if self.pairs is not None:
@@ -91,27 +92,27 @@ class Filter:
         if self.lost:
             found &= _among(rows.column("fate"), ("lost",))
         if self.retransmitted:
-            found &= _filled(rows.column("retransmitted"))
+            found &= flags(rows.column("retransmitted"))
         if (self.streams or self.seq) and found.any():
-            found &= self._numbered(rows)
+            found &= self._spoken_of(rows)
         return found
 
-    def _numbered(self, rows: pa.RecordBatch) -> Mask:
+    def _spoken_of(self, rows: pa.RecordBatch) -> Mask:
         """Of the streams and sequence numbers: the message itself, or a counter that it lists."""
         own = np.ones(rows.num_rows, np.bool_)
         counters = rows.column("advertised")
         listed = pc.list_flatten(counters)
         fits = np.ones(len(listed), np.bool_)
         if self.streams:
-            own &= _among(rows.column("stream"), self.streams)
-            fits &= _among(pc.struct_field(listed, "stream"), self.streams)
+            own &= _numbered(rows.column("stream"), self.streams)
+            fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
         if self.seq:
             first, last = spoken_of(rows)
             known = pc.and_(pc.less_equal(first, self.seq[1]), pc.greater_equal(last, self.seq[0]))
-            own &= _filled(known)
+            own &= flags(known)
             cnt = pc.struct_field(listed, "cnt")
-            fits &= _filled(pc.and_(pc.greater_equal(cnt, self.seq[0]), pc.less_equal(cnt, self.seq[1])))
-        own[pc.list_parent_indices(counters).to_numpy()[fits]] = True
+            fits &= flags(pc.and_(pc.greater_equal(cnt, self.seq[0]), pc.less_equal(cnt, self.seq[1])))
+        own[from_arrow(pc.list_parent_indices(counters))[fits]] = True
         return own
 
 
@@ -134,21 +135,21 @@ def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
     return found
 
 
-def _filled(values: pa.Array) -> Mask:
-    mask: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
-    return mask
+def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
+    return flags(pc.is_in(values, value_set=strings(sorted(wanted))))
 
 
-def _among(values: pa.Array, wanted: Collection[str] | Collection[int]) -> Mask:
-    return _filled(pc.is_in(values, value_set=pa.array(list(wanted), values.type)))
+def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
+    known = np.array(sorted(wanted), np.dtype(str(values.type)))
+    return flags(pc.is_in(values, value_set=to_arrow(known)))
 
 
 def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
     """Whether (sender, receiver) is one of these."""
     hosts = sorted({host for pair in pairs for host in pair})
-    known = pa.array(hosts, pa.string())
+    known = strings(hosts)
     numbers = [
-        pc.fill_null(pc.index_in(rows.column(end), value_set=known), len(hosts)).to_numpy() for end in _ENDS
+        from_arrow(pc.fill_null(pc.index_in(rows.column(end), value_set=known), len(hosts))) for end in _ENDS
     ]
     allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
     for sender, receiver in pairs:

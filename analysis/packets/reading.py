@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
+from analysis.packets.arrays import from_arrow, to_arrow
 from analysis.packets.filters import Filter
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import TRANSFERS
@@ -55,7 +56,7 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
         for number, step in enumerate(waiting):
             if step is None:
                 continue
-            bound = int(np.searchsorted(step.rows.column(_TIME).to_numpy(), horizon, side="right"))
+            bound = int(np.searchsorted(from_arrow(step.rows.column(_TIME)), horizon, side="right"))
             ready.append(step.rows.slice(0, bound))
             if step.reached_ns == horizon:
                 waiting[number] = next(sources[number], None)
@@ -63,7 +64,7 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
                 waiting[number] = Step(step.rows.slice(bound), step.reached_ns)
         found = pa.Table.from_batches([rows for rows in ready if rows.num_rows], ready[0].schema)
         if found.num_rows:
-            yield found.take(np.argsort(found.column(_TIME).to_numpy(), kind="stable"))
+            yield found.take(to_arrow(np.argsort(from_arrow(found.column(_TIME)), kind="stable")))
 
 
 def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
@@ -89,7 +90,7 @@ def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step
             continue
         reached_ns = int(rows.column(_TIME)[-1].as_py())
         mask = wanted.mask(rows)
-        yield Step(rows if mask.all() else rows.filter(pa.array(mask)), reached_ns)
+        yield Step(rows if mask.all() else rows.take(to_arrow(np.flatnonzero(mask))), reached_ns)
         if wanted.times.end_ns is not None and reached_ns >= wanted.times.end_ns:
             return
 

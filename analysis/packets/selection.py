@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analysis.packets.arrays import to_arrow
 from analysis.packets.captured import Captured, captures_of
 from analysis.packets.filters import Filter
 from analysis.packets.pcapng_writer import PcapngWriter
@@ -121,7 +122,7 @@ def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
         reached_ns = int(columns["t_ns"].max())
         places = np.flatnonzero(choice.mask(columns))
         places = places[np.argsort(columns["t_ns"][places], kind="stable")]
-        shown = {name: pa.array(columns[name][places]) for name in (*_SHOWN, "link_type")}
+        shown = {name: to_arrow(columns[name][places]) for name in (*_SHOWN, "link_type")}
         yield Step(
             pa.record_batch(shown | {"capture": pa.repeat(pa.scalar(number, pa.int32()), places.size)}),
             reached_ns,

@@ -11,18 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv6Address, ip_address
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.packets.reading import batches
+from analysis.packets.arrays import from_arrow, to_arrow
 from analysis.pcap.format import Integers
 from analysis.pcap.reassemble import SYN
-from analysis.schemas import PACKETS
 from experiments.rundir import RunDirectory
 
 Direction = tuple[int, int, int, int, int, int]
@@ -90,10 +87,10 @@ class Keys:
 class Openings:
     """The SYNs of a run, by direction: when connections began, and with which sequence numbers."""
 
-    def __init__(self, syns: pa.Table) -> None:
+    def __init__(self, syns: Iterable[Mapping[str, Any]]) -> None:
         """Take them from rows of PACKETS."""
         self._begun: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
-        for row in syns.sort_by("t_ns").to_pylist():
+        for row in sorted(syns, key=lambda syn: int(syn["t_ns"])):
             self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
 
     def first_byte(self, row: Mapping[str, Any]) -> int | None:
@@ -104,18 +101,17 @@ class Openings:
 
 
 def read_openings(run: RunDirectory) -> Openings:
-    """From the table of packets, piece by piece."""
-    found = []
+    """From the table of packets: of row groups without a SYN, which are most, only the flags are read."""
+    found: list[dict[str, Any]] = []
     for path in sorted(run.table("packets").glob("part-*.parquet")):
         with pq.ParquetFile(path) as file:
-            for rows in chain.from_iterable(
-                batches(file, group, [*_OF_SYNS, "flags"]) for group in range(file.num_row_groups)
-            ):
-                there = np.flatnonzero(rows.column("flags").to_numpy() & SYN)
+            for group in range(file.num_row_groups):
+                flags = file.read_row_group(group, ["flags"], use_threads=False).column("flags")
+                there = np.flatnonzero(from_arrow(flags) & SYN)
                 if there.size:
-                    found.append(rows.select(_OF_SYNS).take(there))
-    schema = pa.schema([PACKETS.field(name) for name in _OF_SYNS])
-    return Openings(pa.Table.from_batches(found, schema))
+                    rows = file.read_row_group(group, _OF_SYNS, use_threads=False)
+                    found += rows.take(to_arrow(there)).to_pylist()
+    return Openings(found)
 
 
 class Ranges:

@@ -43,7 +43,6 @@ def run_names(runs: Path) -> list[str]:
 
 def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
-    from topologies.strict import suggestion
 
     known = run_names(runs)
     if name == LATEST and not Path(name).exists():
@@ -52,6 +51,8 @@ def _named(name: str, runs: Path) -> Path:
         return runs / known[-1]
     found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
     if found is None:
+        from topologies.strict import suggestion  # slow to import, and seldom needed
+
         advice = suggestion(name, known[-1:]) if known else f"; there are no runs in {runs}/ yet"
         raise InputError(name, None, "", f"there is no such run{advice}")
     return found

@@ -1,7 +1,6 @@
 """Which packets carry which messages: exact for whole arrays, as a plain loop has it."""
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +57,7 @@ def opened(*syns):
         | {"capture": "a", "t_ns": t_ns, "seq": seq}
         for t_ns, seq in syns
     ]
-    return Openings(pa.Table.from_pylist(rows, schema=PACKETS))
+    return Openings(rows)
 
 
 MESSAGE = {
