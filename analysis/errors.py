@@ -7,4 +7,4 @@ class AnalysisError(Exception):
 
 
 class CaptureError(AnalysisError):
-    """A capture file cannot be used at all: missing, unreadable, or no classic pcap of Ethernet frames."""
+    """A capture file cannot be used at all: missing, unreadable, or no capture."""

@@ -1,5 +1,7 @@
 """Spark reads captures with the format `pcap`: the rows of the core, split by the index, filtered by time."""
 
+import gzip
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,6 +117,17 @@ def test_spark_has_the_rows_of_the_core(spark: SparkSession, captures: Path) -> 
     register(spark)
     rows = spark.read.format("pcap").load(str(captures)).orderBy("capture", "offset").toArrow().to_pylist()
     assert rows == core_rows(captures)
+
+
+@pytest.mark.spark
+def test_spark_reads_every_form_of_a_capture(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    """The same packets under the same names; only where they stand in the file is another place."""
+    register(spark)
+    subprocess.run(["editcap", "-F", "pcapng", captures / "a.pcap", tmp_path / "a.pcapng"], check=True)
+    (tmp_path / "b.pcap.gz").write_bytes(gzip.compress((captures / "b.pcap").read_bytes()))
+    found = spark.read.format("pcap").load(str(tmp_path)).orderBy("capture", "offset").toArrow()
+    plain = spark.read.format("pcap").load(str(captures)).orderBy("capture", "offset").toArrow()
+    assert found.drop("offset").equals(plain.drop("offset"))
 
 
 @pytest.mark.spark
