@@ -160,7 +160,7 @@ const Plot = (() => {
       pen.lineTo(at, TOP + inner.height);
       pen.stroke();
       const texts = [`${start.toFixed(1)} s`, ...found.map(({ name, value }) => `${name}  ${value.toLocaleString("en", { maximumFractionDigits: value < 1000 ? 1 : 0 })} ${this.unit}`)];
-      const wide = Math.max(...texts.map((text) => pen.measureText(text).width)) + 24, high = texts.length * 17 + 8;
+      const wide = Math.max(...texts.map((text) => pen.measureText(text).width)) + 36, high = texts.length * 17 + 8;
       const left = at + 10 + wide > width ? at - 10 - wide : at + 10;
       pen.fillStyle = colours.surface;
       pen.strokeStyle = colours.grid;
@@ -171,8 +171,12 @@ const Plot = (() => {
       pen.textAlign = "left";
       pen.textBaseline = "middle";
       texts.forEach((text, i) => {
-        pen.fillStyle = i ? found[i - 1].colour : colours.muted;
-        pen.fillText(text, left + 12, TOP + 18 + i * 17);
+        const at = TOP + 18 + i * 17;
+        pen.fillStyle = i ? colours.ink : colours.muted;
+        pen.fillText(text, left + (i ? 24 : 10), at);
+        if (!i) return;
+        pen.fillStyle = found[i - 1].colour;
+        pen.fillRect(left + 10, at - 2, 9, 4);
       });
     }
   }
