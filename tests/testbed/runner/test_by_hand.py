@@ -1,0 +1,110 @@
+"""Faults that are carried out as they are asked for, beside those that are planned."""
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from experiments.loader import load_experiment
+from experiments.rundir import RunDirectory
+from testbed.errors import TestbedError
+from testbed.faults import Change
+from testbed.faults_by_hand import open_ended
+from testbed.links.model import Applied
+from testbed.plan import LinkChange
+from testbed.planning import make_plan
+from testbed.runner.by_hand import FaultsAsAsked
+from testbed.runner.record import RunRecord
+from testbed.runner.stage import Stage
+from testbed.runner.start import write_plan
+from testbed.sweeps import plain
+from tests.testbed.runner.live import write_experiment
+from topologies.loader import load_topology
+
+PLANNED = "faults: [{name: own, at: 100ms, cut: [r0, r1], for: 100ms}]\n"
+CUT = {"cut": ["r0", "r1"]}
+
+
+class Deaf:
+    """Nobody listens."""
+
+    def post(self, message: dict[str, Any], /) -> None:
+        """It is missed."""
+
+
+class Bench:
+    """Faults without a network: what is applied is written down, and refused for the names in `broken`."""
+
+    def __init__(self, folder: Path, *, ago_s: float, planned: str = "") -> None:
+        experiment = load_experiment(str(write_experiment(folder, faults=planned)))
+        experiment = open_ended(experiment, experiment.faults)
+        topology = load_topology(experiment.topology)
+        plan = make_plan(experiment, topology, seed=None, links_kind="auto")
+        run = RunDirectory(folder / "run")
+        run.path.mkdir()
+        write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+        self.record = RunRecord(run, Deaf())
+        self.broken: set[str] = set()
+        self.applied: list[tuple[str, str]] = []
+        stage = cast("Stage", SimpleNamespace(record=self.record, plan=plan))
+        self.faults = FaultsAsAsked(stage, time.time_ns() - round(ago_s * 1e9), self._apply)
+
+    async def _apply(self, change: Change) -> Applied:
+        what = change.link if isinstance(change, LinkChange) else change.process
+        if what in self.broken:
+            raise TestbedError(f"{what} is not running")
+        became = change.state if isinstance(change, LinkChange) else change.action
+        self.applied.append((change.fault, str(became)))
+        return Applied(time.time_ns(), time.time_ns())
+
+    @property
+    def planned(self) -> list[str]:
+        """The faults of the plan in run.json."""
+        return [fault["name"] for fault in self.record.content["plan"]["faults"]]
+
+
+def test_what_is_asked_for_happens_at_once_and_stands_in_the_plan(tmp_path: Path):
+    bench = Bench(tmp_path, ago_s=3)
+    carried = asyncio.run(bench.faults.ask(CUT))
+    assert bench.applied == [("cut-1", "blackhole")] * 2
+    assert all(each.applied_ns is not None and each.applied_ns >= each.requested_ns for each in carried)
+    assert bench.planned == ["cut-1"]
+    assert [change["fault"] for change in bench.record.content["changes"]] == ["cut-1"] * 2
+    assert bench.faults.now()["links"] == {"r0-r1 forward": "blackhole", "r0-r1 backward": "blackhole"}
+
+
+def test_what_cannot_be_done_is_said_and_never_was(tmp_path: Path):
+    bench = Bench(tmp_path, ago_s=3)
+    bench.broken.add("r0/proxy-0")
+    with pytest.raises(TestbedError, match="r0/proxy-0 is not running"):
+        asyncio.run(bench.faults.ask({"kill": "r0/proxy-0"}))
+    assert (bench.record.content["changes"], bench.faults.names) == ([], [])
+    bench.broken.clear()
+    asyncio.run(bench.faults.ask({"kill": "r0/proxy-0"}))
+    assert bench.planned == ["kill-1"]
+
+
+def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apart(tmp_path: Path):
+    bench = Bench(tmp_path, ago_s=3, planned=PLANNED)
+    asyncio.run(bench.faults.ask({"set": ["r0", "r1"], "delay": "80ms"}))
+    assert bench.applied == [("own", "blackhole")] * 2 + [("own", "up")] * 2 + [("set-1", "up")] * 2
+    assert [each.change.fault for each in bench.faults.happened] == ["own"] * 4
+    assert bench.faults.now()["links"]["r0-r1 forward"] == "delay 80 ms"
+
+
+def test_what_ends_by_itself_ends_in_its_time(tmp_path: Path):
+    bench = Bench(tmp_path, ago_s=3)
+
+    async def until_it_ended() -> None:
+        await bench.faults.ask({**CUT, "for": "50ms"})
+        working = asyncio.create_task(bench.faults.carry_out())
+        while len(bench.faults.happened) < 2:
+            await asyncio.sleep(0.01)
+        working.cancel()
+
+    asyncio.run(until_it_ended())
+    assert [state for _, state in bench.applied] == ["blackhole"] * 2 + ["up"] * 2
+    assert bench.faults.now()["links"] == {}
