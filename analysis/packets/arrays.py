@@ -13,17 +13,23 @@ import pyarrow as pa
 
 
 def from_arrow(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.integer]:
-    """Integers, none of them null."""
+    """Integers. Where one is null, there is some number."""
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    kind = np.dtype(str(array.type))
-    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+    kind, content = np.dtype(str(array.type)), array.buffers()[1]
+    if content is None:
+        return np.zeros(len(array), kind)
+    return np.frombuffer(content, kind)[array.offset : array.offset + len(array)]
+
+
+def known(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which are not null."""
+    valid = values.buffers()[0]
+    return np.ones(len(values), np.bool_) if valid is None else _bits(values, valid)
 
 
 def flags(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     """Booleans; null is False."""
-    found = _bits(values, values.buffers()[1])
-    valid = values.buffers()[0]
-    return found if valid is None else found & _bits(values, valid)
+    return _bits(values, values.buffers()[1]) & known(values)
 
 
 def _bits(values: pa.Array, buffer: pa.Buffer) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.packets.arrays import flags, from_arrow, strings, to_arrow
+from analysis.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.pcap.batches import TimeRange
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
@@ -107,22 +107,23 @@ class Filter:
             own &= _numbered(rows.column("stream"), self.streams)
             fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
         if self.seq:
-            first, last = spoken_of(rows)
-            known = pc.and_(pc.less_equal(first, self.seq[1]), pc.greater_equal(last, self.seq[0]))
-            own &= flags(known)
+            own &= _speaks_of(rows, self.seq)
             cnt = pc.struct_field(listed, "cnt")
-            fits &= flags(pc.and_(pc.greater_equal(cnt, self.seq[0]), pc.less_equal(cnt, self.seq[1])))
+            fits &= known(cnt) & (from_arrow(cnt) >= self.seq[0]) & (from_arrow(cnt) <= self.seq[1])
         own[from_arrow(pc.list_parent_indices(counters))[fits]] = True
         return own
 
 
-def spoken_of(rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """First and last sequence number that each message carries, asks for, answers or says to have."""
+def _speaks_of(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
+    """Whether a message carries, asks for, answers or says to have one of these sequence numbers."""
     first_seq = rows.column("first_seq")
     reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
-    last_seq = pc.subtract(pc.add(first_seq, reach), 1)
+    end = pc.add(first_seq, reach)
     first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
-    return first, pc.coalesce(last_seq, rows.column("last"), rows.column("cnt"))
+    last = pc.coalesce(end, rows.column("last"), rows.column("cnt"))
+    after = from_arrow(last) + ~known(end)  # `last` and `cnt` are themselves among them
+    found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
+    return found
 
 
 def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
@@ -140,21 +141,20 @@ def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
 
 
 def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
-    known = np.array(sorted(wanted), np.dtype(str(values.type)))
-    return flags(pc.is_in(values, value_set=to_arrow(known)))
+    numbers = np.array(sorted(wanted), np.dtype(str(values.type)))
+    return flags(pc.is_in(values, value_set=to_arrow(numbers)))
 
 
 def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
     """Whether (sender, receiver) is one of these."""
     hosts = sorted({host for pair in pairs for host in pair})
-    known = strings(hosts)
-    numbers = [
-        from_arrow(pc.fill_null(pc.index_in(rows.column(end), value_set=known), len(hosts))) for end in _ENDS
-    ]
+    among = strings(hosts)
+    places = [pc.index_in(rows.column(end), value_set=among) for end in _ENDS]
+    sender, receiver = (np.where(known(place), from_arrow(place), len(hosts)) for place in places)
     allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
-    for sender, receiver in pairs:
-        allowed[hosts.index(sender), hosts.index(receiver)] = True
-    found: Mask = allowed[numbers[0], numbers[1]]
+    for one, other in pairs:
+        allowed[hosts.index(one), hosts.index(other)] = True
+    found: Mask = allowed[sender, receiver]
     return found
 
 
@@ -230,7 +230,7 @@ def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
 
 
 def _known(option: str, name: object, kind: str, names: Iterable[object]) -> None:
-    known = [str(each) for each in names]
-    if str(name) not in known:
-        there = f"known are {', '.join(known)}" if known else "there are none in this run"
-        raise InputError(f"{option} {name}", None, "", f"no such {kind}: {there}")
+    there = [str(each) for each in names]
+    if str(name) not in there:
+        said = f"known are {', '.join(there)}" if there else "there are none in this run"
+        raise InputError(f"{option} {name}", None, "", f"no such {kind}: {said}")

@@ -123,10 +123,8 @@ def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
         places = np.flatnonzero(choice.mask(columns))
         places = places[np.argsort(columns["t_ns"][places], kind="stable")]
         shown = {name: to_arrow(columns[name][places]) for name in (*_SHOWN, "link_type")}
-        yield Step(
-            pa.record_batch(shown | {"capture": pa.repeat(pa.scalar(number, pa.int32()), places.size)}),
-            reached_ns,
-        )
+        shown["capture"] = to_arrow(np.full(places.size, number))
+        yield Step(pa.record_batch(shown), reached_ns)
 
 
 def write_file(path: Path, run: RunDirectory, facts: Facts, choice: Choice) -> Written:

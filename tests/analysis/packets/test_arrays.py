@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.packets.arrays import flags, from_arrow, strings, to_arrow
+from analysis.packets.arrays import flags, from_arrow, known, strings, to_arrow
 
 slices = st.tuples(st.integers(0, 20), st.integers(0, 20))
 
@@ -22,6 +22,14 @@ def test_integers_come_and_go(values, part, kind):
 def test_booleans_come_and_null_is_false(values, part):
     array = pa.array(values, pa.bool_()).slice(*part)
     assert flags(array).tolist() == [value is True for value in array.to_pylist()]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=20), slices)
+def test_what_is_null_is_not_known(values, part):
+    array = pa.array(values, pa.int32()).slice(*part)
+    there = known(array)
+    assert there.tolist() == [value is not None for value in array.to_pylist()]
+    assert from_arrow(array)[there].tolist() == [value for value in array.to_pylist() if value is not None]
 
 
 @pytest.mark.parametrize("chunks", [[], [[1]], [[1, 2], [], [3]]])

@@ -331,3 +331,21 @@ def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
     bare.run_json.write_text(run.run_json.read_text())
     assert cutset(["packets", str(bare.path)]) == 2
     assert f"`cutset analyze {bare.path}` does it" in capsys.readouterr().err
+
+
+SLOW = ("pandas", "pydantic", "pyspark", "pyarrow.dataset", "scapy")
+SHOW_SLOW = f"""
+import sys
+from testbed.cli.main import run
+assert run(["packets", *sys.argv[1:]]) == 0
+print([name for name in {SLOW} if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+    "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
+)
+def test_what_is_slow_to_import_is_not(run, options):
+    command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert said.splitlines()[-1] == "[]"
