@@ -109,6 +109,9 @@ def to_ns(units: Units, units_per_s: int, offset_s: int) -> tuple[Integers, Flag
         return np.array(
             [value if abs(value) < SECONDS_MAX * NS else 0 for value in exact], np.int64
         ), possible
+    if offset_s == 0 and NS % units_per_s == 0:  # nearly always
+        possible = units < np.uint64(SECONDS_MAX * units_per_s)
+        return np.where(possible, units, 0).astype(np.int64) * (NS // units_per_s), possible
     seconds, rest = np.divmod(units, np.uint64(units_per_s))
     fraction = (rest * np.uint64(NS) // np.uint64(units_per_s)).astype(np.int64)
     least, most = -SECONDS_MAX - offset_s, SECONDS_MAX - offset_s

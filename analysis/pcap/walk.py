@@ -105,7 +105,7 @@ def _join(
 def _lane_starts(data: Bytes, start: int, stop: int, form: Format) -> Iterator[int]:
     """Guess a record's beginning near the beginning of each lane, in ascending order."""
     candidates, plausible = (
-        _guessing_pcap(data, start, form) if form.kind == PCAP else _guessing_pcapng(data, form)
+        _guessing_pcap(data, start, form) if form.kind == PCAP else _guessing_pcapng(data, start, form)
     )
     for lane in range(start + LANE_BYTES, stop - SEARCH_BYTES, LANE_BYTES):
         some: Sequence[int] = (candidates(lane)[:CANDIDATES_MAX] + lane).tolist()
@@ -146,12 +146,15 @@ def _plausible_pcap(data: Bytes, form: Format, seconds_high: int, offset: int) -
     return True
 
 
-def _guessing_pcapng(data: Bytes, form: Format) -> Guesses:
+def _guessing_pcapng(data: Bytes, start: int, form: Format) -> Guesses:
     """Blocks of packets begin with one of three numbers, and say their length at both ends."""
-    words = np.ndarray((data.size - 3,), form.order + "u4", data, strides=(1,))
+    kinds = [np.array(kind, form.order + "u4").tobytes() for kind in _PACKET_BLOCKS]
+    enhanced, simple, obsolete = (np.frombuffer(kind, np.uint32)[0] for kind in kinds)
 
     def candidates(lane: int) -> Integers:
-        return np.flatnonzero(np.isin(words[lane : lane + SEARCH_BYTES], _PACKET_BLOCKS))
+        shift = (start - lane) % 4  # all blocks are multiples of 4 bytes
+        words = data[lane + shift : lane + shift + SEARCH_BYTES].view(np.uint32)
+        return np.flatnonzero((words == enhanced) | (words == simple) | (words == obsolete)) * 4 + shift
 
     return candidates, partial(_plausible_pcapng, data, form)
 
