@@ -5,8 +5,7 @@ local LENGTH_BYTES = 4
 local proto = Proto(SYSTEM.filter, SYSTEM.title)
 local NUMBER = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoField.uint32, [8] = ProtoField.uint64 }
 
--- Fields ---------------------------------------------------------------------------------------------------
-
+-- Fields
 local registered, F = {}, {} -- F: by filter
 for filter, field in pairs(SYSTEM.fields) do
     if NUMBER[field.size] then
@@ -28,8 +27,7 @@ local E_MALFORMED = ProtoExpert.new(
 proto.experts = { E_MALFORMED }
 proto.prefs.port = Pref.uint("TCP port", SYSTEM.port, "on which the nodes listen")
 
--- How a message reads in one line --------------------------------------------------------------------------
-
+-- How a message reads in one line
 -- The values of a message are tables with `shown`, for people, and `number` (a UInt64 where it has 8 bytes).
 
 local function filled(phrase, values)
@@ -57,10 +55,9 @@ local function reading(first, phrases, values)
     return table.concat(said, " ")
 end
 
--- Bodies ---------------------------------------------------------------------------------------------------
-
--- Each of these adds to the tree what was captured of `range`s of `tvb`, and returns what is wrong, if
--- anything: the message as a whole gets one expert line.
+-- Bodies
+-- Each of these adds to the tree what was captured, and returns what is wrong, if anything: the message as a
+-- whole gets one expert line.
 
 local function read_fields(tvb, start, fields, tree, values)
     local wrong
@@ -142,8 +139,7 @@ local function read_body(tvb, start, length, message, tree, values)
     return read(tvb, start + message.size, rest, message.tail, tree, values)
 end
 
--- Messages -------------------------------------------------------------------------------------------------
-
+-- Messages
 local function header_at(tvb, at)
     local frame = { length = LENGTH_BYTES + tvb(at, 4):uint(), type = tvb(at + 5, 1):uint() }
     local version, flags = tvb(at + 4, 1):uint(), tvb(at + 6, 2):uint()
@@ -193,8 +189,7 @@ local function read_message(tvb, at, frame, pinfo, tree)
     tell(pinfo, said)
 end
 
--- Streams --------------------------------------------------------------------------------------------------
-
+-- Streams
 -- Where a capture begins within a connection, or lacks segments, the next message is looked for: a header that
 -- could be one, with a type that is known and a length that fits it. It is not malformed then: only a bad
 -- header right after a good message is, once.
@@ -297,8 +292,7 @@ function proto.dissector(tvb, pinfo, tree)
     return tvb:len()
 end
 
--- Port -----------------------------------------------------------------------------------------------------
-
+-- Port
 local ports = DissectorTable.get("tcp.port")
 local bound = SYSTEM.port
 ports:add(bound, proto)

@@ -1,12 +1,15 @@
 """Scapy layers made from the layouts: to build, dissect and replay messages from a Python prompt.
 
-    >>> from scapy.all import IP, TCP, TCPSession, sniff
+    >>> from scapy.all import IP, TCP, StreamSocket, TCPSession, sniff
     >>> from analysis.messages.scapy_layers import layers
     >>> s = layers("sprinkler")
     >>> s.bind(7000)
     >>> IP(dst="10.0.0.2") / TCP(dport=7000) / s.Subscribe(stream=2, cnt=48209)
     >>> [m.summary() for p in sniff(offline="r0-proxy-0-eth0.pcap", session=TCPSession)
     ...  if s.stream in p for m in p[s.stream].messages]
+    >>> peer = StreamSocket(socket.create_connection(("10.0.0.2", 7000)), s.stream)
+    >>> peer.send(s.stream(messages=[s.Hello(role="client", name_="r0/me"), s.Subscribe(stream=2)]))
+    >>> peer.recv().messages
 
 A message is a packet with the header's fields, the head's and the tail's; the length is computed when it is
 built. What a TCP segment carries is a packet with a list of messages, since stacking them as payloads, as

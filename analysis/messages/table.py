@@ -25,9 +25,9 @@ def markdown_of(codec: Codec, system: str) -> str:
         f"# {system.capitalize()}'s messages",
         "<!-- Change the definitions, not this; to write it again:\n"
         f"cutset dissector --format markdown -o node/protocols/{system}/MESSAGES.md -->",
-        "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of its "
-        "header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers from "
-        "a on, and what is marked by `?` is left out where it is 0.",
+        "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of "
+        "its header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers "
+        "from a on, and what is marked by `?` is left out where it is 0.",
         _header(),
         _overview(layouts),
         *(_message(layout) for layout in layouts),

@@ -1,5 +1,6 @@
 """Scapy's layers and the nodes' codec agree on every message, and on streams however they are cut."""
 
+import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet, Raw
 from scapy.sendrecv import sniff
 from scapy.sessions import TCPSession
+from scapy.supersocket import StreamSocket
 
 from analysis.messages.scapy_layers import layers
 from node.core.framing import HEADER_FIELDS, FrameReader
@@ -64,7 +66,7 @@ def _copy(row: Packet) -> Packet:
 
 
 @pytest.mark.parametrize("layout", EVERY_TYPE)
-@settings(max_examples=25)  # of each type
+@settings(max_examples=12)  # of each type
 @given(data=st.data())
 def test_scapy_reads_what_the_codec_writes(layout: Layout, data: st.DataObject) -> None:
     sent = data.draw(message_of(layout))
@@ -92,7 +94,7 @@ def test_scapy_reads_what_the_codec_writes(layout: Layout, data: st.DataObject) 
 
 
 @pytest.mark.parametrize("layout", EVERY_TYPE)
-@settings(max_examples=25)  # of each type
+@settings(max_examples=12)  # of each type
 @given(data=st.data())
 def test_the_codec_reads_what_scapy_builds(layout: Layout, data: st.DataObject) -> None:
     sent = data.draw(message_of(layout))
@@ -200,6 +202,20 @@ def test_after_a_bad_header_the_bytes_are_given_as_they_are(tmp_path: Path) -> N
     write_pcap(tmp_path / "a.pcap", at_intervals([segment(isn, flags=SYN), segment(isn + 1, data)]))
     last = sniff(offline=str(tmp_path / "a.pcap"), session=TCPSession)[-1]
     assert last[Raw].load == b"GET / HTTP/1.1\r\n"
+
+
+def test_messages_are_replayed_over_a_socket() -> None:
+    ends = socket.socketpair()
+    with ends[0], ends[1]:
+        ends[1].settimeout(10)
+        ours, theirs = (StreamSocket(end, SPRINKLER.stream) for end in ends)
+        ours.send(SPRINKLER.stream(messages=[SPRINKLER.Hello(name_="r2/x"), SPRINKLER.Subscribe(cnt=4)]))
+        assert [one.name for one in theirs.recv().messages] == ["HELLO", "SUBSCRIBE"]
+        again = encoded(Subscribe(1, 2))
+        ends[0].sendall(again + again[:5])
+        assert [bytes(one) for one in theirs.recv().messages] == [again]
+        ends[0].sendall(again[5:])
+        assert [bytes(one) for one in theirs.recv().messages] == [again]
 
 
 def test_no_message_has_a_field_that_scapy_cannot_hold() -> None:
