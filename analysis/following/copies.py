@@ -6,7 +6,7 @@ PUBLISH that counts is the first one that reached a proxy, of those that the dri
 and the answer before with the same request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,7 @@ class Copy:
     type: str
     sender: str
     receiver: str
-    src: str
-    sport: int
-    dst: str
-    dport: int
-    stream_offset: int
-    length: int
+    row: Mapping[str, Any]  # of TRANSFERS
     first: int  # sequence number of its first event; of PUBLISH the request's number
     last: int
     t_ns: int  # when it was first seen
@@ -49,7 +44,6 @@ class Copy:
     arrived_ns: int | None
     complete_ns: int | None
     fate: str
-    retransmitted: bool
     collected: bool  # it came as a tombstone
 
 
@@ -147,8 +141,9 @@ def _copy(row: dict[str, Any], first: int) -> Copy:
         arrived_ns=row["t_arrived_ns"],
         complete_ns=row["t_complete_ns"],
         collected=row["kind"] == TOMBSTONE,
-        **{name: row[name] for name in ("src", "sport", "dst", "dport", "stream_offset", "length", "t_ns")},
-        **{name: row[name] for name in ("fate", "retransmitted")},
+        row=row,
+        t_ns=row["t_ns"],
+        fate=row["fate"],
     )
 
 
