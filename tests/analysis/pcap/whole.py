@@ -3,6 +3,7 @@
 The reference for `analysis.pcap.reassemble`, `frames` and `decode`, which work on arrays and in windows.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +14,7 @@ import numpy as np
 from analysis.pcap.pieces import Segments, join
 from analysis.pcap.reassemble import Connection, Numbering, Settled
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
-from node.core.layout import Codec
+from node.core.layout import Codec, Layout
 from tests.analysis.pcap.captures import RST, SYN
 
 NO_BEGINNING = "the beginning of the connection is not in the capture"
@@ -162,12 +163,20 @@ def _begins(held: Held, at: int) -> bool:
     return not held.known(at - 1) and (before is None or before.segment != held.bytes[at].segment)
 
 
+def _fits(layout: Layout, rest: int) -> bool:
+    """Whether a message can have so many bytes after its head."""
+    if layout.tail is None:
+        return rest == 0
+    row_bytes = sum(struct.calcsize(">" + row.format) for row in layout.row_fields)
+    return rest >= 0 and (not row_bytes or rest % row_bytes == 0)
+
+
 def _message(
     held: Held, codec: Codec, start: int, whole: int, kind: int, counts: dict[str, int]
 ) -> Iterator[dict[str, Any]]:
     seen = [held.bytes[at] for at in range(start, start + whole) if at in held.bytes]
     layout, body = codec.by_type.get(kind), whole - HEADER_BYTES
-    if layout is None or body < layout.head.size or (layout.tail is None and body != layout.head.size):
+    if layout is None or not _fits(layout, body - layout.head.size):
         counts["malformed"] += 1
         return
     known = next(n for n in count() if n == whole or not held.known(start + n))
