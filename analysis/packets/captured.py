@@ -7,16 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from analysis.extraction import listed_captures, load_indices
 from analysis.packets.filters import within
-from analysis.pcap.batches import BATCH_ROWS, TimeRange, spans_of
+from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.compressed import capture_name, readable
-from analysis.pcap.fields import Columns, read_fields
-from analysis.pcap.index import CaptureIndex, map_bytes
-from analysis.pcap.records import read_records
-from analysis.pcap.walk import walk
+from analysis.pcap.fields import Columns
+from analysis.pcap.index import CaptureIndex
 from experiments.rundir import RunDirectory
 
 
@@ -40,13 +36,8 @@ class Captured:
         """Its packets of these times, in the order of capture, some at a time: columns of PACKETS, and
         `link_type`.
         """
-        data = map_bytes(self.path)
         for span in spans_of(self.path, self.index, times):
-            offsets, _ = walk(data, span.start, span.end, span.form)
-            for first in range(0, offsets.size, BATCH_ROWS):
-                records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
-                columns = read_fields(data, records, names)
-                columns["link_type"] = np.broadcast_to(records.link_type, records.t_ns.shape)
+            for columns in read_columns(span, names):
                 inside = within(columns["t_ns"], times)
                 if inside.any():
                     yield columns if inside.all() else {n: values[inside] for n, values in columns.items()}

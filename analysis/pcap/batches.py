@@ -81,7 +81,10 @@ def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
 
 
 def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
-    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`."""
+    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`.
+
+    Beside columns of PACKETS there is `link_type`.
+    """
     data = map_bytes(Path(span.path))
     start = span.start
     while start < span.end:
@@ -90,6 +93,7 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
             records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
             columns = read_fields(data, records, names)
             place(columns, span.fragments)
+            columns["link_type"] = np.broadcast_to(records.link_type, records.t_ns.shape)
             yield columns
 
 
