@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import pyarrow.compute as pc
 
 from analysis import transfers
 from analysis.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
-from analysis.tables import _Fill
 from analysis.workers.pool import Children
 from experiments.rundir import RunDirectory, write_json
 from tests.bench.traffic import PORT, Flow, events, write_capture
@@ -107,6 +107,17 @@ def _write_run(run: RunDirectory, flows: Sequence[Flow], size: int) -> int:
     return path.stat().st_size
 
 
+@dataclass(frozen=True, slots=True)
+class _Extract:
+    """The messages of one capture, as workers take tasks."""
+
+    task: MessagesTask
+    folders: Mapping[str, Path]
+
+    def run(self) -> None:
+        self.task.run(self.folders)
+
+
 def _extract(run: RunDirectory) -> None:
     """Everything from the capture files to the table of transfers, on all cores."""
     indices, unusable = load_indices(run)
@@ -115,7 +126,7 @@ def _extract(run: RunDirectory) -> None:
         writer.write_table(describe_captures(indices, unusable))
     wanted = [task for task in plan_tasks(run, indices) if isinstance(task, MessagesTask)]
     workers = Children.of_this_machine()
-    workers.carry_out([_Fill(task, folders) for task in wanted], "extracting messages")
+    workers.carry_out([_Extract(task, folders) for task in wanted], "extracting messages")
     hosts = {host["address"]: host["name"] for host in run.read_run()["plan"]["hosts"]}
     workers.carry_out(transfers.tasks(run, hosts, folders["transfers"]), "matching messages")
 
