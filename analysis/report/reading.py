@@ -34,6 +34,7 @@ class RunRecord:
     fidelity: tuple[Row, ...]
     missing: tuple[str, ...]  # names of tables that are not there
     chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
+    captures: tuple[Row, ...] = ()  # what of each capture could be used
 
     @property
     def name(self) -> str:
@@ -107,6 +108,7 @@ def read_record(directory: RunDirectory) -> RunRecord:
         recovery=tables["recovery"] or (),
         fidelity=tables["fidelity"] or (),
         chains=_read_table(directory.table("chains")) or (),
+        captures=_read_table(directory.table("captures")) or (),
         missing=tuple(name for name, rows in tables.items() if rows is None),
     )
 

@@ -8,6 +8,7 @@ modules of their own.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from analysis.report.bands import fault_label
@@ -182,7 +183,8 @@ def processes_table(record: RunRecord) -> Table:
 
 
 def captures_table(record: RunRecord) -> Table:
-    """Every capture file, its packets, and what the kernel dropped."""
+    """Every capture file, its packets, what the kernel dropped, and what of it could not be used."""
+    left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
     rows = (
         (
             words(c["file"]),
@@ -191,6 +193,7 @@ def captures_table(record: RunRecord) -> Table:
             figure(
                 number(c.get("kernel_drops")), c.get("kernel_drops"), "bad" if c.get("kernel_drops") else ""
             ),
+            words(left_out.get(PurePath(c["file"]).stem, "")),
         )
         for c in record.run.get("captures") or ()
     )
@@ -199,8 +202,15 @@ def captures_table(record: RunRecord) -> Table:
         Column("Where"),
         Column("Packets", True),
         Column("Dropped by the kernel", True),
+        Column("Not used"),
     )
     return table("captures", columns, rows)
+
+
+def _left_out(capture: Row) -> str:
+    """What of a capture could not be used: counts by name, and where it is damaged."""
+    counts = [f"{number(one['count'])} {one['what']}" for one in capture.get("unused") or ()]
+    return "; ".join([*counts, *filter(None, [capture.get("problem")])])
 
 
 def probes_table(record: RunRecord) -> Table:

@@ -8,9 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.report import write_report
+from analysis.schemas import CAPTURES
 from experiments.rundir import RunDirectory
 from tests.analysis.report.conftest import HOSTILE, SCENARIOS
 from topologies.errors import InputError
@@ -174,6 +177,19 @@ def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirect
     recovery = page(fresh_run).sections["recovery"]
     assert re.search(r"Caught up.*?not measured", recovery, re.S)
     assert "it was not over at the end" in page(fresh_run).sections["first"]
+
+
+def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDirectory) -> None:
+    damaged = {"capture": "r2-proxy-0-eth0", "packets": 9, "bytes": 999, "good_bytes": 900}
+    damaged |= {
+        "unused": [{"what": "packets of link type 147", "count": 1200}],
+        "problem": "cut off: 7 bytes",
+    }
+    table = pa.Table.from_pylist([damaged], schema=CAPTURES)
+    fresh_run.table("captures").mkdir()
+    pq.write_table(table, fresh_run.table("captures") / "part-0.parquet")
+    write_report(fresh_run)
+    assert "12 packets of link type 147; cut off" in page(fresh_run).text.replace("\u00a0", " ")
 
 
 def test_a_failed_expectation_is_named_first(fresh_run: RunDirectory) -> None:
