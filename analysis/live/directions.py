@@ -57,7 +57,7 @@ class Direction:
         self._last_position = 0
         self._there = 0  # bytes of the stream that are there without a hole
         self._t_ns = 0  # when the last of them came
-        self._held: list[tuple[int, int, int, bytes]] = []  # start, end, when, what of it was captured
+        self._held: list[tuple[int, int, bytes]] = []  # start, end, what of it was captured; disjoint
         self._held_bytes = 0
         self._frame_at = 0
         self._head = bytearray()
@@ -84,13 +84,13 @@ class Direction:
             self._hold(start, end, segment)
             return
         self._t_ns = max(self._t_ns, segment.t_ns)
-        yield from self._take(start, end, segment.content)
-        while self._held and self._held[0][0] <= self._there and not self.stopped:
-            start, end, t_ns, content = self._held.pop(0)
-            self._held_bytes -= len(content)
-            if end > self._there:
-                self._t_ns = max(self._t_ns, t_ns)
-                yield from self._take(start, end, memoryview(content))
+        while not self.stopped and self._there < end:
+            until = min(end, self._held[0][0]) if self._held else end  # what is held came before
+            yield from self._take(start, until, segment.content[: until - start])
+            while self._held and self._held[0][0] == self._there and not self.stopped:
+                first, following, content = self._held.pop(0)
+                self._held_bytes -= len(content)
+                yield from self._take(first, following, memoryview(content))
 
     def _unwrap(self, seq: int) -> int:
         """A position relative to the beginning, within 2 GiB of the one before (RFC 9293, section 3.4)."""
@@ -101,8 +101,13 @@ class Direction:
     def _hold(self, start: int, end: int, segment: Segment) -> None:
         if start > self._there + WINDOW_BYTES_MAX:
             return
-        self._held_bytes += len(segment.content)
-        insort(self._held, (start, end, segment.t_ns, bytes(segment.content)))
+        at = start
+        for first, following, _ in [*self._held, (end, end, b"")]:  # only what is not held already
+            if at < min(first, end):
+                content = bytes(segment.content[at - start : min(first, end) - start])
+                self._held_bytes += len(content)
+                insort(self._held, (at, min(first, end), content))
+            at = max(at, following)
         if self._held_bytes > HELD_BYTES_MAX:
             self._stop(f"bytes {self._there} to {self._held[0][0]} are not in the capture")
 

@@ -88,7 +88,7 @@ def at_once(records: list[Record]) -> list[tuple[int, ...]]:
         )
     rows = [row for table in tables for row in table.to_pylist()]
     return sorted(
-        (row["stream"], row["first_seq"], row["covered"], row["count"], row["t_complete_ns"])
+        (row["stream"], row["first_seq"], row["covered"] or row["count"], row["count"], row["t_complete_ns"])
         for row in rows
         if row["type"] in {"EVENTS", "SPARSE_EVENTS"} and row["t_complete_ns"] and row["direction"] == "in"
     )
