@@ -6,8 +6,9 @@ Takes JSON lines on standard input: the run's own messages (`did`), and what to 
     report     the report stands at `path`, with `verdict`: open pages turn into it; say "shown" then
     end        let pages go and end; so does the end of input
 
-and tells JSON lines on standard output: `watching` (url), `timelines` (figures, twice a second), `read`,
-`shown`, and `unwatched` (text) when it can show nothing more. Whatever happens here, the run does not notice.
+and tells JSON lines on standard output: `watching` (url), `ready` (to read: what takes long is done),
+`timelines` (figures, twice a second), `read`, `shown`, and `unwatched` (text) when it can show nothing more.
+Whatever happens here, the run does not notice.
 """
 
 import contextlib
@@ -41,7 +42,9 @@ def main(path: str) -> int:
     server.start()
     _tell("watching", url=server.url)
     with tempfile.TemporaryDirectory(prefix="cutset-live-") as work:
-        reading = Reading(view.run, view.take, Path(work), on_end=lambda: _tell("read"))
+        reading = Reading(
+            view.run, view.take, Path(work), on_ready=lambda: _tell("ready"), on_end=lambda: _tell("read")
+        )
         reading.start()
         while (message := _next(told)) is not None:
             match message.get("do"):

@@ -35,6 +35,9 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
     click.echo(f"run {run.path}", err=True)
     with follower() as follow, contextlib.ExitStack() as stack:
         watching = stack.enter_context(Watching(run)) if live else None
+        if watching is not None:
+            follow.say("starting the live view")
+            watching.await_ready(follow)
         ended = perform(run, chosen.place, follow, analyze=analyze, watching=watching)
         summary = analyse(run, ended, follow) if analyze else None
         if summary is not None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from testbed.sweeps import Chosen
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})
+READY_TIMEOUT_S = 60.0
+"""For Java to start before the run does; a slower one goes on beside it."""
 REST_TIMEOUT_S = 6.0
 """To read the last parts: they are joined afterwards."""
 REPORT_TIMEOUT_S = 6.0
@@ -106,6 +108,10 @@ class Watching:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+
+    def await_ready(self, follow: "Follower") -> None:
+        """Let it do what takes processor time before the run needs that, for a bounded time."""
+        self._await("ready", READY_TIMEOUT_S, follow)
 
     def exchange(self, message: dict[str, Any], follow: "Follower") -> None:
         """Tell it a message of the run, and show what it said since."""
