@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from testbed.cli import exit_codes
+
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from experiments.sweepdir import SweepDirectory
-
-EXIT_PASSED = 0
-EXIT_FAILED = 1
 
 
 @click.command(name="analyze")
@@ -65,7 +64,7 @@ def _run(run: "RunDirectory", work: _Work) -> int:
         follow.say("writing the report")
         write_report(run)
     show_outcome(run, run.read_run(), summary)
-    return EXIT_PASSED if summary["verdict"] == "passed" else EXIT_FAILED
+    return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
 
 def _sweep(directory: "SweepDirectory", work: _Work) -> int:
@@ -89,7 +88,7 @@ def _sweep(directory: "SweepDirectory", work: _Work) -> int:
             follow.show(point_line(found, len(ended), number, None))
     write_sweep_page(directory)
     show_sweep(directory, sweep.record, (sweep.record.experiment["name"], ()))
-    return EXIT_PASSED if all_passed(sweep.record) else EXIT_FAILED
+    return exit_codes.FINE if all_passed(sweep.record) else exit_codes.FAILED
 
 
 def _check_measured(run: "RunDirectory") -> None:

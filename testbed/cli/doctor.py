@@ -9,7 +9,7 @@ SUBJECT_WIDTH = 12
 @click.command(name="doctor")
 def command() -> int:
     """Check what this machine can do, and say how to get what is missing."""
-    from testbed.cli.main import EXIT_MACHINE
+    from testbed.cli import exit_codes
     from testbed.doctor import State, examine
 
     missing = []
@@ -22,6 +22,6 @@ def command() -> int:
             missing.append(finding.subject)
     if missing:
         click.echo(f"cutset: missing here: {', '.join(missing)}", err=True)
-        return EXIT_MACHINE
+        return exit_codes.MACHINE
     click.echo("Everything that a run needs is here.")
     return 0

@@ -11,6 +11,7 @@ import traceback
 
 import click
 
+from testbed.cli import exit_codes
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 
@@ -29,10 +30,6 @@ COMMANDS = {
     "dissector": "dissector",
     "schema": "schema",
 }
-EXIT_FAILED = 1
-EXIT_BAD_INPUT = 2
-EXIT_MACHINE = 3
-EXIT_INTERRUPTED = 130
 
 
 class CommandGroup(click.Group):
@@ -73,10 +70,10 @@ def run(arguments: list[str]) -> int:
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return EXIT_BAD_INPUT
+        return exit_codes.BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
         click.echo("cutset: interrupted", err=True)
-        return EXIT_INTERRUPTED
+        return exit_codes.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the one place where errors become a line and a code
         return _complain(error, debug="--debug" in arguments)
     return result if isinstance(result, int) else 0
@@ -87,13 +84,13 @@ def _complain(error: Exception, *, debug: bool) -> int:
     from analysis.errors import AnalysisError
 
     codes = {
-        InputError: EXIT_BAD_INPUT,
-        MachineError: EXIT_MACHINE,
-        TestbedError: EXIT_FAILED,
-        AnalysisError: EXIT_FAILED,
+        InputError: exit_codes.BAD_INPUT,
+        MachineError: exit_codes.MACHINE,
+        TestbedError: exit_codes.FAILED,
+        AnalysisError: exit_codes.FAILED,
     }
     code = next((code for kind, code in codes.items() if isinstance(error, kind)), None)
     if debug or code is None:
         traceback.print_exception(error)
     click.echo(f"cutset: {error}", err=True)
-    return EXIT_FAILED if code is None else code
+    return exit_codes.FAILED if code is None else code

@@ -1,10 +1,14 @@
 """The short summary of a run on standard output: verdict, numbers, expectations, where to read on."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments.rundir import RunDirectory
+from testbed.cli import exit_codes
+
+if TYPE_CHECKING:
+    from testbed.runner.start import Ended
 
 LABEL_WIDTH = 12
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
@@ -24,6 +28,15 @@ def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, 
         row(label, text)
     row("report", str(run.report_html))
     row("summary", str(run.summary_json))
+
+
+def exit_code(ended: "Ended", summary: dict[str, Any] | None, *, analyze: bool) -> int:
+    """Of a run. analyze: whether it was to be analysed."""
+    if ended.by_user:
+        return exit_codes.INTERRUPTED
+    if summary is None:
+        return exit_codes.FINE if ended.completed and not analyze else exit_codes.FAILED
+    return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
 
 def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

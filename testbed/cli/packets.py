@@ -1,50 +1,17 @@
 """`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as the packets that carry them."""
 
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from testbed.cli.options import Seconds, message_options
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from analysis.packets.filters import Filter
     from analysis.timelines.facts import Facts
-
-
-class Seconds(click.ParamType[Decimal]):
-    """Seconds, exactly as they are written."""
-
-    name = "S"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
-        try:
-            found = Decimal(value)
-        except InvalidOperation:
-            found = Decimal("nan")
-        if not found.is_finite():
-            self.fail(f"{value} is no number of seconds, as 19.4", param, ctx)
-        return found
-
-
-class Interval(click.ParamType[tuple[int, int]]):
-    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`."""
-
-    name = "A..B"
-    last = (1 << 63) - 1
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        first, dots, last = value.partition("..")
-        try:
-            found = int(first or 0), int((last or self.last) if dots else first)
-        except ValueError:
-            found = (1, 0)
-        if not 0 <= found[0] <= found[1] <= self.last:
-            self.fail(f"{value} is no range of sequence numbers, as 48210..48341", param, ctx)
-        return found
 
 
 _KEYS = "Show what the keys of --json mean, and exit."
@@ -77,14 +44,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
 @click.option("--around", metavar="FAULT", help="The time around this fault instead.")
 @click.option("--span", "span_s", type=Seconds(), help="Seconds before and after it.  [default: 1]")
-@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Sent or got by this host.")
-@click.option("--region", "regions", multiple=True, metavar="NAME", help="Sent or got in this region.")
-@click.option(
-    "--link", "links", multiple=True, metavar="NAME", help="Whose direct way crosses this link, as r2-r3."
-)
-@click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS.")
-@click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream.")
-@click.option("--seq", type=Interval(), help="That carry or name one of these sequence numbers.")
+@message_options
 @click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
 @click.option(

@@ -6,20 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from testbed.cli.options import experiment_options, read_chosen
+
 if TYPE_CHECKING:
     from testbed.plan import Plan
 
 
 @click.command(name="plan")
-@click.argument("experiment")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
-)
-@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
-@click.option(
-    "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
-)
-@click.option("--seed", type=int, help="Another seed than the experiment's.")
+@experiment_options
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination so many times.")
 @click.option("--full", is_flag=True, help="Every host, link and command, however many.")
 @click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
@@ -44,12 +38,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
-    from experiments.loader import read_experiment
     from testbed.cli.plan_text import plan_of, show_plan
     from testbed.plan import plan_to_json
     from testbed.sweeps import Chosen
 
-    file = read_experiment(experiment, [*overrides, *([f"topology={topology}"] if topology else [])])
+    file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place=None, links=links, seed=seed, repeat=repeat)
     plan = plan_of(chosen)
     if as_json:

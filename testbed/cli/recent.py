@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.rundir import RunDirectory
-from testbed.cli.packets import Interval, Seconds
+from testbed.cli.options import Seconds, message_options
 from testbed.errors import TestbedError
 
 if TYPE_CHECKING:
@@ -31,14 +31,7 @@ Say = Callable[[str], None]
 @click.option(
     "--last", "last_s", type=Seconds(), default=LAST_S, show_default=True, help="Of so many seconds."
 )
-@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Sent or got by this host.")
-@click.option("--region", "regions", multiple=True, metavar="NAME", help="Sent or got in this region.")
-@click.option(
-    "--link", "links", multiple=True, metavar="NAME", help="Whose direct way crosses this link, as r2-r3."
-)
-@click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS.")
-@click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream.")
-@click.option("--seq", type=Interval(), help="That carry or name one of these sequence numbers.")
+@message_options
 @click.option("--lost", is_flag=True, help="That left a second ago or longer and never were whole.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="The newest so many.")
 def _packets(**asked: Any) -> None:

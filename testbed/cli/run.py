@@ -8,32 +8,25 @@ from typing import NoReturn
 import click
 
 from testbed.cli.named_run import named_sweep
+from testbed.cli.options import (
+    all_overrides,
+    experiment_options,
+    no_analyze_option,
+    out_option,
+    read_chosen,
+)
 
 
 @click.command(name="run")
-@click.argument("experiment")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
-)
-@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
-@click.option(
-    "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
-)
+@experiment_options
 @click.option(
     "--on",
     "place",
     metavar="PLACE",
     help="local (real processes) or simulator (virtual time); unless given, as the experiment says.",
 )
-@click.option("--seed", type=int, help="Another seed than the experiment's.")
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Run so many times.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Where runs are kept.",
-    show_default=True,
-)
+@out_option
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
@@ -42,7 +35,7 @@ from testbed.cli.named_run import named_sweep
 )
 @click.option("--dry", is_flag=True, help="Only show what would run, as `cutset plan` does.")
 @click.option("--live", is_flag=True, help="Show timelines while it runs, in a page and here.")
-@click.option("--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time.")
+@no_analyze_option
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
@@ -65,12 +58,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
     expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from experiments.loader import read_experiment
     from testbed.sweeps import Chosen
 
     _check_place(place)
-    all_overrides = [*overrides, *([f"topology={topology}"] if topology else [])]
-    file = read_experiment(experiment, all_overrides)
+    file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
     if live:
         from testbed.cli.watching import check_watchable
@@ -87,7 +78,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     if chosen.is_sweep or resume:
         from testbed.cli.sweep_run import run_sweep
 
-        given = (experiment, all_overrides)
+        given = (experiment, all_overrides(overrides, topology))
         return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
     from testbed.cli.single_run import run_once
 

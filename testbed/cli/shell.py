@@ -12,37 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from testbed.cli.options import experiment_options, no_analyze_option, out_option, read_chosen
+
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from testbed.cli.following import Follower
     from testbed.runner.start import Ended
     from testbed.sweeps import Chosen
 
-EXIT_FINE = 0
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
 PROMPT = "testbed.cli.prompt"
 
 
 @click.command(name="shell")
-@click.argument("experiment")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
-)
-@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
-@click.option(
-    "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
-)
-@click.option("--seed", type=int, help="Another seed than the experiment's.")
+@experiment_options
 @click.option("--with-faults", is_flag=True, help="Let the experiment's own faults happen too.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
-    help="Where runs are kept.",
-    show_default=True,
-)
-@click.option("--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time.")
+@out_option
+@no_analyze_option
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
@@ -66,11 +51,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from experiments.loader import read_experiment
     from testbed.sweeps import Chosen
 
-    all_overrides = [*overrides, *([f"topology={topology}"] if topology else [])]
-    file = read_experiment(experiment, all_overrides)
+    file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place="local", links=links, seed=seed, repeat=1)
     _refuse_background()
     return _run(chosen, out, with_faults=with_faults, analyze=not no_analyze)
@@ -78,7 +61,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> int:
     from testbed.cli.following import follower
-    from testbed.cli.outcome import show_outcome
+    from testbed.cli.outcome import exit_code, show_outcome
     from testbed.cli.performing import analyse, write_page
 
     run = _prepare(chosen, out, with_faults=with_faults)
@@ -90,11 +73,7 @@ def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> in
         if summary is not None:
             write_page(run, follow)
     show_outcome(run, ended.content, summary)
-    if ended.by_user:
-        return EXIT_INTERRUPTED
-    if summary is None:
-        return EXIT_FINE if ended.completed and not analyze else EXIT_FAILED
-    return EXIT_FINE if summary["verdict"] == "passed" else EXIT_FAILED
+    return exit_code(ended, summary, analyze=analyze)
 
 
 def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":

@@ -9,15 +9,11 @@ import click
 if TYPE_CHECKING:
     from testbed.sweeps import Chosen
 
-EXIT_FINE = 0
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
-
 
 def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) -> int:
     """Returns the exit code. live: show it while it goes on."""
     from testbed.cli.following import follower
-    from testbed.cli.outcome import show_outcome
+    from testbed.cli.outcome import exit_code, show_outcome
     from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
     from testbed.cli.watching import Watching, watched
     from testbed.planning import make_plan
@@ -45,8 +41,4 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
             if watching is not None:
                 watching.show_report(summary["verdict"], follow)
     show_outcome(run, ended.content, summary)
-    if ended.by_user:
-        return EXIT_INTERRUPTED
-    if summary is None:
-        return EXIT_FINE if ended.completed and not analyze else EXIT_FAILED
-    return EXIT_FINE if summary["verdict"] == "passed" else EXIT_FAILED
+    return exit_code(ended, summary, analyze=analyze)

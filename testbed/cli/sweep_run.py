@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from testbed.cli import exit_codes
 from testbed.cli.following import follower
 from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
-from testbed.cli.single_run import EXIT_FAILED, EXIT_FINE, EXIT_INTERRUPTED
 from testbed.cli.sweep_outcome import show_sweep
 from testbed.cli.sweep_progress import SweepProgress, broken, outcome_of
 from testbed.cli.sweep_text import point_title
@@ -75,9 +75,9 @@ def run_sweep(
         write_sweep_page(sweep.directory)
     show_sweep(sweep.directory, sweep.record, given)
     if outcome == "interrupted":
-        return EXIT_INTERRUPTED
+        return exit_codes.INTERRUPTED
     fine = all_passed(sweep.record) if analyze else not sweep.pending
-    return EXIT_FINE if fine else EXIT_FAILED
+    return exit_codes.FINE if fine else exit_codes.FAILED
 
 
 def write_sweep_page(directory: SweepDirectory) -> None:

@@ -1,0 +1,113 @@
+"""Options that several commands share: which experiment, changed how, and which messages."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from experiments.loader import ExperimentFile
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Seconds(click.ParamType[Decimal]):
+    """Seconds, exactly as they are written."""
+
+    name = "S"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        try:
+            found = Decimal(value)
+        except InvalidOperation:
+            found = Decimal("nan")
+        if not found.is_finite():
+            self.fail(f"{value} is no number of seconds, as 19.4", param, ctx)
+        return found
+
+
+class Interval(click.ParamType[tuple[int, int]]):
+    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`."""
+
+    name = "A..B"
+    last = (1 << 63) - 1
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        first, dots, last = value.partition("..")
+        try:
+            found = int(first or 0), int((last or self.last) if dots else first)
+        except ValueError:
+            found = (1, 0)
+        if not 0 <= found[0] <= found[1] <= self.last:
+            self.fail(f"{value} is no range of sequence numbers, as 48210..48341", param, ctx)
+        return found
+
+
+_EXPERIMENT = (
+    click.argument("experiment"),
+    click.option(
+        "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
+    ),
+    click.option("--topology", help="Another topology than the experiment's: a name or a file."),
+    click.option(
+        "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
+    ),
+    click.option("--seed", type=int, help="Another seed than the experiment's."),
+)
+_MESSAGES = (
+    click.option("--host", "hosts", multiple=True, metavar="NAME", help="Sent or got by this host."),
+    click.option("--region", "regions", multiple=True, metavar="NAME", help="Sent or got in this region."),
+    click.option(
+        "--link",
+        "links",
+        multiple=True,
+        metavar="NAME",
+        help="Whose direct way crosses this link, as r2-r3.",
+    ),
+    click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS."),
+    click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream."),
+    click.option("--seq", type=Interval(), help="That carry or name one of these sequence numbers."),
+)
+
+out_option = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    help="Where runs are kept.",
+    show_default=True,
+)
+no_analyze_option = click.option(
+    "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time."
+)
+
+
+def experiment_options(command: Command) -> Command:
+    """EXPERIMENT, --set, --topology, --links and --seed."""
+    return _with(_EXPERIMENT, command)
+
+
+def message_options(command: Command) -> Command:
+    """--host, --region, --link, --type, --stream and --seq."""
+    return _with(_MESSAGES, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def all_overrides(overrides: Sequence[str], topology: str | None) -> list[str]:
+    """What was overridden, --topology included."""
+    return [*overrides, *([f"topology={topology}"] if topology else [])]
+
+
+def read_chosen(experiment: str, overrides: Sequence[str], topology: str | None) -> "ExperimentFile":
+    """The experiment with its overrides. Raises InputError."""
+    from experiments.loader import read_experiment
+
+    return read_experiment(experiment, all_overrides(overrides, topology))
