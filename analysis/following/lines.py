@@ -95,12 +95,11 @@ def _notes(hop: Hop, facts: Facts) -> Iterator[str]:
 
 
 def _packets(hop: Hop, facts: Facts) -> Iterator[str]:
-    """Every packet, at every place where it was captured."""
+    """Every packet, at every place where it was captured, and how long its first byte took from the last."""
     indent = " " * (12 + _INDENT * (hop.depth + 1))
-    before_ns: int | None = None
-    for seen in hop.sightings:
-        since = "" if before_ns is None else f"  +{(seen.t_ns - before_ns) / 1e6:.3f} ms"
-        before_ns = seen.t_ns
+    for number, seen in enumerate(hop.sightings):
+        earlier = [one.t_ns for one in hop.sightings[:number] if one.is_before(seen, hop.copy.sender)]
+        since = f"  +{(seen.t_ns - earlier[-1]) / 1e6:.3f} ms" if earlier else ""
         span = f"bytes {seen.first}..{seen.last}"
         yield f"{indent}{facts.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
 
@@ -121,6 +120,8 @@ def _end(story: Story, facts: Facts, style: Style) -> Iterator[str]:
         yield f"  way: {route}" + (f"; {story.detour}" if story.detour else "")
         for reason in story.reasons:
             yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}"
+        rest_ns = took - sum(reason.took_ns for reason in story.reasons)
+        yield f"  {rest_ns / 1e6:9.2f} ms  all else, in smaller parts"
     if story.missing:
         yield style(f"never seen at {', '.join(story.missing)}", "lost")
 

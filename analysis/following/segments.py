@@ -44,6 +44,11 @@ class Sighting:
     first: int  # bytes of the message, from 0
     last: int
 
+    def is_before(self, other: "Sighting", sender: str) -> bool:
+        """Whether it is the first byte of the other, seen elsewhere; nothing is before a sending."""
+        elsewhere = self.place != other.place and other.place.name != sender
+        return elsewhere and self.first <= other.first <= self.last
+
 
 class Packets:
     """The packets around some messages."""

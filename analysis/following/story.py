@@ -86,8 +86,10 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | 
     why = "lost" if lost_ns else "not sent"
     if period.up or period.start_ns is None:
         return f"it came by way of {by}; over {link} it was {why}, though the link was up"
-    since = f"{_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
-    return f"it came by way of {by}; over {link} it was {why}: the link was {since}"
+    since = f"the link was {_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
+    if lost_ns and min(lost_ns) < period.start_ns:
+        since = f"{since}, with it on the way"
+    return f"it came by way of {by}; over {link} it was {why}: {since}"
 
 
 def _state(state: str) -> str:

@@ -88,7 +88,9 @@ class Layers:
 
 
 def layers(system: str) -> Layers:
-    """The layers of a system under test, by its name."""
+    """The layers of a system under test, by its name. Raises ValueError for one that there is not."""
+    if system not in CODECS:
+        raise ValueError(f"there is no system {system!r}; there are {', '.join(CODECS)}")
     return layers_of(CODECS[system], system)
 
 

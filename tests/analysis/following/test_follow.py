@@ -49,8 +49,9 @@ answered      5.001 s  r2-driver-0 was told so by r2-proxy-0
                 sent again at 5.200 s
 
 last: r3-client-1 at 6.048 s, 1053.00 ms after it left r2-driver-0
-  way: r2 -> r1 -> r3; it came by way of r1; over r2-r3 it was lost: the link was cut at 5.000 s
+  way: r2 -> r1 -> r3; it came by way of r1; over r2-r3 it was lost: the link was cut at 5.000 s, with it on the way
      963.50 ms  it waited at r1-proxy-0 until r3-proxy-0 asked for it (SUBSCRIBE, there at 6.000 s)
+      89.50 ms  all else, in smaller parts
 never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r3-client-0
 """
 
@@ -73,6 +74,17 @@ def test_packets_are_found_wherever_they_were_captured_though_sequence_numbers_w
         ("r1-proxy-0", 0, 2999), ("r1-r3@r1", 0, 2999), ("r3-proxy-0", 0, 2999),
     ]  # fmt: skip
     assert seen[1].t_ns == ZERO + CUT + 1_001 * MS
+
+
+def test_packets_say_how_long_the_same_byte_took_from_the_place_before(followed, capsys):
+    assert cutset(["follow", str(followed.path), "2", str(SEQ), "--packets"]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines() if "bytes 0..2999" in line]
+    of_detour = [row for row in shown if row[0] in ("6.000000", "6.001000", "6.045000")]
+    assert [(row[2], row[5:6]) for row in of_detour] == [
+        ("r1-proxy-0", []), ("r1-r3@r1", ["+1.000"]), ("r3-proxy-0", ["+44.000"]),
+    ]  # fmt: skip
+    resent = [row for row in shown if row[0] == "5.200000"]
+    assert [(row[2], row[5:]) for row in resent] == [("r2-proxy-0", [])]
 
 
 def test_the_parts_of_every_hop_add_up_to_its_time(followed):
