@@ -117,7 +117,9 @@ def _end(story: Story, facts: Facts, style: Style) -> Iterator[str]:
             f"last: {last.copy.receiver} at {at}, {took / 1e6:.2f} ms after it left {way[0].copy.sender}",
             "last",
         )
-        yield f"  way: {route}" + (f"; {story.detour}" if story.detour else "")
+        yield f"  way: {route}"
+        if story.detour:
+            yield f"  {story.detour}"
         for reason in story.reasons:
             yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}"
         rest_ns = took - sum(reason.took_ns for reason in story.reasons)

@@ -76,7 +76,7 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | 
     direct = facts.link_of.get((regions[0], regions[-1])) if len(regions) > 2 else None
     if direct is None:
         return None
-    by, link = ", ".join(regions[1:-1]), direct[0]
+    link = direct[0]
     ends = [regions[0], regions[-1]]
     lost_ns = [
         hop.copy.t_ns for hop in all_hops if hop.copy.fate == "lost" and regions_of([hop], facts) == ends
@@ -85,11 +85,11 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | 
     period = period_at(facts.periods[direct], crossed_ns)
     why = "lost" if lost_ns else "not sent"
     if period.up or period.start_ns is None:
-        return f"it came by way of {by}; over {link} it was {why}, though the link was up"
+        return f"round {link}, over which it was {why}, though the link was up"
     since = f"the link was {_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
     if lost_ns and min(lost_ns) < period.start_ns:
         since = f"{since}, with it on the way"
-    return f"it came by way of {by}; over {link} it was {why}: {since}"
+    return f"round {link}, over which it was {why}: {since}"
 
 
 def _state(state: str) -> str:

@@ -49,7 +49,8 @@ answered      5.001 s  r2-driver-0 was told so by r2-proxy-0
                 sent again at 5.200 s
 
 last: r3-client-1 at 6.048 s, 1053.00 ms after it left r2-driver-0
-  way: r2 -> r1 -> r3; it came by way of r1; over r2-r3 it was lost: the link was cut at 5.000 s, with it on the way
+  way: r2 -> r1 -> r3
+  round r2-r3, over which it was lost: the link was cut at 5.000 s, with it on the way
      963.50 ms  it waited at r1-proxy-0 until r3-proxy-0 asked for it (SUBSCRIBE, there at 6.000 s)
       89.50 ms  all else, in smaller parts
 never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r3-client-0
