@@ -3,7 +3,7 @@
 A capture that cannot be used is left out, as the analysis does; its table of captures says why.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.compressed import capture_name, readable
 from analysis.pcap.fields import Columns
 from analysis.pcap.index import CaptureIndex
+from analysis.timelines.facts import Facts
 from experiments.rundir import RunDirectory
+from topologies.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,11 @@ class Captured:
     host: str | None
     link: str | None
     index: CaptureIndex
+
+    @property
+    def place(self) -> str:
+        """What people call it by: the host, or the link and its side."""
+        return self.host or self.name
 
     @property
     def link_types(self) -> tuple[int, ...]:
@@ -52,3 +59,17 @@ def captures_of(run: RunDirectory) -> list[Captured]:
         for path, each in listed.items()
         if path in indices
     ]
+
+
+def at_place(captures: Sequence[Captured], place: str, facts: Facts) -> list[Captured]:
+    """Those of a host (by its own name or its process's), or of one side of a link, as r2-r3@r2.
+
+    Raises InputError for another place, with those that there are.
+    """
+    wanted = facts.host_of.get(place, place)
+    found = [capture for capture in captures if wanted in {capture.place, capture.name}]
+    if not found:
+        known = ", ".join(dict.fromkeys(capture.place for capture in captures))
+        said = f"known are {known}" if known else "there are none in this run"
+        raise InputError(f"--at {place}", None, "", f"no such place with a capture: {said}")
+    return found

@@ -2,10 +2,11 @@
 
 Where messages are asked for by what they are (type, stream, sequence numbers, lost), these are the packets
 that carry bytes of them, each time that they were sent. Where only times and places are asked for, it is
-everything there: acknowledgements, openings, other protocols.
+everything there: acknowledgements, openings, other protocols. A packet comes from each capture that saw it;
+whoever wants it once takes one place's captures.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.packets.arrays import to_arrow
-from analysis.packets.captured import Captured, captures_of
+from analysis.packets.captured import Captured, at_place, captures_of
 from analysis.packets.filters import Filter
 from analysis.packets.pcapng_writer import PcapngWriter
 from analysis.packets.placed import Extent, Row, placed
@@ -38,21 +39,28 @@ _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which packets: of these times, and for which `mask` holds."""
+    """Which packets: of these captures and times, and for which `mask` holds."""
 
+    captures: Sequence[Captured]
     times: TimeRange
     mask: Callable[[Columns], Mask]
 
 
-def choose(run: RunDirectory, facts: Facts, wanted: Filter) -> Choice:
-    """Which packets a filter of messages means. Raises InputError if the run was not analysed."""
+def choose(run: RunDirectory, facts: Facts, wanted: Filter, at: str | None = None) -> Choice:
+    """Which packets a filter of messages means. at: as one host or side of a link saw them; None: as all did.
+
+    Raises InputError if the run was not analysed, or has no such place.
+    """
+    captures = captures_of(run)
+    if at is not None:
+        captures = at_place(captures, at, facts)
     if not wanted.of_messages:
-        return Choice(wanted.times, partial(_at_places, places=_places(facts, wanted)))
+        return Choice(captures, wanted.times, partial(_at_places, places=_places(facts, wanted)))
     extent = Extent()
     ranges = Ranges(
         (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
     )
-    return Choice(extent.times, ranges.carried_by)
+    return Choice(captures, extent.times, ranges.carried_by)
 
 
 def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tuple[Row, int]]:
@@ -95,9 +103,9 @@ class Written:
     captures: int  # that have some of them
 
 
-def write_packets(run: RunDirectory, facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
-    """Write the chosen packets of all captures; each capture is an interface, by its name."""
-    captures = captures_of(run)
+def write_packets(facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
+    """Write the chosen packets; each capture is an interface, by its name."""
+    captures = choice.captures
     writer.names({host.address: host.name for host in facts.hosts.values()})
     interfaces = {
         (number, link_type): writer.interface(capture.name, link_type)
@@ -127,12 +135,12 @@ def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
         yield Step(pa.record_batch(shown), reached_ns)
 
 
-def write_file(path: Path, run: RunDirectory, facts: Facts, choice: Choice) -> Written:
+def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
     """Write them into a file, which is whole or not there. Raises InputError if it cannot be written."""
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
-            written = write_packets(run, facts, choice, PcapngWriter(stream, APPLICATION))
+            written = write_packets(facts, choice, PcapngWriter(stream, APPLICATION))
         temporary.replace(path)
     except OSError as error:
         raise InputError(f"--pcap {path}", None, "", f"cannot be written: {error.strerror}") from None

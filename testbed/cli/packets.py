@@ -61,6 +61,9 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the packets behind them here, as pcapng; `-` is standard output.",
 )
+@click.option(
+    "--at", metavar="PLACE", help="Of --pcap: as this host or side of a link, as r2-r3@r2, saw them."
+)
 @click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
 def command(run_name: str, as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
@@ -69,9 +72,11 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     widens the choice; options of different kinds narrow it. A message's delay is from its first byte at the
     sender until it was whole at the receiver.
 
-    --pcap merges the packets of all hosts and links by time; each capture is an interface by its name, so
-    Wireshark's filter `frame.interface_name == "r2-proxy-0-eth0"` shows what one place saw. With times and
-    places alone it takes every packet there, else those that carry the matching messages.
+    --pcap merges the packets of all hosts and links by time: each packet comes once for every place that saw
+    it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as
+    that place saw it. Each capture is an interface by its name, for Wireshark's filter
+    `frame.interface_name == "r2-proxy-0-eth0"`. With times and places alone every packet there is taken, else
+    those that carry the matching messages.
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
@@ -88,7 +93,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     output = Output(run, facts, _wanted(asked, facts, codec_of(content).by_name), asked["limit"])
     with reader_may_leave():
         if asked["pcap"]:
-            output.write_packets(asked["pcap"])
+            output.write_packets(asked["pcap"], asked["at"])
         elif asked["retransmissions"]:
             output.show_retransmissions(as_json=as_json)
         elif asked["raw"]:
@@ -108,6 +113,8 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
     if asked["pcap"] and (as_json or asked["limit"]):
         raise click.UsageError("--pcap writes packets, whole: leave --json and --limit out")
+    if asked["at"] and not asked["pcap"]:
+        raise click.UsageError("--at is the place whose packets --pcap takes: add --pcap FILE")
 
 
 def _wanted(asked: dict[str, Any], facts: "Facts", types: "Collection[str]") -> "Filter":

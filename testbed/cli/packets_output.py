@@ -82,19 +82,20 @@ class Output:
         segments = len({segment(again) for again in shown})
         click.echo(f"{len(shown):,} repetitions of {segments:,} segments", err=True)
 
-    def write_packets(self, path: Path) -> None:
-        """The packets into a file, or to standard output for `-`."""
+    def write_packets(self, path: Path, at: str | None) -> None:
+        """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
         from analysis.packets.pcapng_writer import PcapngWriter
         from analysis.packets.selection import APPLICATION, choose, write_file, write_packets
 
-        choice = choose(self.run, self.facts, self.wanted)
+        choice = choose(self.run, self.facts, self.wanted, at)
         if str(path) == "-":
             writer = PcapngWriter(sys.stdout.buffer, APPLICATION)
-            written = write_packets(self.run, self.facts, choice, writer)
+            written = write_packets(self.facts, choice, writer)
         else:
-            written = write_file(path, self.run, self.facts, choice)
+            written = write_file(path, self.facts, choice)
         where = "standard output" if str(path) == "-" else path
-        click.echo(f"{written.packets:,} packets of {written.captures} captures in {where}", err=True)
+        counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
+        click.echo(f"{counts} in {where}", err=True)
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()
@@ -149,8 +150,9 @@ class Tally:
     def __str__(self) -> str:
         if not self.messages:
             return "no message matches"
-        counts = f"{self.messages:,} message{'s' if self.messages > 1 else ''}"
-        return f"{counts}, {self.lost:,} lost, {self.retransmitted:,} retransmitted"
+        return (
+            f"{_number(self.messages, 'message')}, {self.lost:,} lost, {self.retransmitted:,} retransmitted"
+        )
 
 
 def _write(pieces: Iterable[Iterable[str]]) -> None:
@@ -158,6 +160,10 @@ def _write(pieces: Iterable[Iterable[str]]) -> None:
     for lines in pieces:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _coloured() -> bool:

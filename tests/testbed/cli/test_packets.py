@@ -260,6 +260,36 @@ def test_every_capture_is_an_interface_by_its_name(run, tmp_path):
     assert names == [capture["file"].removesuffix(".pcap") for capture in run.read_run()["plan"]["captures"]]
 
 
+@pytest.mark.parametrize(
+    ("place", "capture"),
+    [
+        ("r2-proxy-0", "r2-proxy-0-eth0"),
+        ("r2/proxy-0", "r2-proxy-0-eth0"),
+        ("r2-proxy-0-eth0", "r2-proxy-0-eth0"),
+        ("r2-r3@r2", "r2-r3@r2"),
+    ],
+)
+def test_one_place_has_its_own_packets_alone(run, tmp_path, capsys, place, capture):
+    path = tmp_path / "one.pcapng"
+    everything = written(run, tmp_path / "all.pcapng", "--to", "5")
+    capsys.readouterr()
+    assert written(run, path, "--to", "5", "--at", place) == [row for row in everything if row[0] == capture]
+    assert f"of 1 capture in {path}" in capsys.readouterr().err
+
+
+def retransmissions_by_tshark(path: Path) -> int:
+    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp.analysis.retransmission"]
+    return len(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
+
+
+def test_where_one_place_saw_nothing_twice_wireshark_finds_no_retransmission(run, tmp_path):
+    moment = ("--link", "r2-r3", "--to", "5")
+    written(run, tmp_path / "all.pcapng", *moment)
+    assert retransmissions_by_tshark(tmp_path / "all.pcapng") > 0
+    assert len(written(run, tmp_path / "one.pcapng", *moment, "--at", "r3-proxy-0")) == 3
+    assert retransmissions_by_tshark(tmp_path / "one.pcapng") == 0
+
+
 def test_packets_can_go_to_standard_output(run, capfdbinary):
     assert cutset(["packets", str(run.path), "--lost", "--pcap", "-"]) == 0
     said = capfdbinary.readouterr()
@@ -299,6 +329,11 @@ def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
         ("--span 5", "--span is how long before and after a fault: add --around FAULT"),
         ("--raw --retransmissions", "--raw and --retransmissions cannot be had at once"),
         ("--pcap x --json", "--pcap writes packets, whole: leave --json and --limit out"),
+        ("--at r2-proxy-0", "--at is the place whose packets --pcap takes: add --pcap FILE"),
+        (
+            "--pcap x --at r2-r3",
+            "cutset: --at r2-r3: no such place with a capture: known are r0-proxy-0, r0-proxy-1, ",
+        ),
         ("--from soon", "soon is no number of seconds, as 19.4"),
         ("--seq 7..3", "7..3 is no range of sequence numbers, as 48210..48341"),
         (
