@@ -30,13 +30,13 @@ class Output:
 
     def show_messages(self, *, as_json: bool) -> None:
         """Each message as a line, or as an object."""
+        tally = Tally()
         if as_json:
             from analysis.packets.objects import describe
 
             one = describe(self.facts)
-            _write((json.dumps(one(row)) for row in rows) for rows in self._rows())
+            _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
         else:
-            tally = Tally()
             _write(self._lines(tally))
             self._tell(tally)
 
@@ -53,8 +53,7 @@ class Output:
         if not as_json:
             _write([[lines.header()]])
         tally = Tally()
-        for rows in self._rows():
-            tally.add(rows)
+        for rows in self._rows(tally):
             for row, raw in zip(rows, taken.of(rows), strict=True):
                 if as_json:
                     _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
@@ -77,10 +76,12 @@ class Output:
         _write([[header(lines)]])
         for again in shown:
             _write([[*lines.faults_until(again.t_ns), line(again, lines)]])
-        if not self._cut_short(len(shown)):
+        more = len(shown) < len(found)
+        if not more:
             _write([lines.faults_until(None)])
-        segments = len({segment(again) for again in shown})
-        click.echo(f"{len(shown):,} repetitions of {segments:,} segments", err=True)
+        segments = _number(len({segment(again) for again in shown}), "segment")
+        counts = f"{_number(len(shown), 'repetition')} of {segments}"
+        click.echo(counts + self._stopped(more), err=True)
 
     def write_packets(self, path: Path, at: str | None) -> None:
         """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
@@ -100,10 +101,9 @@ class Output:
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()
         yield [lines.header()]
-        for rows in self._rows(COLUMNS):
-            tally.add(rows)
+        for rows in self._rows(tally, COLUMNS):
             yield [line for row in rows for line in (*lines.faults_until(row["t_ns"]), lines.message(row))]
-        if not self._cut_short(tally.messages):
+        if not tally.more:
             yield list(lines.faults_until(None))
 
     def _tell(self, tally: "Tally") -> None:
@@ -111,34 +111,38 @@ class Output:
         from analysis.extraction import listed_captures
 
         hosts = any(capture.get("host") for capture in listed_captures(self.run))
-        click.echo(str(tally) if hosts else "no messages: this run has no captures of hosts", err=True)
+        counts = str(tally) if hosts else "no messages: this run has no captures of hosts"
+        click.echo(counts + self._stopped(tally.more), err=True)
 
     def _liner(self) -> Lines:
         return Lines(self.facts, self.wanted.times, _paint if _coloured() else plain)
 
-    def _rows(self, columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
-        """Messages piece by piece, no more than the limit."""
+    def _rows(self, tally: "Tally", columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
+        """Messages piece by piece, no more than the limit; they are counted."""
         left = self.limit
         named = {} if columns is None else {"columns": tuple(columns)}
         for table in transfers(self.run, self.wanted, **named):
             rows = table.slice(0, left).to_pylist()
+            tally.add(rows)
             yield rows
             if left is not None:
-                left -= len(rows)
-                if not left:
+                tally.more = table.num_rows > left
+                if tally.more:
                     return
+                left -= len(rows)
 
-    def _cut_short(self, shown: int) -> bool:
-        return self.limit is not None and shown >= self.limit
+    def _stopped(self, more: bool) -> str:
+        return f"; stopped at --limit {self.limit}: there are more" if more else ""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many messages were shown."""
+    """How many messages were shown. more: others match too, which the limit kept back."""
 
     messages: int = 0
     lost: int = 0
     retransmitted: int = 0
+    more: bool = False
 
     def add(self, rows: Iterable[Row]) -> None:
         """Count some more."""

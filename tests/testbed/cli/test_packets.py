@@ -89,6 +89,20 @@ def test_when_nothing_matches_that_is_said(run, capsys):
     assert (said.out, said.err) == (HEAD + "\n", "no message matches\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--limit 6", "6 messages, 0 lost, 1 retransmitted; stopped at --limit 6: there are more\n"),
+        ("--limit 7", "7 messages, 1 lost, 2 retransmitted\n"),
+        ("--raw --limit 1", "1 message, 0 lost, 0 retransmitted; stopped at --limit 1: there are more\n"),
+        ("--retransmissions --limit 1", "1 repetition of 1 segment; stopped at --limit 1: there are more\n"),
+    ],
+)
+def test_where_a_limit_kept_some_back_the_count_says_so(run, capsys, options, said):
+    assert cutset(["packets", str(run.path), *options.split()]) == 0
+    assert capsys.readouterr().err == said
+
+
 def test_on_a_terminal_what_went_wrong_is_coloured(shown, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
