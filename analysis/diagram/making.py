@@ -12,6 +12,7 @@ from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
 from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
+from analysis.report.run_argument import run_argument
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import colour_of
@@ -44,7 +45,7 @@ MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
 
 def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
     """The picture of a fault, as the report has it. Raises as `make_scene` does."""
-    drawn_by = command(record.name, Wanted(), fault=fault)
+    drawn_by = command(run_argument(run.path), Wanted(), fault=fault)
     return make_scene(run, record, around(record, fault), Wanted(), drawn_by, fault)
 
 
@@ -103,7 +104,7 @@ def figure_name(moment: str, wanted: Wanted) -> str:
 
 
 def command(run: str, wanted: Wanted, moment: Moment | None = None, fault: str | None = None) -> str:
-    """The command that draws the picture of a moment, or of a fault's."""
+    """The command that draws the picture of a moment, or of a fault's. run: as `run_argument` names it."""
     words = ["cutset", "diagram", run]
     if fault is not None:
         words += ["--around", fault]

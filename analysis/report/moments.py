@@ -5,6 +5,7 @@ lost, what is sent seldom, what went between regions, in this order; the page sa
 and the command that shows them all. A run without the table of transfers has no such data, and says why.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from analysis.messages.label import label
 from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
 from analysis.report.reading import RunRecord
+from analysis.report.run_argument import run_argument
 from analysis.schemas import TRANSFERS
 from experiments.rundir import RunDirectory
 
@@ -37,7 +39,7 @@ _OFF_LINKS = -1
 class Moments:
     """What the page embeds; `missing` says why there is nothing. Names and labels are numbered once."""
 
-    run: str
+    run: str  # as a command names it, quoted for a shell
     bin_s: float
     missing: str = ""
     links: tuple[str, ...] = ()
@@ -51,16 +53,17 @@ def moments(run: RunDirectory, record: RunRecord) -> Moments:
     """The messages around this run's faults."""
     bin_s = next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S)
     zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    named = shlex.quote(run_argument(run.path))
     if zero_ns is None or not run.table("transfers").is_dir():
         missing = (
             "this analysis has no table of them, cutset analyze makes it"
             if record.captured
             else "no packets were captured"
         )
-        return Moments(record.name, bin_s, missing)
+        return Moments(named, bin_s, missing)
     numbers = _bins(record, bin_s)
     links = tuple(link["name"] for link in record.wan_links)
-    made = Moments(record.name, bin_s, "", links, bins_left_out=max(0, len(numbers) - BINS_MAX))
+    made = Moments(named, bin_s, "", links, bins_left_out=max(0, len(numbers) - BINS_MAX))
     collector = _Collector(made, record, int(zero_ns))
     for first, end in _joined(numbers[:BINS_MAX]):
         times = TimeRange(zero_ns + round(first * bin_s * 1e9), zero_ns + round(end * bin_s * 1e9))

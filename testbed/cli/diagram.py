@@ -1,5 +1,6 @@
 """`cutset diagram`: the messages between hosts of one moment of a run, as a space-time diagram (SVG)."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.diagram.making import command as command_of
     from analysis.diagram.making import figure_name, make_scene
     from analysis.report.reading import read_record
+    from analysis.report.run_argument import run_argument
     from testbed.cli.named_run import named_run
 
     run = named_run(run_name)
@@ -56,9 +58,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     _check(run, record)
     wanted = _wanted(record, hosts, regions, types, stream)
     telling = around is not None and span_s is None
-    drawn_by = (
-        command_of(record.name, wanted, fault=around) if telling else command_of(record.name, wanted, moment)
-    )
+    named = run_argument(run.path)
+    drawn_by = command_of(named, wanted, fault=around) if telling else command_of(named, wanted, moment)
     scene = make_scene(run, record, moment, wanted, drawn_by, around if telling else None)
     when = around if telling and around else f"{moment.from_s:.3f}-{moment.to_s:.3f}"
     path = output or run.figure(figure_name(when, wanted), "svg")
@@ -103,12 +104,12 @@ def _wanted(
 
 def _check(run: "RunDirectory", record: "RunRecord") -> None:
     """Raises InputError if it has no table of transfers."""
+    from analysis.report.run_argument import run_argument
     from topologies.errors import InputError
 
     if not run.table("transfers").is_dir():
-        reason = (
-            f"`cutset analyze {record.name}` makes it" if record.captured else "it was run without captures"
-        )
+        again = shlex.join(["cutset", "analyze", run_argument(run.path)])
+        reason = f"`{again}` makes it" if record.captured else "it was run without captures"
         raise InputError(str(run.path), None, "", f"has no table of messages: {reason}")
 
 

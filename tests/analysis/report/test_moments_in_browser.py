@@ -37,10 +37,10 @@ def test_a_click_gives_the_command_and_the_messages_of_that_moment(opened: Opene
     page = opened()
     page.mouse.click(*place(page, "throughput", 19.1))
     expect(page.locator("#moment")).to_be_visible()
-    run = page.locator(".run").first.inner_text()
-    found = re.fullmatch(rf"cutset packets {run} --from (\d+\.\d{{3}}) --to (\d+\.\d{{3}})", command(page))
+    found = re.fullmatch(r"cutset packets (/\S+) --from (\d+\.\d{3}) --to (\d+\.\d{3})", command(page))
     assert found
-    from_s, to_s = map(float, found.groups())
+    assert RunDirectory(Path(found.group(1))).run_json.is_file()
+    from_s, to_s = float(found.group(2)), float(found.group(3))
     assert to_s - from_s == pytest.approx(0.2)
     assert from_s - 0.2 <= 19.1 <= to_s + 0.2  # as near as a pixel
     times = [float(text) for text in page.locator("#moment td:first-child").all_text_contents()]

@@ -52,7 +52,7 @@ def test_around_a_fault_another_stream_can_be_asked_for(
     picture = path.read_text()
     assert "SUBSCRIBE s3 after" in picture
     assert "SUBSCRIBE s2" not in picture
-    assert f"cutset diagram {run.name} --around cut --stream 3" in picture
+    assert f"cutset diagram {run.path} --around cut --stream 3" in picture
 
 
 def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,4 +104,4 @@ def test_a_run_without_captures_has_nothing_to_draw(
 def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path, Scenario(crashed=True))
     asked = [str(run.path), "--from", "1", "--to", "2"]
-    assert f"`cutset analyze {run.name}` makes it" in refused(asked, capsys)
+    assert f"`cutset analyze {run.path}` makes it" in refused(asked, capsys)
