@@ -131,7 +131,7 @@ class Experiment(StrictModel):
     def _check_faults(self) -> None:
         for number, fault in enumerate(self.faults):
             if fault.at_us >= self.duration_us:
-                raise problem("is after the end of the run", "faults", number, "at")
+                raise problem(_too_late(fault.at_us, self.duration_us), "faults", number, "at")
             if isinstance(fault, Restore) and isinstance(fault.what, str):
                 self._check_restored(number, fault, fault.what)
         if self.nemesis is not None:
@@ -153,3 +153,10 @@ class Experiment(StrictModel):
         start = next(fault.at_us for fault in self.faults if fault.name == name)
         if start > restore.at_us:
             raise problem(f"{name} only begins later", "faults", number, "at")
+
+
+def _too_late(at_us: int, end_us: int) -> str:
+    at, end = (f"{time_us / 1e6:.12g} s" for time_us in (at_us, end_us))
+    if at_us == end_us:
+        return f"{at} is already the end of the run"
+    return f"{at} is after the end of the run, {end}"

@@ -51,7 +51,7 @@ def test_null_takes_a_field_away():
     [
         ("workload.rat=5", "--set workload.rat=5: workload.rat: unknown field: did you mean rate?"),
         ("workload.rate=5", "--set workload.rate=5: workload.rate: 5 has no unit"),
-        ("faults.cut.at=70s", "--set faults.cut.at=70s: faults.0.at: is after the end of the run"),
+        ("faults.cut.at=70s", "--set faults.cut.at=70s: faults.0.at: 70 s is after the end of the run, 60 s"),
         ("faults.ct.at=7s", "--set faults.ct.at=7s: faults.ct: there is no such item: did you mean cut?"),
         ("faults.9.at=7s", "--set faults.9.at=7s: faults.9: there is no such item: known are cut, restore"),
         ("workload={event_size: 1B}", "--set workload={event_size: 1B}: workload: needs a rate"),
