@@ -1,13 +1,13 @@
 """Finds, overrides, reads and checks experiment files: by name among those beside this module, or by path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from experiments.checks import problems
 from experiments.model import Experiment
-from experiments.overrides import overridden, with_value
+from experiments.overrides import overridden, with_value, without
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
@@ -23,27 +23,32 @@ class ExperimentFile:
     document: Document
     folder: Path
     experiment: Experiment
+    left_out: tuple[str, ...] = ()
+    """The fields that say something, but were left out before anything was checked."""
 
     def point(self, values: Mapping[str, Any]) -> Experiment:
         """One combination of the sweep's values. Raises InputError that names the value."""
-        document = self.document
-        for field in ("sweep", "repeat"):
-            document = with_value(document, field, None, "")
+        document = without(self.document, ("sweep", "repeat"))
         for path, value in values.items():
             document = with_value(document, path, value, f"sweep {path}={value}")
         return experiment_from(_with_topology_found(document, self.folder))
 
 
-def read_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> ExperimentFile:
+def read_experiment(
+    name_or_path: str, overrides: Sequence[str] = (), leave_out: Collection[str] = ()
+) -> ExperimentFile:
     """The file of the experiment of this name, or this file, checked against its topology.
 
-    overrides: `path=value` texts, as given to `--set`. Raises InputError with file, line and field, or naming
-    the override.
+    overrides: `path=value` texts, as given to `--set`. leave_out: outermost fields that do not count, whether
+    the file or an override gives them. Raises InputError with file, line and field, or naming the override.
     """
     path = find_file("experiment", FOLDER, name_or_path)
     document = _with_topology_found(read_document(path), path.parent)
     document = overridden(document, overrides)
-    file = ExperimentFile(document, path.parent, experiment_from(document))
+    given = document.data if isinstance(document.data, dict) else {}
+    left_out = tuple(field for field in leave_out if given.get(field))
+    document = without(document, leave_out)
+    file = ExperimentFile(document, path.parent, experiment_from(document), left_out)
     _check_sweep(file)
     return file
 

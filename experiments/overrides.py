@@ -5,7 +5,7 @@ is YAML (`roles={proxy: 1}`); `null` takes the field away. Whether the field exi
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,13 @@ def with_value(document: Document, path: str, value: Any, origin: str) -> Docume
     elif isinstance(holder, list) or key in holder:
         del holder[key]
     return replace(document, data=data, overridden={**document.overridden, (*at, key): origin})
+
+
+def without(document: Document, fields: Collection[str]) -> Document:
+    """The document without those of its outermost fields."""
+    if not isinstance(document.data, dict):  # whoever validates it says so
+        return document
+    return replace(document, data={key: value for key, value in document.data.items() if key not in fields})
 
 
 def _key(holder: Any, part: str, at: FieldPath, origin: str) -> Any:

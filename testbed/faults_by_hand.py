@@ -73,11 +73,18 @@ class FaultsByHand:
         return replace(made, duration_us=duration_us)
 
 
+PLANNED_FAULTS = ("faults", "nemesis")
+"""An experiment's fields that make things go wrong without being asked."""
+
+
+def meaningless(*, with_faults: bool) -> tuple[str, ...]:
+    """An experiment's fields that say nothing about one run, on this machine, to try things on."""
+    return ("expect", "sweep", "repeat", "on", *(() if with_faults else PLANNED_FAULTS))
+
+
 def open_ended(experiment: Experiment, faults: tuple[Fault, ...]) -> Experiment:
-    """An experiment to try things on: with these faults, and nothing expected of it."""
-    return experiment.model_copy(
-        update={"faults": faults, "nemesis": None, "expect": (), "sweep": {}, "repeat": 1, "on": "local"}
-    )
+    """An experiment to try things on: with these faults, and no others by chance."""
+    return experiment.model_copy(update={"faults": faults, "nemesis": None})
 
 
 def _experiment(data: dict[str, Any], topology: Topology) -> Experiment:

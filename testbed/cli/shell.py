@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import experiment_options, no_analyze_option, out_option, read_chosen
+from testbed.cli.options import all_overrides, experiment_options, no_analyze_option, out_option
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
@@ -44,16 +44,19 @@ def command(  # noqa: PLR0917 (click passes them by name)
     `cut r2 r3`, `restore r2 r3`, `delay r0 r1 80ms`, `loss r0 r1 1%`, `kill r2/proxy-0`, `status`, `packets`;
     `help` lists them all. Lines may also come from a pipe or a file.
 
-    The nodes work until you leave with `exit`, `quit` or Ctrl-D; Ctrl-C only interrupts what goes on at the
-    prompt. The experiment's own faults do not happen unless `--with-faults` is given, and nothing that it
-    expects is checked. What is left is a run like any other, with the faults by hand in its record, analysis
-    and report.
+    The nodes work until you leave with `exit`, `quit` or Ctrl-D, whatever the experiment's `duration`; Ctrl-C
+    only interrupts what goes on at the prompt. The experiment's own faults do not happen unless
+    `--with-faults` is given (they must then begin within `duration`), and nothing that it expects is checked.
+    What is left is a run like any other, with the faults by hand in its record, analysis and report.
 
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
+    from experiments.loader import read_experiment
+    from testbed.faults_by_hand import meaningless
     from testbed.sweeps import Chosen
 
-    file = read_chosen(experiment, overrides, topology)
+    leave_out = meaningless(with_faults=with_faults)
+    file = read_experiment(experiment, all_overrides(overrides, topology), leave_out)
     chosen = Chosen.of(file, place="local", links=links, seed=seed, repeat=1)
     _refuse_background()
     return _run(chosen, out, with_faults=with_faults, analyze=not no_analyze)
@@ -78,7 +81,7 @@ def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> in
 
 def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
-    from testbed.faults_by_hand import open_ended
+    from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
     from testbed.planning import make_plan
     from testbed.runner.start import prepare
     from testbed.sweeps import plain
@@ -88,9 +91,10 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     topology = load_topology(experiment.topology)
     faults = experiment.all_faults(topology, chosen.seed)
     if faults:
-        happening = "happen as planned" if with_faults else "do not happen; --with-faults lets them"
-        click.echo(f"the faults of {experiment.name} ({len(faults)}) {happening}", err=True)
-    experiment = open_ended(experiment, faults if with_faults else ())
+        click.echo(f"the faults of {experiment.name} ({len(faults)}) happen as planned", err=True)
+    elif set(PLANNED_FAULTS) & set(chosen.file.left_out):
+        click.echo(f"the faults of {experiment.name} do not happen; --with-faults lets them", err=True)
+    experiment = open_ended(experiment, faults)
     plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
     # In parts, so that `packets` finds the last seconds at once, however long the shell lasts.
     captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.loader import experiment_names, load_experiment
+from experiments.loader import experiment_names, load_experiment, read_experiment
 from experiments.model import Experiment
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -314,3 +314,18 @@ def test_an_error_in_the_topology_names_the_topologys_file(load):
 def test_too_many_processes_are_refused(load):
     with pytest.raises(InputError, match="roles: makes 30006 processes: at most 20000 are possible"):
         load(changed("client: 2", "client: 10000"))
+
+
+def test_fields_that_are_left_out_do_not_count_whether_the_file_or_an_override_gives_them():
+    overrides = ("duration=15s", "faults.cut.at=70s", "sweep={no.such.field: [1]}")
+    file = read_experiment("link-failure", overrides, ("faults", "nemesis", "expect", "sweep"))
+    assert (file.experiment.faults, file.experiment.expect, file.experiment.sweep) == ((), (), {})
+    assert file.experiment.duration_us == 15_000_000
+    assert file.left_out == ("faults", "expect", "sweep")
+    assert file.point({"workload.rate": "1/s"}).faults == ()
+
+
+def test_a_file_of_which_nothing_can_be_left_out_is_refused_as_ever(tmp_path: Path):
+    (tmp_path / "list.yaml").write_text("[faults]")
+    with pytest.raises(InputError, match=r"list\.yaml:1: .*should be"):
+        read_experiment(str(tmp_path / "list.yaml"), (), ("faults",))

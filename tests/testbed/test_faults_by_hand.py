@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.loader import load_experiment
-from testbed.faults_by_hand import FaultsByHand, RefusedFaultError, open_ended
+from experiments.loader import load_experiment, read_experiment
+from testbed.faults_by_hand import FaultsByHand, RefusedFaultError, meaningless, open_ended
 from testbed.plan import LinkChange, plan_from_json, plan_to_json
 from testbed.planning import make_plan
 from tests.testbed.runner.live import write_experiment
@@ -88,5 +88,6 @@ def test_faults_after_the_end_never_were(known: FaultsByHand):
 
 
 def test_an_experiment_to_try_things_on_expects_nothing_and_has_no_faults_of_its_own():
-    tried = open_ended(load_experiment("link-failure"), ())
+    read = read_experiment("link-failure", ["on=simulator"], meaningless(with_faults=False)).experiment
+    tried = open_ended(read, ())
     assert (tried.faults, tried.expect, tried.on) == ((), (), "local")

@@ -1,0 +1,94 @@
+"""`cutset shell` up to its prompt: which of an experiment's fields count, and what it says of others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.cli.main import run as cutset
+from testbed.errors import TestbedError
+from testbed.runner import start
+
+DO_NOT_HAPPEN = "the faults of link-failure do not happen; --with-faults lets them"
+HAPPEN = "the faults of link-failure ({}) happen as planned"
+
+
+@pytest.fixture(autouse=True)
+def stopped_before_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    def at_the_prompt(*_: Any, **__: Any) -> None:
+        raise TestbedError("at the prompt")
+
+    monkeypatch.setattr(start, "carry_out", at_the_prompt)
+    monkeypatch.setattr(start, "check_machine", lambda *_: None)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """run.json of a shell that got as far as its sandbox, and what it had said until then."""
+
+    def open_shell(*options: str, experiment: str = "link-failure") -> tuple[dict[str, Any], str]:
+        code = cutset(["shell", experiment, "--out", str(tmp_path), *options])
+        said = capsys.readouterr().err
+        assert (code, said.splitlines()[-1]) == (1, "cutset: at the prompt")
+        [path] = tmp_path.glob("*/run.json")
+        return json.loads(path.read_text()), said
+
+    return open_shell
+
+
+def faults(content: dict[str, Any]) -> list[str]:
+    return [fault["name"] for fault in content["plan"]["faults"]]
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["duration=15s", "faults=[]", "faults.cut.at=70s", "expect=[events.lost < 0]", "sweep={seed: [1, 2]}"],
+)
+def test_what_would_go_wrong_and_what_is_expected_stand_in_no_overrides_way(opened, override: str):
+    content, said = opened("--set", override)
+    assert faults(content) == []
+    assert content["plan"]["changes"] == []
+    assert [content["experiment"].get(field) for field in ("faults", "expect", "sweep")] == [[], [], {}]
+    assert (DO_NOT_HAPPEN in said) == (override != "faults=[]")
+
+
+def test_an_experiment_that_runs_in_virtual_time_by_chance_has_a_prompt_on_this_machine(opened):
+    content, said = opened("--set", "on=simulator", "--set", "duration=2s", experiment="nemesis")
+    assert (faults(content), "nemesis" in content["experiment"]) == ([], False)
+    assert "the faults of nemesis do not happen" in said
+
+
+def test_the_experiments_faults_happen_when_asked_for_and_nothing_is_expected(opened):
+    content, said = opened("--with-faults")
+    assert faults(content) == ["cut", "restore"]
+    assert content["experiment"]["expect"] == []
+    assert HAPPEN.format(2) in said
+
+
+def test_what_is_expected_needs_no_fault(opened):
+    content, said = opened("--with-faults", "--set", "faults.cut=null")
+    assert faults(content) == ["restore"]
+    assert HAPPEN.format(1) in said
+
+
+def test_faults_by_chance_become_planned_ones_when_asked_for(opened):
+    content, _ = opened("--with-faults", experiment="nemesis")
+    assert len(faults(content)) > 0
+    assert "nemesis" not in content["experiment"]
+
+
+def test_faults_that_are_to_happen_must_begin_within_the_duration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    arguments = ["shell", "link-failure", "--out", str(tmp_path), "--with-faults", "--set", "duration=30s"]
+    assert cutset(arguments) == 2
+    assert (
+        "link-failure.yaml:14: faults.1.at: 41 s is after the end of the run, 30 s" in capsys.readouterr().err
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_does_count_is_checked_as_ever(capsys: pytest.CaptureFixture[str]):
+    assert cutset(["shell", "link-failure", "--set", "workload.rate=5"]) == 2
+    assert "workload.rate: 5 has no unit" in capsys.readouterr().err
