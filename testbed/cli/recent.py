@@ -59,6 +59,10 @@ class Recent:
             lines = _aside(lambda: list(self._lines(asked)))
         except click.exceptions.Exit:  # --help
             return
+        except click.NoSuchOption as error:
+            if error.option_name not in _only_the_commands():
+                raise TestbedError(error.format_message()) from error
+            raise TestbedError(f"{error.option_name} is for `cutset packets`, after leaving") from error
         except click.ClickException as error:
             raise TestbedError(error.format_message()) from error
         except (AnalysisError, InputError) as error:
@@ -88,6 +92,17 @@ class Recent:
         for row in shown.to_pylist():
             yield lines.message(row)
         yield _summed_up(found, rows.num_rows, shown.num_rows, asked["last_s"], facts.zero_ns)
+
+
+def _only_the_commands() -> set[str]:
+    """The options of `cutset packets` that the word does not have."""
+    from testbed.cli.packets import command
+
+    return _options(command) - _options(_packets)
+
+
+def _options(command: click.Command) -> set[str]:
+    return {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
 
 
 def _concerned(wanted: "Filter") -> frozenset[str] | None:
