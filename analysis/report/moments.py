@@ -1,8 +1,9 @@
 """From a point of a plot to its messages: those of the bins around each fault, embedded in the page.
 
 A bin is what one point of a timeline stands for. Of each bin the messages that tell most are kept: what was
-lost, what is sent seldom, what went between regions, in this order; the page says how many it does not have,
-and the command that shows them all. A run without the table of transfers has no such data, and says why.
+lost or sent again, what is sent seldom, what went between regions, in this order, and of what goes on within
+regions all the time a sample. The page says how many it does not have, and the command that shows them all.
+A run without the table of transfers has no such data, and says why.
 """
 
 import shlex
@@ -29,6 +30,7 @@ from experiments.rundir import RunDirectory
 BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
 BINS_MAX = 120
 MESSAGES_OF_BIN_MAX = 200
+USUAL_OF_BIN_MAX = 20  # of those within regions that tell nothing, where there are too many
 USUAL_BIN_S = 0.2  # where there is no table of throughput to say it
 _PLACES = frozenset({"src", "sport", "dst", "dport", "connection", "stream_offset"})
 _COLUMNS = tuple(name for name in TRANSFERS.names if name not in _PLACES)
@@ -171,6 +173,11 @@ def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]") ->
     seldom = np.array([name not in ORDINARY for name in types.dictionary.to_pylist()])[
         types.indices.to_numpy()
     ]
-    lost = pc.not_equal(table.column("fate"), "arrived").to_numpy()
-    order = np.lexsort((-ranks, ~between, ~seldom, ~lost))
-    return sorted(order[:MESSAGES_OF_BIN_MAX].tolist())
+    disturbed = pc.not_equal(table.column("fate"), "arrived").to_numpy()
+    disturbed |= table.column("retransmitted").to_numpy()
+    order = np.lexsort((-ranks, ~between, ~seldom, ~disturbed))
+    telling = order[(disturbed | seldom | between)[order]][:MESSAGES_OF_BIN_MAX]
+    usual = np.flatnonzero(~(disturbed | seldom | between))
+    room = min(USUAL_OF_BIN_MAX, MESSAGES_OF_BIN_MAX - len(telling), len(usual))
+    sample = usual[np.arange(room) * len(usual) // max(room, 1)]  # spread over the bin
+    return sorted([*telling.tolist(), *sample.tolist()])

@@ -182,7 +182,8 @@ const Moments = (() => {
     part("before").addEventListener("click", () => move(bin - 1));
     part("after").addEventListener("click", () => move(bin + 1));
     part("copy").addEventListener("click", copy);
-    panel.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+    // On the document: after a click on a plot the panel has not got the focus.
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !panel.hidden) close(); });
     addEventListener("resize", () => requestAnimationFrame(mark));
   };
   return { start, drawn };

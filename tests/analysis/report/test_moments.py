@@ -58,13 +58,31 @@ def test_of_too_many_those_that_tell_most_stay_and_all_are_counted(fresh_run: Ru
         message(19.15, "r2-proxy-0", "r0-proxy-0", "SUBSCRIBE", stream=3, cnt=5),
         events(19.16, "r2-proxy-0", "r3-proxy-0", 2, 1, took_s=None),
         events(19.17, "r2-proxy-0", "r1-proxy-0", 2, 1),
+        events(19.18, "r0-proxy-0", "r0-client-0", 2, 1) | {"retransmitted": True},
     ]
     made = embedded(with_transfers(fresh_run, gossip + telling))
     (cut,) = (one for one in made.bins if one["number"] == CUT_BIN)
-    assert (len(cut["rows"]), cut["total"]) == (module.MESSAGES_OF_BIN_MAX, many + 3)
+    assert (len(cut["rows"]), cut["total"]) == (module.USUAL_OF_BIN_MAX + 4, many + 4)
     labels = [made.labels[row[3]] for row in cut["rows"]]
-    assert labels[-3:] == ["SUBSCRIBE s3 after 5", "EVENTS s2 [1..1000]", "EVENTS s2 [1..1000]"]
-    assert [row[5] for row in cut["rows"][-3:]] == ["a", "l", "a"]
+    assert labels[-4:] == ["SUBSCRIBE s3 after 5", *["EVENTS s2 [1..1000]"] * 3]
+    assert [(row[5], row[6]) for row in cut["rows"][-4:]] == [("a", 0), ("l", 1), ("a", 0), ("a", 1)]
+    times = [row[0] for row in cut["rows"]]
+    assert times == sorted(times)
+    assert times[module.USUAL_OF_BIN_MAX - 1] > 19000 + 0.9 * many * 0.01  # all of the bin is sampled
+
+
+def test_what_was_sent_again_goes_before_what_crossed_a_link(fresh_run: RunDirectory) -> None:
+    over_links = [
+        events(19.0 + n * 1e-5, "r2-proxy-0", "r1-proxy-0", 2, 1)
+        for n in range(module.MESSAGES_OF_BIN_MAX + 50)
+    ]
+    again = events(19.18, "r0-proxy-0", "r0-client-0", 2, 1) | {"retransmitted": True}
+    usual = events(19.17, "r0-proxy-0", "r0-client-0", 2, 1)
+    made = embedded(with_transfers(fresh_run, [*over_links, again, usual]))
+    (cut,) = (one for one in made.bins if one["number"] == CUT_BIN)
+    assert len(cut["rows"]) == module.MESSAGES_OF_BIN_MAX
+    assert cut["rows"][-1][0] == pytest.approx(19180.0)
+    assert cut["rows"][-2][0] < 19100
 
 
 def test_a_link_has_the_messages_between_its_regions_both_ways(fresh_run: RunDirectory) -> None:

@@ -94,6 +94,15 @@ def test_keys_choose_a_moment_open_it_move_on_and_close_it(opened: Opened) -> No
     expect(slider).to_be_focused()
 
 
+def test_escape_closes_what_a_click_opened(opened: Opened) -> None:
+    page = opened()
+    page.mouse.click(*place(page, "throughput", 19.1))
+    expect(page.locator("#moment")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#moment")).to_be_hidden()
+    expect(plot(page, "throughput")).to_be_focused()
+
+
 def test_the_command_is_copied(opened: Opened) -> None:
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.mouse.click(*place(page, "throughput", 30.0))
