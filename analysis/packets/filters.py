@@ -185,6 +185,7 @@ def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
 
 def _times(asked: Asked, facts: Facts) -> TimeRange:
     if asked.around is None:
+        _check_begin(asked.from_s, facts)
         return TimeRange(*(_moment(at_s, facts) for at_s in (asked.from_s, asked.to_s)))
     faults = {fault.name: fault for fault in facts.faults}
     _known("--around", asked.around, "fault", faults)
@@ -193,6 +194,14 @@ def _times(asked: Asked, facts: Facts) -> TimeRange:
         raise InputError(f"--around {asked.around}", None, "", "this fault never took hold in this run")
     span_ns = round(asked.span_s * 10**9)
     return TimeRange(at_ns - span_ns, at_ns + span_ns)
+
+
+def _check_begin(from_s: Decimal | None, facts: Facts) -> None:
+    """Refuse times that a run has not; one whose end is not known has all."""
+    ends_ns = (facts.stopped_ns, facts.drained_ns, facts.ended_ns)
+    end_s = max((facts.seconds(t_ns) for t_ns in ends_ns if t_ns is not None), default=None)
+    if from_s is not None and end_s is not None and from_s > end_s:
+        raise InputError(f"--from {from_s}", None, "", f"this run ended at {end_s:.3f} s")
 
 
 def _moment(at_s: Decimal | None, facts: Facts) -> int | None:

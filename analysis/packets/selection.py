@@ -136,12 +136,16 @@ def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
 
 
 def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
-    """Write them into a file, which is whole or not there. Raises InputError if it cannot be written."""
+    """Write them into a file, which is whole or, also if there are none of them, not there.
+
+    Raises InputError if it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
             written = write_packets(facts, choice, PcapngWriter(stream, APPLICATION))
-        temporary.replace(path)
+        if written.packets:
+            temporary.replace(path)
     except OSError as error:
         raise InputError(f"--pcap {path}", None, "", f"cannot be written: {error.strerror}") from None
     finally:

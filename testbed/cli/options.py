@@ -47,6 +47,17 @@ class Interval(click.ParamType[tuple[int, int]]):
         return found
 
 
+def once(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option with one value, refused where it is given twice: of two values click drops one silently."""
+    return click.option(*names, multiple=True, callback=_only_one, **settings)
+
+
+def _only_one(ctx: click.Context, param: click.Parameter, values: Sequence[Any]) -> Any:
+    if len(values) > 1:
+        raise click.BadParameter(f"is given {len(values)} times, and has one value", ctx, param)
+    return values[0] if values else None
+
+
 _EXPERIMENT = (
     click.argument("experiment"),
     click.option(
@@ -70,7 +81,7 @@ _MESSAGES = (
     ),
     click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS."),
     click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream."),
-    click.option("--seq", type=Interval(), help="That carry or name one of these sequence numbers."),
+    once("--seq", type=Interval(), help="That carry or name one of these sequence numbers."),
 )
 
 out_option = click.option(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import Seconds, message_options
+from testbed.cli.options import Seconds, message_options, once
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,13 +40,13 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 @click.command(name="packets")
 @click.argument("run_name", metavar="RUN")
-@click.option("--from", "from_s", type=Seconds(), help="Seconds since time 0.")
-@click.option("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
-@click.option("--around", metavar="FAULT", help="The time around this fault instead.")
-@click.option("--span", "span_s", type=Seconds(), help="Seconds before and after it.  [default: 1]")
+@once("--from", "from_s", type=Seconds(), help="Seconds since time 0.")
+@once("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
+@once("--around", metavar="FAULT", help="The time around this fault instead.")
+@once("--span", "span_s", type=Seconds(), help="Seconds before and after it.  [default: 1]")
 @message_options
 @click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
+@once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object a line; `--json-keys` says what is in it."
 )
@@ -56,21 +56,19 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "--retransmissions", is_flag=True, help="What was sent again: when, which bytes, which messages."
 )
-@click.option(
+@once(
     "--pcap",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the packets behind them here, as pcapng; `-` is standard output.",
 )
-@click.option(
-    "--at", metavar="PLACE", help="Of --pcap: as this host or side of a link, as r2-r3@r2, saw them."
-)
+@once("--at", metavar="PLACE", help="Of --pcap: as this host or side of a link, as r2-r3@r2, saw them.")
 @click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
 def command(run_name: str, as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
 
-    RUN is a path, a name below runs/, or `latest`; it has to be analysed. The same option given again
-    widens the choice; options of different kinds narrow it. A message's delay is from its first byte at the
-    sender until it was whole at the receiver.
+    RUN is a path, a name below runs/, or `latest`; it has to be analysed. --host, --region, --link, --type
+    and --stream given again widen the choice; options of different kinds narrow it. A message's delay is
+    from its first byte at the sender until it was whole at the receiver.
 
     --pcap merges the packets of all hosts and links by time: each packet comes once for every place that saw
     it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as
@@ -108,6 +106,10 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
         raise click.UsageError("--around says the time already: leave --from and --to out")
     if asked["span_s"] is not None and not asked["around"]:
         raise click.UsageError("--span is how long before and after a fault: add --around FAULT")
+    if asked["span_s"] is not None and asked["span_s"] <= 0:
+        raise click.UsageError(f"--span {asked['span_s']} is no time before and after a fault, as 0.5")
+    if None not in {asked["from_s"], asked["to_s"]} and asked["from_s"] >= asked["to_s"]:
+        raise click.UsageError(f"--from {asked['from_s']} is not before --to {asked['to_s']}")
     ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
     if len(ways) > 1:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")

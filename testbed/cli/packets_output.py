@@ -94,6 +94,10 @@ class Output:
             written = write_packets(self.facts, choice, writer)
         else:
             written = write_file(path, self.facts, choice)
+        if not written.packets:
+            kept = "" if str(path) == "-" else f": {path} is not written"
+            click.echo(f"no packet matches{kept}", err=True)
+            return
         where = "standard output" if str(path) == "-" else path
         counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
         click.echo(f"{counts} in {where}", err=True)

@@ -304,6 +304,13 @@ def test_where_one_place_saw_nothing_twice_wireshark_finds_no_retransmission(run
     assert retransmissions_by_tshark(tmp_path / "one.pcapng") == 0
 
 
+def test_where_no_packet_matches_no_file_is_written(run, tmp_path, capsys):
+    path = tmp_path / "none.pcapng"
+    assert cutset(["packets", str(run.path), "--pcap", str(path), "--from", "-9", "--to", "-8"]) == 0
+    assert capsys.readouterr().err == f"no packet matches: {path} is not written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_packets_can_go_to_standard_output(run, capfdbinary):
     assert cutset(["packets", str(run.path), "--lost", "--pcap", "-"]) == 0
     said = capfdbinary.readouterr()
@@ -348,6 +355,16 @@ def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
             "--pcap x --at r2-r3",
             "cutset: --at r2-r3: no such place with a capture: known are r0-proxy-0, r0-proxy-1, ",
         ),
+        ("--from 5 --to 5", "--from 5 is not before --to 5"),
+        ("--from 300", "cutset: --from 300: this run ended at "),
+        ("--around cut --span 0", "--span 0 is no time before and after a fault, as 0.5"),
+        ("--from 1 --from 2", "Invalid value for '--from': is given 2 times, and has one value"),
+        ("--to 1 --to 2", "Invalid value for '--to': is given 2 times"),
+        ("--around cut --around restore", "Invalid value for '--around': is given 2 times"),
+        ("--around cut --span 1 --span 2", "Invalid value for '--span': is given 2 times"),
+        ("--limit 1 --limit 2", "Invalid value for '--limit': is given 2 times"),
+        ("--seq 1 --seq 2", "Invalid value for '--seq': is given 2 times"),
+        ("--pcap a --pcap b", "Invalid value for '--pcap': is given 2 times"),
         ("--from soon", "soon is no number of seconds, as 19.4"),
         ("--seq 7..3", "7..3 is no range of sequence numbers, as 48210..48341"),
         (
