@@ -12,12 +12,12 @@ LABELS_MAX = 2
 _NTH, _OFFSET = 3, 12  # widths
 
 KEYS = {
-    "t": "s since time 0: when the segment was seen again",
+    "t": "s since time 0: when the segment was seen again, by the first of `hosts`",
     "t_ns": "the same on the hosts' clock, ns since 1970",
     "first": "s: when any of its bytes was seen first",
     "after_ms": "between the two",
     "nth": "2 for the second time that its bytes were seen",
-    "host": "whose capture saw it",
+    "hosts": "whose captures saw it again: the sender, the receiver or both",
     "from": "host",
     "to": "host",
     "src": "address",
@@ -33,7 +33,7 @@ KEYS = {
 
 def header(lines: Lines) -> str:
     """Names and units of the columns."""
-    ends = f"{'seen at':<{lines.names}}  {'from':<{lines.names}}    {'to':<{lines.names}}"
+    ends = f"{'seen at':<{_places(lines)}}  {'from':<{lines.names}}    {'to':<{lines.names}}"
     return lines.dim(
         f"{'time s':>{TIME}}  {'first s':>{TIME}}  {'after ms':>{DELAY}}  {'nth':>{_NTH}}  {ends}"
         f"  {'from byte':>{_OFFSET}}  {'bytes':>{BYTES}}  carries"
@@ -42,23 +42,25 @@ def header(lines: Lines) -> str:
 
 def line(again: Again, lines: Lines) -> str:
     """One segment."""
-    row = again.messages[0]
+    row, places = again.messages[0], ", ".join(again.hosts)
     carries = ", ".join(label(message) for message in again.messages[:LABELS_MAX])
     more = len(again.messages) - LABELS_MAX
     return (
         f"{lines.time(again.t_ns)}  {lines.time(again.first_ns)}"
         f"  {(again.t_ns - again.first_ns) / 1e6:>{DELAY}.3f}  {again.nth:>{_NTH}}"
-        f"  {again.host:<{lines.names}}  {end_name(row, 'sender'):<{lines.names}}"
+        f"  {places:<{_places(lines)}}  {end_name(row, 'sender'):<{lines.names}}"
         f" -> {end_name(row, 'receiver'):<{lines.names}}  {again.stream_offset:>{_OFFSET}}"
         f"  {again.length:>{BYTES}}  {carries}{f' and {more} more' if more > 0 else ''}"
     )
 
 
+def _places(lines: Lines) -> int:
+    return 2 * lines.names + len(", ")
+
+
 def segment(again: Again) -> tuple[Any, ...]:
-    """What tells a segment from others, at one host."""
-    row = again.messages[0]
-    names = ("src", "sport", "dst", "dport", "connection")
-    return (again.host, again.stream_offset, *(row[name] for name in names))
+    """What tells a segment from others."""
+    return (again.connection, again.stream_offset)
 
 
 def describe(again: Again, facts: Facts) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def describe(again: Again, facts: Facts) -> dict[str, Any]:
         "first": seconds(again.first_ns, facts),
         "after_ms": (again.t_ns - again.first_ns) / 1e6,
         "nth": again.nth,
-        "host": again.host,
+        "hosts": list(again.hosts),
         "from": row["sender"],
         "to": row["receiver"],
         **{name: row[name] for name in ("src", "sport", "dst", "dport", "connection")},

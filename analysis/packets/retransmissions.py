@@ -2,13 +2,14 @@
 
 The table of transfers says which messages had bytes that were seen more than once; their packets are looked
 at in the captures of the hosts at both ends. At the sender's, a second sight of a byte means that it was
-sent again; at the receiver's, that both copies came. A segment that only fills a hole there is none. Links'
-captures show the same packets again and are left out.
+sent again; at the receiver's, that both copies came. A segment that only fills a hole there is none. What
+both ends saw is one repetition: a receiver's sight belongs to the last one of the same bytes at the sender
+before it that no later sight there took. Links' captures show the same packets again and are left out.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,20 +28,40 @@ from analysis.packets.wire import (
 from analysis.pcap.batches import TimeRange
 from experiments.rundir import RunDirectory
 
+_ON_THE_WAY_NS = 10 * 10**9  # what came later than this after it was sent is not taken for the same
 _SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A segment that a host's capture saw again. `nth`: 2 for the second time."""
+    """A segment that was sent again. Its times and `nth` (2: the second time) are those of the first of
+    `hosts`, whose captures saw it again: the sender, the receiver, or both in this order.
+    """
 
     t_ns: int
     first_ns: int  # when any of its bytes was seen first
     nth: int
-    host: str
+    hosts: tuple[str, ...]
     stream_offset: int
     length: int
     messages: tuple[Row, ...]  # rows of TRANSFERS of which it carries bytes
+
+    @property
+    def connection(self) -> tuple[Direction, int]:
+        """In which connection, and which direction of it."""
+        row = self.messages[0]
+        return direction_of(row), row["connection"]
+
+    @property
+    def from_sender(self) -> bool:
+        """Whether the sender's capture saw it."""
+        return self.hosts[0] == self.messages[0]["sender"]
+
+    def overlaps(self, other: "Again") -> bool:
+        """Whether they share a byte, being of the same connection."""
+        first = max(self.stream_offset, other.stream_offset)
+        end = min(self.stream_offset + self.length, other.stream_offset + other.length)
+        return first < end
 
 
 @dataclass(slots=True)
@@ -118,7 +139,7 @@ def _first(message: tuple[int, Row]) -> int:
 
 
 def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Again]:
-    """The segments that were seen again within the filter's times, in order of time.
+    """The segments that were sent again within the filter's times, each once, in order of time.
 
     Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
     """
@@ -131,14 +152,49 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     carried.sort()
     ranges = carried.ranges()
     times = TimeRange(extent.first_ns, wanted.times.end_ns)
+    sights: dict[tuple[Direction, int], list[Again]] = defaultdict(list)
+    for capture in captures_of(run):
+        if capture.host in hosts:
+            for again in _seen_again(capture, times, ranges, carried):
+                sights[again.connection].append(again)
     found = [
         again
-        for capture in captures_of(run)
-        if capture.host in hosts
-        for again in _seen_again(capture, times, ranges, carried)
+        for of_connection in sights.values()
+        for again in join_sights(of_connection)
         if wanted.times.meets(again.t_ns, again.t_ns)
     ]
-    return sorted(found, key=lambda again: again.t_ns)
+    return sorted(found, key=_time)
+
+
+def _time(again: Again) -> int:
+    return again.t_ns
+
+
+def join_sights(sights: Iterable[Again]) -> list[Again]:
+    """Repetitions from what both ends of one direction of a connection saw of them, in order of time."""
+    in_time = sorted(sights, key=_time)
+    sent = [again for again in in_time if again.from_sender]
+    came: dict[int, list[Again]] = defaultdict(list)  # which of them -> its sights at the receiver
+    alone: list[Again] = []
+    for again in reversed(in_time):
+        if not again.from_sender:
+            place = _sent_as(again, sent, came)
+            (alone if place is None else came[place]).append(again)
+    both = [
+        replace(again, hosts=(*again.hosts, *came[place][0].hosts)) if place in came else again
+        for place, again in enumerate(sent)
+    ]
+    return sorted([*both, *alone], key=_time)
+
+
+def _sent_as(again: Again, sent: Sequence[Again], came: Mapping[int, Sequence[Again]]) -> int | None:
+    """Which of what was sent again is this, that came: it may be a part, or end elsewhere (offloading)."""
+    for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
+        if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:
+            return None
+        if sent[place].overlaps(again) and not any(map(again.overlaps, came.get(place, ()))):
+            return place
+    return None
 
 
 def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _Carried) -> Iterator[Again]:
@@ -155,6 +211,6 @@ def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _C
             )
             if nth > 1:
                 yield Again(
-                    packet["t_ns"], first_ns, nth, str(capture.host), offset, packet["payload_length"],
+                    packet["t_ns"], first_ns, nth, (str(capture.host),), offset, packet["payload_length"],
                     tuple(messages),
                 )  # fmt: skip
