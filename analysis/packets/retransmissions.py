@@ -55,7 +55,7 @@ class Again:
     @property
     def from_sender(self) -> bool:
         """Whether the sender's capture saw it."""
-        return self.hosts[0] == self.messages[0]["sender"]
+        return bool(self.hosts[0] == self.messages[0]["sender"])
 
     def overlaps(self, other: "Again") -> bool:
         """Whether they share a byte, being of the same connection."""
