@@ -13,7 +13,7 @@ from typing import BinaryIO
 _SECTION, _INTERFACE, _NAMES, _PACKET = 0x0A0D0D0A, 1, 4, 6
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
-_END, _APPLICATION, _NAME, _RESOLUTION = 0, 4, 2, 9  # codes of options
+_END, _COMMENT, _APPLICATION, _NAME, _RESOLUTION = 0, 1, 4, 2, 9  # codes of options
 _NANOSECONDS = bytes([9])  # if_tsresol: 10^-9 s
 _NAME_OF_IPV4, _NAME_OF_IPV6 = 1, 2  # kinds of name records
 _PACKET_HEAD = struct.Struct("<IIIIIII")
@@ -24,12 +24,13 @@ _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # by length modulo 4
 class PcapngWriter:
     """Writes one file's blocks, in order."""
 
-    def __init__(self, stream: BinaryIO, application: str) -> None:
-        """Begin the section. application: which program writes it."""
+    def __init__(self, stream: BinaryIO, application: str, comment: str) -> None:
+        """Begin the section. application: which program writes it. comment: what a reader should know."""
         self._write = stream.write
         self._interfaces = 0
         head = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _LENGTH_UNKNOWN)
-        self._block(_SECTION, head + _options([(_APPLICATION, application.encode())]))
+        about = [(_COMMENT, comment.encode()), (_APPLICATION, application.encode())]
+        self._block(_SECTION, head + _options(about))
 
     def names(self, names: Mapping[str, str]) -> None:
         """Say the names of addresses."""

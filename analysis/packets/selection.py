@@ -8,8 +8,10 @@ whoever wants it once takes one place's captures.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +105,22 @@ class Written:
     captures: int  # that have some of them
 
 
+def begin_capture(stream: BinaryIO, facts: Facts) -> PcapngWriter:
+    """Begin a capture that says which run it is of, and when that run's time 0 was."""
+    return PcapngWriter(stream, APPLICATION, f"run {facts.run}; {time_zero(facts.zero_ns)}")
+
+
+def time_zero(zero_ns: int) -> str:
+    """When time 0 was, as UTC and as seconds since 1970: Wireshark shows both.
+
+    >>> time_zero(1_700_000_000_000_000_005)
+    'time 0 is 2023-11-14T22:13:20.000000005Z (1700000000.000000005 s since 1970)'
+    """
+    seconds, fraction = divmod(zero_ns, 10**9)
+    utc = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"time 0 is {utc}.{fraction:09d}Z ({seconds}.{fraction:09d} s since 1970)"
+
+
 def write_packets(facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
     """Write the chosen packets; each capture is an interface, by its name."""
     captures = choice.captures
@@ -143,7 +161,7 @@ def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
-            written = write_packets(facts, choice, PcapngWriter(stream, APPLICATION))
+            written = write_packets(facts, choice, begin_capture(stream, facts))
         if written.packets:
             temporary.replace(path)
     except OSError as error:

@@ -85,13 +85,11 @@ class Output:
 
     def write_packets(self, path: Path, at: str | None) -> None:
         """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
-        from analysis.packets.pcapng_writer import PcapngWriter
-        from analysis.packets.selection import APPLICATION, choose, write_file, write_packets
+        from analysis.packets.selection import begin_capture, choose, time_zero, write_file, write_packets
 
         choice = choose(self.run, self.facts, self.wanted, at)
         if str(path) == "-":
-            writer = PcapngWriter(sys.stdout.buffer, APPLICATION)
-            written = write_packets(self.facts, choice, writer)
+            written = write_packets(self.facts, choice, begin_capture(sys.stdout.buffer, self.facts))
         else:
             written = write_file(path, self.facts, choice)
         if not written.packets:
@@ -101,6 +99,7 @@ class Output:
         where = "standard output" if str(path) == "-" else path
         counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
         click.echo(f"{counts} in {where}", err=True)
+        click.echo(f"run {self.facts.run}; {time_zero(self.facts.zero_ns)}", err=True)
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()

@@ -17,7 +17,7 @@ T_NS = 1_700_000_000_123_456_789
 def written(tmp_path):
     path = tmp_path / "two.pcapng"
     with path.open("wb") as stream:
-        writer = PcapngWriter(stream, "a test")
+        writer = PcapngWriter(stream, "a test", "time 0 is noon")
         writer.names({"10.0.0.1": "r0-proxy-0", "2001:db8::1": "r1-proxy-0"})
         first, second = writer.interface("r0-proxy-0-eth0", 1), writer.interface("r0-r1@r1", 113)
         for size in range(5):  # all paddings
@@ -53,6 +53,7 @@ def test_capinfos_finds_nanoseconds_and_who_wrote_it(written):
     said = subprocess.run(["capinfos", str(written)], check=True, capture_output=True, text=True).stdout
     assert "nanoseconds (9)" in said
     assert "Capture application: a test" in said
+    assert "Capture comment:     time 0 is noon" in said
     assert "Number of interfaces in file: 2" in said
     assert "Number of packets:   6" in said
 

@@ -226,6 +226,9 @@ def test_retransmissions_as_json_have_the_documented_keys(shown):
     assert (message["label"], message["fate"]) == ("EVENTS s2 [11..20]", "lost")
 
 
+TIME_ZERO = "run a-run; time 0 is 2023-11-14T22:13:20.000000000Z (1700000000.000000000 s since 1970)"
+
+
 def written(run: RunDirectory, path: Path, *options: str) -> list[tuple[str, str, str]]:
     """Interface, milliseconds since time 0 and TCP payload bytes of each packet, as tshark reads them."""
     assert cutset(["packets", str(run.path), "--pcap", str(path), *options]) == 0
@@ -247,7 +250,7 @@ def test_the_packets_that_carry_a_message_come_from_every_place_that_saw_them(ru
     ]
     path = tmp_path / "lost.pcapng"
     assert written(run, path, "--lost") == lost
-    assert capsys.readouterr().err == f"6 packets of 2 captures in {path}\n"
+    assert capsys.readouterr().err == f"6 packets of 2 captures in {path}\n{TIME_ZERO}\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -313,7 +316,9 @@ def test_packets_can_go_to_standard_output(run, capfdbinary):
     assert cutset(["packets", str(run.path), "--lost", "--pcap", "-"]) == 0
     said = capfdbinary.readouterr()
     assert said.out[:4] == b"\x0a\x0d\x0d\x0a"
-    assert said.err == b"6 packets of 2 captures in standard output\n"
+    assert said.err.decode() == f"6 packets of 2 captures in standard output\n{TIME_ZERO}\n"
+    about = subprocess.run(["capinfos", "-"], input=said.out, check=True, capture_output=True).stdout.decode()
+    assert f"Capture comment:     {TIME_ZERO}\n" in about
 
 
 @pytest.fixture(scope="module")
