@@ -178,6 +178,13 @@ def test_on_a_phone_a_plot_does_not_hold_the_finger_that_scrolls(opened: Opened)
     assert page.evaluate(touch) != "none"
 
 
+@pytest.mark.parametrize("table", ["fidelity", "backlogs"])
+def test_on_a_laptop_the_widest_tables_fit(opened: Opened, table: str) -> None:
+    page = opened(viewport={"width": 1280, "height": 800})
+    around = page.locator(f".scroll:has(> #table-{table})")
+    assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_drawing_does_not_move_what_is_around(opened: Opened) -> None:
     page = opened()
     plot(page, "throughput")
