@@ -51,7 +51,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.report.reading import read_record
     from analysis.report.run_argument import run_argument
     from testbed.cli.named_run import named_run
+    from testbed.cli.output_file import write_text
 
+    _check_output(output)
     run = named_run(run_name)
     record = read_record(run)
     moment = _moment(record, from_s, to_s, around, span_s)
@@ -63,7 +65,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     scene = make_scene(run, record, moment, wanted, drawn_by, around if telling else None)
     when = around if telling and around else f"{moment.from_s:.3f}-{moment.to_s:.3f}"
     path = output or run.figure(figure_name(when, wanted), "svg")
-    _write(path, diagram_svg(scene).svg)
+    if output is None:
+        path.parent.mkdir(exist_ok=True)
+    write_text(path, diagram_svg(scene).svg)
     for reason in scene.left_out:
         click.echo(f"left out     {reason}", err=True)
     click.echo(f"diagram      {path} ({scene.messages} messages between {len(scene.lifelines)} hosts)")
@@ -113,11 +117,13 @@ def _check(run: "RunDirectory", record: "RunRecord") -> None:
         raise InputError(str(run.path), None, "", f"has no table of messages: {reason}")
 
 
-def _write(path: Path, text: str) -> None:
+def _check_output(path: Path | None) -> None:
+    """Before anything is read. Raises InputError."""
+    from testbed.cli.output_file import check_directory
     from topologies.errors import InputError
 
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(path), None, "", f"cannot be written: {error.strerror}") from None
+    if path is None:
+        return
+    if path.suffix != ".svg":
+        raise InputError(str(path), None, "--output", "should end in .svg: SVG is what is drawn")
+    check_directory(path)

@@ -21,6 +21,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     """Write a dissector with which Wireshark and tshark show a system's messages.
 
     \b
+    mkdir -p ~/.local/lib/wireshark/plugins
     cutset dissector -o ~/.local/lib/wireshark/plugins/sprinkler.lua
     tshark -X lua_script:sprinkler.lua -r CAPTURE
 
@@ -30,7 +31,10 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector
     from experiments.parameters import complete_parameters, known_systems
+    from testbed.cli.output_file import check_directory, write_text
 
+    if output is not None:
+        check_directory(output)
     if system not in known_systems():
         raise click.BadParameter(
             f"no system {system!r}, but {', '.join(known_systems())}", param_hint="--system"
@@ -42,15 +46,5 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        write_text(output, text)
         click.echo(output)
-
-
-def _write(path: Path, text: str) -> None:
-    from topologies.errors import InputError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(str(path), None, "", f"cannot be written: {error.strerror}") from None

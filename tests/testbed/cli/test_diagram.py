@@ -96,6 +96,15 @@ def test_what_cannot_be_drawn_is_refused(
     assert said in refused([str(run.path), *arguments], capsys)
 
 
+def test_a_picture_is_svg_and_goes_where_a_directory_is(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [str(run.path), "--around", "cut", "--output"]
+    assert "should end in .svg" in refused([*asked, str(tmp_path / "a.png")], capsys)
+    assert "its directory is not there" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_without_captures_has_nothing_to_draw(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ def test_the_dissector_is_printed_for_the_systems_port(capsys):
 
 
 def test_it_is_written_to_a_file_for_another_port(tmp_path, capsys):
-    path = tmp_path / "plugins" / "sprinkler.lua"
+    path = tmp_path / "sprinkler.lua"
     assert main.run(["dissector", "--port", "7100", "--output", str(path)]) == 0
     assert capsys.readouterr().out == f"{path}\n"
     assert "port = 7100," in path.read_text()
@@ -27,7 +27,9 @@ def test_an_unknown_system_is_bad_input(capsys):
     assert "no system 'chord', but sprinkler" in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_written_is_bad_input(tmp_path, capsys):
-    (tmp_path / "file").write_text("")
-    assert main.run(["dissector", "--output", str(tmp_path / "file" / "x.lua")]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+def test_a_directory_that_is_not_there_is_bad_input_and_stays_so(tmp_path, capsys):
+    assert main.run(["dissector", "--output", str(tmp_path / "none" / "x.lua")]) == 2
+    said = capsys.readouterr().err
+    assert f"its directory is not there: `mkdir -p {tmp_path / 'none'}` makes it" in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
