@@ -1,5 +1,6 @@
 """Arrows on a diagram: their lines, their ends, their labels and tooltips."""
 
+from collections.abc import Sequence
 from html import escape
 
 from analysis.diagram.canvas import Canvas
@@ -9,20 +10,36 @@ from analysis.report.formatting import number
 
 LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow
-THICK_MANY = 6
+MEMBERS_OF_PICTURE = 400  # in all thick arrows together: with more the picture is one solid block
+THICK_MANY, ALL_THICK = 6, 0.3  # more areas than so many are filled, all together, that strongly
 HEAD, MEMBER_HEAD = 8.0, 5.5  # an arrow's, in pixels
 MEMBER_ROOM = 12.0  # between the ends of two messages in a thick arrow
 
 
-def draw_arrow(canvas: Canvas, arrow: Arrow) -> None:
+def draw_arrows(canvas: Canvas) -> None:
+    """All of the scene, thick ones below. Short runs get their fine lines first, while there is room."""
+    lined, room = set(), MEMBERS_OF_PICTURE
+    arrows = canvas.scene.arrows
+    runs = [index for index, arrow in enumerate(arrows) if len(arrow.flights) > 1]
+    for index in sorted(runs, key=lambda each: len(arrows[each].flights)):
+        room -= len(_members(arrows[index]))
+        if room < 0:
+            break
+        lined.add(index)
+    for index, arrow in sorted(enumerate(arrows), key=lambda each: len(each[1].flights) == 1):
+        _draw_arrow(canvas, arrow, lined=index in lined)
+
+
+def _draw_arrow(canvas: Canvas, arrow: Arrow, *, lined: bool) -> None:
     """Its lines, ends and tooltip; labels come later, on top of all arrows."""
     colour = canvas.colours[arrow.type]
     canvas.parts.append(f"<g><title>{escape(_told(arrow))}</title>")
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     if len(arrow.flights) > 1:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (first[0], first[1], last[1], last[0]))
-        canvas.parts.append(f'<polygon points="{corners}" class="{_thick(canvas)}" fill="{colour}"/>')
-        _draw_members(canvas, arrow, colour)
+        canvas.parts.append(f'<polygon points="{corners}" class="thick"{_fainter(canvas)} fill="{colour}"/>')
+        shown = _members(arrow) if lined else arrow.flights[-1:]
+        _draw_members(canvas, arrow, shown, colour)
         draw_end(canvas, arrow, last, colour)
     canvas.line(*first, style_of("message", arrow), colour)
     draw_end(canvas, arrow, first, colour)
@@ -31,16 +48,22 @@ def draw_arrow(canvas: Canvas, arrow: Arrow) -> None:
     )
 
 
-def _thick(canvas: Canvas) -> str:
-    """How the area of a thick arrow is filled: fainter where many would cover each other."""
-    many = sum(len(arrow.flights) > 1 for arrow in canvas.scene.arrows) > THICK_MANY
-    return "thick faint-area" if many else "thick"
+def _fainter(canvas: Canvas) -> str:
+    """The areas of thick arrows are the fainter the more of them may cover each other."""
+    many = sum(len(arrow.flights) > 1 for arrow in canvas.scene.arrows)
+    return f' style="fill-opacity: {ALL_THICK / many:.3f}"' if many > THICK_MANY else ""
 
 
-def _draw_members(canvas: Canvas, arrow: Arrow, colour: str) -> None:
+def _members(arrow: Arrow) -> tuple[Flight, ...]:
+    """Those messages of a run that can have a fine line."""
+    return arrow.flights[:: -(-len(arrow.flights) // MEMBERS_DRAWN)]
+
+
+def _draw_members(canvas: Canvas, arrow: Arrow, shown: Sequence[Flight], colour: str) -> None:
     """A fine line for each message, with an end where there is room for one."""
-    every, room = max(1, len(arrow.flights) // MEMBERS_DRAWN), _ends(canvas, arrow, arrow.flights[0])[1][1]
-    for flight in arrow.flights[::every]:
+    canvas.unlined += len(arrow.flights) - len(shown)
+    room = _ends(canvas, arrow, arrow.flights[0])[1][1]
+    for flight in shown:
         ends = _ends(canvas, arrow, flight)
         canvas.line(*ends, style_of("member", arrow), colour)
         if ends[1][1] - room >= MEMBER_ROOM:

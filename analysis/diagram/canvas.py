@@ -29,6 +29,7 @@ class Canvas:
     parts: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  # on top of everything
     unlabelled: int = 0
+    unlined: int = 0  # messages within thick arrows that have no line of their own
 
     @property
     def bottom(self) -> float:

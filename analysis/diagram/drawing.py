@@ -2,7 +2,8 @@
 
 A message runs from where it was sent to where it was whole; one that was lost ends in a cross on the way, one
 that nobody could have seen arrive in a ring. A run of messages is one thick arrow: the area between its first
-message and its last, with a fine line for each. What has no room for a label keeps it as a tooltip.
+message and its last, with a fine line for each while these can be told apart. What has no
+room for a label keeps it as a tooltip.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from analysis.diagram.arrow_drawing import draw_arrow, draw_label
+from analysis.diagram.arrow_drawing import draw_arrows, draw_label
 from analysis.diagram.canvas import LEFT, TOP, Canvas, canvas_of
 from analysis.diagram.legend import draw_legend, draw_notes
 from analysis.diagram.looks import STYLE
@@ -36,8 +37,7 @@ def diagram_svg(scene: Scene) -> Picture:
     _draw_disturbances(canvas)
     _draw_lifelines(canvas)
     canvas.parts.append('<g clip-path="url(#area)">')
-    for arrow in sorted(scene.arrows, key=lambda each: len(each.flights) == 1):  # thick ones below
-        draw_arrow(canvas, arrow)
+    draw_arrows(canvas)
     canvas.parts.append("</g>")
     for arrow in sorted(scene.arrows, key=lambda each: (-rank(each.type), each.fate == ARRIVED, each.sent_s)):
         draw_label(canvas, arrow)

@@ -50,6 +50,9 @@ def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
 def draw_notes(canvas: Canvas, y: float) -> float:
     """What is not in the picture, and how to draw it again; returns the picture's lower edge."""
     left_out = list(canvas.scene.left_out)
+    if canvas.unlined:
+        shorter = "a shorter time shows them"
+        left_out.append(f"the lines of {count_of(canvas.unlined, 'message')} within thick arrows ({shorter})")
     if canvas.unlabelled:
         left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
     y += 8

@@ -46,7 +46,6 @@ text {{ fill: var(--ink); font-variant-numeric: tabular-nums; }}
   .member {{ stroke-opacity: 0.7; }}
   .thick {{ fill-opacity: 0.16; }}
 }}
-.faint-area {{ fill-opacity: 0.05; }}
 """.strip()
 
 

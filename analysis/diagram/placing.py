@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 Point = tuple[float, float]
 
-CHARACTER_WIDTH = 6.7  # of the labels' font, about
+CHARACTER_WIDTH, CAPITAL_WIDTH = 6.7, 7.7  # of the labels' font, about
+BETWEEN = 8.0  # two labels in a line
 LINE_HEIGHT = 13.0
 STEEPEST = math.radians(38)  # a steeper arrow has its label beside it, level
 _ALONG = (0.5, 0.36, 0.64, 0.25, 0.75, 0.15, 0.85)
@@ -59,7 +60,7 @@ class Places:
 
         away: pixels from the line to the nearest edge of the text's line.
         """
-        width = CHARACTER_WIDTH * len(text)
+        width = BETWEEN + sum(CAPITAL_WIDTH if each.isupper() else CHARACTER_WIDTH for each in text)
         candidates = [
             (self._covered(boxes) + 0.02 * number, number, place, boxes)
             for number, (place, boxes) in enumerate(_candidates(a, b, width, away))

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysis.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
 from analysis.diagram.drawing import diagram_svg
 from analysis.diagram.looks import OTHER, colours
 from analysis.diagram.scene import Arrow, Disturbance, Flight, Lifeline, Scene
@@ -118,6 +119,22 @@ def test_a_run_of_messages_is_one_thick_arrow_with_a_line_for_each() -> None:
     members = [each for each in parsed(scene).iter(f"{SVG}line") if each.get("class") == "member"]
     assert len(members) == 6
     assert sum(each.get("class") == "thick" for each in parsed(scene).iter(f"{SVG}polygon")) == 1
+
+
+def test_fine_lines_are_bounded_and_short_runs_get_theirs_first() -> None:
+    def run(sender: Lifeline, receiver: Lifeline, count: int) -> Arrow:
+        flights = tuple(Flight(10.0 + n / count, 10.04 + n / count) for n in range(count))
+        return replace(arrow(sender, receiver, 10.0), flights=flights)
+
+    long = [run(Y, X, 2 * MEMBERS_DRAWN) for _ in range(20)]
+    scene = replace(SCENE, arrows=(*long, run(Y, Z, 5)))
+    members = [each for each in parsed(scene).iter(f"{SVG}line") if each.get("class") == "member"]
+    assert len(members) <= MEMBERS_OF_PICTURE + len(scene.arrows)  # and each run's last message
+    _, _, z = lifeline_x(scene)
+    assert sum(float(each.attrib["x2"]) == z for each in members) == 5
+    without = 20 * 2 * MEMBERS_DRAWN + 5 - len(members)
+    said = re.sub(r"\s", "", "".join(texts(scene)))
+    assert f"thelinesof{without}messageswithinthickarrows(ashortertimeshowsthem)" in said
 
 
 def test_labels_without_room_are_counted_and_stay_as_tooltips() -> None:
