@@ -4,7 +4,7 @@ Options of different kinds hold together (`--host a --type EVENTS`: both); of on
 name that the run does not know is refused with those that it does.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -41,7 +41,7 @@ class Asked:
     regions: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
-    streams: tuple[int, ...] = ()
+    streams: tuple[int | str, ...] = ()
     seq: tuple[int, int] | None = None
     lost: bool = False
 
@@ -168,8 +168,6 @@ def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
     regions = {host.region: None for host in facts.hosts.values()}
     for region in asked.regions:
         _known("--region", region, "region", regions)
-    for stream in asked.streams:
-        _known("--stream", stream, "stream", sorted(facts.owner))
     ends = [frozenset(_host(name, facts) for name in asked.hosts)]
     ends.append(frozenset(host.name for host in facts.hosts.values() if host.region in asked.regions))
     return Filter(
@@ -177,7 +175,7 @@ def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
         ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
         pairs=_pairs(asked.links, facts) if asked.links else None,
         types=frozenset(_type(name, types) for name in asked.types),
-        streams=frozenset(asked.streams),
+        streams=frozenset(stream_of(name, facts.owner, "--stream ") for name in asked.streams),
         seq=asked.seq,
         lost=asked.lost,
     )
@@ -215,6 +213,21 @@ def _host(name: str, facts: Facts) -> str:
     return name
 
 
+def stream_of(name: int | str, owner: Mapping[int, str], option: str = "") -> int:
+    """A stream by its number, as 2 or s2, or the region that owns it. option: what stood before the name.
+
+    Raises InputError for another name, with those that there are.
+    """
+    regions = {region: stream for stream, region in owner.items()}
+    if name in regions:
+        return regions[str(name)]
+    number = str(name).removeprefix("s")
+    if number.isdecimal() and int(number) in owner:
+        return int(number)
+    streams = [f"{stream} ({region})" for stream, region in sorted(owner.items())]
+    raise _unknown(f"{option}{name}", "stream", streams)
+
+
 def _type(name: str, types: Collection[str]) -> str:
     wanted = name.upper().replace("-", "_")
     _known("--type", wanted, "type of message", types)
@@ -241,5 +254,9 @@ def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
 def _known(option: str, name: object, kind: str, names: Iterable[object]) -> None:
     there = [str(each) for each in names]
     if str(name) not in there:
-        said = f"known are {', '.join(there)}" if there else "there are none in this run"
-        raise InputError(f"{option} {name}", None, "", f"no such {kind}: {said}")
+        raise _unknown(f"{option} {name}", kind, there)
+
+
+def _unknown(asked: str, kind: str, there: Collection[str]) -> InputError:
+    said = f"known are {', '.join(there)}" if there else "there are none in this run"
+    return InputError(asked, None, "", f"no such {kind}: {said}")

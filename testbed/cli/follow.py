@@ -1,6 +1,5 @@
 """`cutset follow`: the way of one event through the network, hop by hop."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -17,9 +16,9 @@ import click
 def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: bool) -> None:
     """Follow one event: published, numbered, and every hop from host to host with where its time went.
 
-    RUN is a path, a name below runs/, or `latest`. STREAM is a number, or the region that owns the stream.
-    SEQ is the event's sequence number. Columns, in ms: waited at the sender; sending it again until it
-    got through; the links' delay; queueing beyond that; the rest of the message; the hop's total.
+    RUN is a path, a name below runs/, or `latest`. STREAM is a number, as 2 or s2, or the region that owns
+    the stream. SEQ is the event's sequence number. Columns, in ms: waited at the sender; sending it again
+    until it got through; the links' delay; queueing beyond that; the rest of the message; the hop's total.
     Exit codes: 0 shown, 1 there is no such event in the captures, 2 bad input.
     """
     import json
@@ -29,12 +28,13 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from analysis.following.lines import lines, to_json
     from analysis.following.segments import Packets
     from analysis.following.story import tell
+    from analysis.packets.filters import stream_of
     from analysis.timelines.facts import read_facts
     from testbed.cli.named_run import named_run
 
     run = named_run(run_name)
     facts = read_facts(run.read_run())
-    found = find(run, _stream(stream, facts.owner), seq)
+    found = find(run, stream_of(stream, facts.owner), seq)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
     story = tell(found, hops(found, facts, Packets(run, everything).of), facts)
     if as_json:
@@ -54,17 +54,3 @@ COLOURS: dict[str, dict[str, Any]] = {
 
 def _style(text: str, kind: str) -> str:
     return click.style(text, **COLOURS.get(kind, {}))
-
-
-def _stream(name: str, owner: "Mapping[int, str]") -> int:
-    """A stream by its number, `s2`, or its region. Raises InputError for another."""
-    from topologies.errors import InputError
-
-    regions = {region: stream for stream, region in owner.items()}
-    if name in regions:
-        return regions[name]
-    number = name.removeprefix("s")
-    if number.isdecimal() and int(number) in owner:
-        return int(number)
-    known = ", ".join(f"{stream} ({region})" for stream, region in owner.items())
-    raise InputError(name, None, "", f"is no stream of this run; there are {known}")

@@ -14,17 +14,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Seconds(click.ParamType[Decimal]):
-    """Seconds, exactly as they are written."""
+    """Seconds, exactly as they are written: `19.4`, `19.4s` or `19400ms`."""
 
     name = "S"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        text, milliseconds = str(value).strip(), str(value).strip().endswith("ms")
+        number = text.removesuffix("ms") if milliseconds else text.removesuffix("s")
         try:
-            found = Decimal(value)
+            found = Decimal(number) / 1000 if milliseconds else Decimal(number)
         except InvalidOperation:
             found = Decimal("nan")
         if not found.is_finite():
-            self.fail(f"{value} is no number of seconds, as 19.4", param, ctx)
+            self.fail(f"{value} is no number of seconds, as 19.4 or 200ms", param, ctx)
         return found
 
 
@@ -80,7 +82,9 @@ _MESSAGES = (
         help="Whose direct way crosses this link, as r2-r3.",
     ),
     click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS."),
-    click.option("--stream", "streams", multiple=True, type=int, metavar="N", help="Of this stream."),
+    click.option(
+        "--stream", "streams", multiple=True, metavar="STREAM", help="Of this stream: 2, s2 or its region."
+    ),
     once("--seq", type=Interval(), help="That carry or name one of these sequence numbers."),
 )
 

@@ -146,7 +146,7 @@ def test_json_says_the_same(followed, capsys):
 @pytest.mark.parametrize(
     ("stream", "seq", "code", "said"),
     [
-        ("9", "1", 2, "9: is no stream of this run; there are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
+        ("9", "1", 2, "9: no such stream: known are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
         ("3", "1", 1, "no captured message has events of stream 3; streams there: 2"),
         ("2", "99", 1, "no captured message has event 99 of stream 2; it has events 101 to 110"),
     ],

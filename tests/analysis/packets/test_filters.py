@@ -96,6 +96,11 @@ def test_a_stream_is_the_messages_own_or_one_that_it_lists():
     assert not holds(wanted, advertised=[])
 
 
+@pytest.mark.parametrize("name", [2, "2", "s2", "r2"])
+def test_a_stream_is_known_by_its_number_and_its_region(name):
+    assert asked(streams=(name,)).streams == {2}
+
+
 @pytest.mark.parametrize(
     ("content", "first", "last"),
     [
@@ -129,7 +134,7 @@ def test_lost_ones_are_those_that_left_and_never_came():
         ({"regions": ("r9",)}, "--region r9: no such region: known are r0, r1, r2, r3"),
         ({"links": ("r2-r9",)}, "--link r2-r9: no such link between regions: known are r0-r1, r2-r3, "),
         ({"types": ("event",)}, "--type EVENT: no such type of message: known are HELLO, "),
-        ({"streams": (7,)}, "--stream 7: no such stream: known are 0, 1, 2, 3"),
+        ({"streams": (7,)}, "--stream 7: no such stream: known are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
         ({"around": "crash"}, "--around crash: no such fault: known are cut, restore"),
     ],
 )
