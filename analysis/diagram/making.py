@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from analysis import transfers
 from analysis.diagram.choosing import Beside, Wanted, choose
-from analysis.diagram.moments import Moment, around, telling_stream, victim
+from analysis.diagram.moments import Moment, around, disturbed_streams, victim
 from analysis.diagram.scene import Disturbance, Lifeline, Scene
 from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
@@ -40,6 +40,7 @@ COLUMNS = (
     "members",
 )
 LATE_S = 1.0  # messages that left before the moment may still arrive in it
+STREAMS_NAMED = 6
 MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
 
 
@@ -89,7 +90,7 @@ def _telling(wanted: Wanted, rows: list[Row], record: RunRecord, fault: str) -> 
         stream = streams.get(process["region"]) if wanted.stream is None else wanted.stream
         beside, host = Beside.ALL_CHANGES, process["host"]
     else:
-        stream = telling_stream(rows) if wanted.stream is None else wanted.stream
+        stream = next(iter(disturbed_streams(rows)), None) if wanted.stream is None else wanted.stream
         beside, host = Beside.WHAT_IS_OF_NONE, None
     if stream is None:
         return wanted
@@ -159,10 +160,22 @@ def _disturbances(record: RunRecord, moment: Moment) -> Iterable[Disturbance]:
 
 
 def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted) -> Iterable[str]:
-    """That only one stream is shown, where nobody asked for one."""
+    """That only one stream is shown, where nobody asked for one, and how to see others that changed too."""
     if wanted.stream == chosen.stream:
         return
     others = sorted({row["stream"] for row in rows if row["stream"] is not None} - {chosen.stream})
     if others:
-        what = "what is" if chosen.beside is not Beside.ALL_CHANGES else "the usual"
-        yield f"{what} about other streams (" + ", ".join(f"s{each}" for each in others[:6]) + ")"
+        changes_are_shown = chosen.beside is Beside.ALL_CHANGES
+        names = ", ".join(f"s{each}" for each in others[:STREAMS_NAMED])
+        more = "" if changes_are_shown else _disturbed_too(rows, chosen)
+        yield f"{'the usual' if changes_are_shown else 'what is'} about other streams ({names}){more}"
+
+
+def _disturbed_too(rows: list[Row], chosen: Wanted) -> str:
+    found = [each for each in disturbed_streams(rows) if each != chosen.stream]
+    if not found:
+        return ""
+    names = ", ".join(f"s{each}" for each in sorted(found[:STREAMS_NAMED]))
+    options = " or ".join(f"--stream {each}" for each in sorted(found[:STREAMS_NAMED]))
+    disturbed, them = ("was", "it") if len(found) == 1 else ("were", "them")
+    return f", of which {names} {disturbed} disturbed too: {options} shows {them}"

@@ -68,11 +68,11 @@ def victim(record: RunRecord, fault: str) -> Mapping[str, Any] | None:
     return next((each for each in record.plan.get("processes", ()) if each["name"] == name), None)
 
 
-def telling_stream(rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """The stream that tells most of these transfers; None if no stream was disturbed."""
+def disturbed_streams(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    """The streams of these transfers that changed or lost messages, those that tell most first."""
     weights: Counter[int] = Counter()
     for row in rows:
         if row["stream"] is not None:
             weights[row["stream"]] += _CHANGE_WEIGHT * (what(row) not in ORDINARY) + (row["fate"] == "lost")
     best = sorted(weights.items(), key=lambda each: (-each[1], each[0]))
-    return best[0][0] if best and best[0][1] else None
+    return [stream for stream, weight in best if weight]

@@ -31,7 +31,8 @@ def test_around_a_fault_it_shows_what_the_fault_did(
     out, err = drawn([str(run.path), "--around", "cut", "--output", str(path)], capsys)
     assert out.startswith(f"diagram      {path} (")
     assert out.endswith("messages between 3 hosts)\n")
-    assert "left out     what is about other streams (s0, s1, s3)" in err
+    others = "what is about other streams (s0, s1, s3)"
+    assert f"left out     {others}, of which s3 was disturbed too: --stream 3 shows it\n" in err
     picture = path.read_text()
     assert "SUBSCRIBE s2 after" in picture
     assert "cut r2\u2013r3" in picture
