@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from testbed.cli.options import once
+
 if TYPE_CHECKING:
     from analysis.diagram.choosing import Wanted
     from analysis.diagram.moments import Moment
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
 @click.option("--region", "regions", multiple=True, help="Messages of this region, or among several.")
 @click.option("--type", "types", multiple=True, help="Messages of this type, as EVENTS; may be repeated.")
-@click.option("--stream", type=click.IntRange(min=0), help="Messages about this stream.")
+@once("--stream", metavar="STREAM", help="Messages about this stream: 2, s2 or its region.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -37,7 +39,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     hosts: tuple[str, ...],
     regions: tuple[str, ...],
     types: tuple[str, ...],
-    stream: int | None,
+    stream: str | None,
     output: Path | None,
 ) -> None:
     """Draw the messages between hosts of a moment: time downwards, lost messages end in a cross.
@@ -92,7 +94,7 @@ def _wanted(
     hosts: tuple[str, ...],
     regions: tuple[str, ...],
     types: tuple[str, ...],
-    stream: int | None,
+    stream: str | None,
 ) -> "Wanted":
     """Names are checked, and written, as `cutset packets` does. Raises InputError."""
     from analysis.diagram.choosing import Wanted
@@ -103,7 +105,9 @@ def _wanted(
     streams = () if stream is None else (stream,)
     found = make_filter(Asked(hosts=hosts, types=types, streams=streams), facts, known)
     make_filter(Asked(regions=regions), facts, known)
-    return Wanted(frozenset().union(*found.ends), frozenset(regions), found.types, stream)
+    return Wanted(
+        frozenset().union(*found.ends), frozenset(regions), found.types, next(iter(found.streams), None)
+    )
 
 
 def _check(run: "RunDirectory", record: "RunRecord") -> None:

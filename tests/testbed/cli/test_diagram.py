@@ -46,11 +46,12 @@ def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest
     assert "r1-client-0" in path.read_text()
 
 
+@pytest.mark.parametrize("stream", ["3", "s3", "r3"])
 def test_around_a_fault_another_stream_can_be_asked_for(
-    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str
 ) -> None:
     path = tmp_path / "s3.svg"
-    drawn([str(run.path), "--around", "cut", "--stream", "3", "--output", str(path)], capsys)
+    drawn([str(run.path), "--around", "cut", "--stream", stream, "--output", str(path)], capsys)
     picture = path.read_text()
     assert "SUBSCRIBE s3 after" in picture
     assert "SUBSCRIBE s2" not in picture
