@@ -11,7 +11,7 @@ def write_report(run: RunDirectory) -> Path:
     """Write report.html and figures/ of an analysed run; returns the page's path.
 
     Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
-    Writing again gives the same files.
+    Writing again from the same directory gives the same files: commands in it name the run from there.
     Raises InputError if there is no run, or no analysis of it yet.
     """
     from analysis.report.fault_diagrams import write_diagrams  # noqa: PLC0415  (some commands read only bands
