@@ -20,6 +20,9 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
 
+RUNS = Path("runs")
+"""Where runs are kept unless told otherwise, and looked for by name."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:

@@ -6,7 +6,7 @@ stands anywhere else has only its absolute path, which works everywhere on this 
 
 from pathlib import Path
 
-RUNS = "runs"  # where commands look for a run by its name
+from experiments.rundir import RUNS
 
 
 def run_argument(path: Path, working: Path | None = None) -> str:

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.rundir import RUNS
+
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from experiments.sweepdir import SweepDirectory
 
 LATEST = "latest"
-RUNS = Path("runs")
-"""Where runs are looked for by name: where `cutset run` keeps them unless told otherwise."""
 
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from experiments.rundir import RUNS
+
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
 
@@ -91,7 +93,7 @@ _MESSAGES = (
 out_option = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("runs"),
+    default=RUNS,
     help="Where runs are kept.",
     show_default=True,
 )
