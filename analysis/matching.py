@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.pcap.format import Integers
-from analysis.schemas import MESSAGES, TRANSFERS
+from analysis.schemas import ARRIVED, LOST, MESSAGES, TRANSFERS, UNSEEN
 
 CONNECTION = ("src", "dst", "sport", "dport", "connection")
 Key = tuple[str, str, int, int, int]
@@ -177,7 +177,7 @@ class Matcher:
         connection, offset = keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1)
         overtaken = self._arrived.last[connection] > offset
         lost = self._known[connection] & (self._to_the_end[connection] | overtaken)
-        return pa.array(np.where(lost, "lost", "unseen"), pa.string())
+        return pa.array(np.where(lost, LOST, UNSEEN), pa.string())
 
     def _rows(self, content: pa.Table, left: _Times, came: _Times, fates: pa.Array) -> pa.Table:
         """Rows of TRANSFERS."""
@@ -197,10 +197,10 @@ class Matcher:
         """Of messages of which something came: arrived if whole, with all before it."""
         t_complete = arrived.column("t_complete_ns")
         if not t_complete.null_count:
-            return pa.repeat("arrived", arrived.num_rows)
+            return pa.repeat(ARRIVED, arrived.num_rows)
         there = pc.is_valid(t_complete).to_numpy()
-        lost = np.where(self._known[self._keys(arrived) >> _OFFSET_BITS], "lost", "unseen")
-        return pa.array(np.where(there, "arrived", lost), pa.string())
+        lost = np.where(self._known[self._keys(arrived) >> _OFFSET_BITS], LOST, UNSEEN)
+        return pa.array(np.where(there, ARRIVED, lost), pa.string())
 
     def _names(self, addresses: pa.ChunkedArray) -> pa.Array:
         known = pa.array(list(self._hosts), pa.string())

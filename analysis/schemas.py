@@ -92,6 +92,9 @@ MESSAGES = _schema(
     *_CONTENT,
 )
 
+ARRIVED, LOST, UNSEEN = "arrived", "lost", "unseen"
+"""What became of a transfer; unseen: its receiver's capture cannot tell."""
+
 # One row per message that a process sent to another: what the captures at both ends saw of it, together.
 TRANSFERS = _schema(
     ("t_ns", _BIGINT, False),  # when it was first seen at all; rows of a file ascend by it

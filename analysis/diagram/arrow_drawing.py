@@ -5,8 +5,9 @@ from html import escape
 
 from analysis.diagram.canvas import Canvas
 from analysis.diagram.placing import Label, Point
-from analysis.diagram.scene import ARRIVED, LOST, Arrow, Flight
+from analysis.diagram.scene import Arrow, Flight
 from analysis.report.formatting import number
+from analysis.schemas import ARRIVED, LOST
 
 LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow

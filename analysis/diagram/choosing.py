@@ -17,6 +17,7 @@ from analysis.diagram.merging import Delays, Merging, Row, arrows
 from analysis.diagram.ranks import EVENTS, LEAVING_FIRST, ORDINARY, rank, what
 from analysis.diagram.scene import Arrow
 from analysis.report.formatting import count_of, number
+from analysis.schemas import LOST
 
 ARROWS_MAX = 72  # can still be followed on a screen
 ARROWS_MAX_OF_PARTS = 24  # where only those are shown that took part, it is to read like the paper's figure
@@ -175,7 +176,7 @@ def _leave_bystanders(picture: _Picture, wanted: Wanted, region_of: Mapping[str,
         row for row in picture.rows if what(row) not in ORDINARY and (all_count or row["stream"] is not None)
     ]
     parts = {wanted.victim} if wanted.victim else set()
-    parts |= _ends([*changed, *(row for row in events if row["fate"] == "lost")])
+    parts |= _ends([*changed, *(row for row in events if row["fate"] == LOST)])
     regions = {region_of[host] for host in parts}
     parts |= {
         end
@@ -241,7 +242,7 @@ def _leave_hosts(picture: _Picture) -> None:
 
 def _telling(arrow: Arrow) -> tuple[Any, ...]:
     """What tells most first, and what came first of that."""
-    return (-rank(arrow.type), arrow.fate != "lost", arrow.sent_s)
+    return (-rank(arrow.type), arrow.fate != LOST, arrow.sent_s)
 
 
 def _ends(rows: Iterable[Row]) -> set[str]:

@@ -16,8 +16,9 @@ from analysis.diagram.canvas import LEFT, TOP, Canvas, canvas_of
 from analysis.diagram.legend import draw_legend, draw_notes
 from analysis.diagram.looks import STYLE
 from analysis.diagram.ranks import rank
-from analysis.diagram.scene import ARRIVED, Scene
+from analysis.diagram.scene import Scene
 from analysis.report.formatting import EN_DASH, count_of
+from analysis.schemas import ARRIVED
 
 
 @dataclass(frozen=True, slots=True)

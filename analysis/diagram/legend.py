@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from analysis.diagram.arrow_drawing import draw_end, style_of
 from analysis.diagram.canvas import LEFT, Canvas
 from analysis.diagram.placing import Point
-from analysis.diagram.scene import ARRIVED, LOST, Arrow, Flight
+from analysis.diagram.scene import Arrow, Flight
 from analysis.report.formatting import count_of
+from analysis.schemas import ARRIVED, LOST, UNSEEN
 
 LEGEND_ROW, NOTE_ROW = 22.0, 17.0
 
@@ -15,7 +16,7 @@ def draw_legend(canvas: Canvas) -> float:
     """Types and signs; returns the height of the last row."""
     x, y = LEFT - 6, canvas.bottom + 34
     entries = [(name, colour, name) for name, colour in canvas.colours.items()]
-    signs = [("lost", LOST), ("receiver not captured", "unseen")]
+    signs = [("lost", LOST), ("receiver not captured", UNSEEN)]
     entries += [
         (fate, "var(--ink)", text) for text, fate in signs if any(a.fate == fate for a in canvas.scene.arrows)
     ]
@@ -37,7 +38,7 @@ def draw_legend(canvas: Canvas) -> float:
 
 def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
     x, y = at
-    fate = kind if kind in (LOST, "unseen") else ARRIVED
+    fate = kind if kind in (LOST, UNSEEN) else ARRIVED
     sample = Arrow(kind, "", "", fate, "", (Flight(0.0, None),), 0.0)
     if kind == "thick":
         canvas.parts.append(

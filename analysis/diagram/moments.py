@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis.diagram.ranks import ORDINARY, what
 from analysis.report.reading import RunRecord
+from analysis.schemas import LOST
 from topologies.errors import InputError
 from topologies.strict import suggestion
 
@@ -73,6 +74,6 @@ def disturbed_streams(rows: Iterable[Mapping[str, Any]]) -> list[int]:
     weights: Counter[int] = Counter()
     for row in rows:
         if row["stream"] is not None:
-            weights[row["stream"]] += _CHANGE_WEIGHT * (what(row) not in ORDINARY) + (row["fate"] == "lost")
+            weights[row["stream"]] += _CHANGE_WEIGHT * (what(row) not in ORDINARY) + (row["fate"] == LOST)
     best = sorted(weights.items(), key=lambda each: (-each[1], each[0]))
     return [stream for stream, weight in best if weight]

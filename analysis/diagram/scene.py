@@ -5,8 +5,6 @@ All times are seconds since time 0 of the run. Nothing here knows tables or SVG.
 
 from dataclasses import dataclass
 
-LOST, ARRIVED, UNSEEN = "lost", "arrived", "unseen"  # as TRANSFERS says it
-
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:

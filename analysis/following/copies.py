@@ -18,7 +18,7 @@ from analysis.pcap.batches import TimeRange
 from experiments.rundir import RunDirectory
 
 BATCHES = ("EVENTS", "SPARSE_EVENTS")
-ASKING = ("SUBSCRIBE", "REQUEST", "FOLLOW", "HELLO")
+ASKING = ("SUBSCRIBE", "REQUEST", "FOLLOW")
 """Messages after which a receiver is sent what it did not get before."""
 TOMBSTONE = 2
 _COLUMNS = (

@@ -138,7 +138,6 @@ def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[Asked]) -> Asked
         for one in asked
         if (one.sender, one.receiver) == (copy.receiver, copy.sender)
         and had_ns < one.complete_ns <= copy.sent_ns
-        and one.type != "HELLO"
     ]
     return max(between, key=lambda one: one.complete_ns, default=None)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from analysis.following.hops import Hop, way_to
 from analysis.following.story import Story, regions_of
+from analysis.schemas import LOST
 from analysis.timelines.facts import Facts
 
 Style = Callable[[str, str], str]
 """Takes a text and what it is ("head", "lost", "again", "last") and may colour it."""
 _INDENT = 2
-_WIDTHS = (9, 9, 9, 9, 9, 9)
 _TITLES = ("waited", "resent", "links", "queued", "rest", "total")
 
 
@@ -67,7 +67,7 @@ def _hop(hop: Hop, names: int, facts: Facts, style: Style) -> Iterator[str]:
     at = _at(copy.complete_ns, facts) if copy.complete_ns is not None else f"{copy.fate:>10}"
     parts = (hop.waited_ns, hop.resent_ns, hop.link_ns, hop.queued_ns, hop.completing_ns, hop.total_ns)
     text = f"{at}  {_who(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
-    kind = "lost" if copy.fate == "lost" else ("again" if not hop.is_first else "hop")
+    kind = "lost" if copy.fate == LOST else ("again" if not hop.is_first else "hop")
     yield style(text.rstrip(), kind)
     indent = " " * (12 + _INDENT * (hop.depth + 1))
     for note in _notes(hop, facts):
@@ -80,7 +80,7 @@ def _ms(value_ns: int | None) -> str:
 
 def _notes(hop: Hop, facts: Facts) -> Iterator[str]:
     copy = hop.copy
-    if copy.fate == "lost":
+    if copy.fate == LOST:
         left = _at(copy.left_ns or copy.sent_ns, facts).strip()
         yield f"left at {left} and never came"
     elif not hop.is_first:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 from analysis.extraction import listed_captures
 from analysis.following.copies import Copy
 from analysis.packets.wire import KEY, SEQUENCE_NUMBERS, Direction, direction_of, key_of, read_openings
+from analysis.pcap.compressed import capture_name
 from analysis.schemas import PACKETS
 from experiments.rundir import RunDirectory
 
@@ -92,9 +93,8 @@ class Packets:
 
 
 def _places(run: RunDirectory) -> dict[str, Place]:
-    return {
-        Path(listed["file"]).stem: Place(
-            listed.get("host") or Path(listed["file"]).stem, bool(listed.get("host"))
-        )
-        for listed in listed_captures(run)
-    }
+    found = {}
+    for listed in listed_captures(run):
+        name, host = capture_name(Path(listed["file"])), listed.get("host")
+        found[name] = Place(host or name, is_host=host is not None)
+    return found

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from analysis.following.copies import Found
 from analysis.following.hops import Hop, way_to
+from analysis.schemas import LOST
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import period_at
 
 MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
-MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,24 @@ class Story:
 
     found: Found
     hops: tuple[Hop, ...]
-    published_ns: int | None  # when its PUBLISH left the driver
-    numbered_ns: int | None  # when it was whole at the head, which numbered it
     last: Hop | None  # the hop that brought it to the last of those that were to get it
-    detour: str | None  # the direct link that its way to the last one avoids, and why
+    detour: str | None  # that its way to the last one avoids the direct link, and why
     reasons: tuple[Reason, ...]  # the greatest first
     missing: tuple[str, ...]  # clients that no captured message brought it to
+
+    @property
+    def published_ns(self) -> int | None:
+        """When its PUBLISH left the driver."""
+        return self.found.publish.sent_ns if self.found.publish else None
+
+    @property
+    def numbered_ns(self) -> int | None:
+        """When it was whole at the head, which numbered it."""
+        return self.found.publish.complete_ns if self.found.publish else None
 
 
 def tell(found: Found, all_hops: Sequence[Hop], facts: Facts) -> Story:
     """Sum up. A client that was not there from beginning to end is not missed."""
-    publish = found.publish
     clients = set(facts.clients)
     got = [hop for hop in all_hops if hop.is_first and hop.copy.receiver in clients]
     last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
@@ -50,8 +57,6 @@ def tell(found: Found, all_hops: Sequence[Hop], facts: Facts) -> Story:
     return Story(
         found=found,
         hops=tuple(all_hops),
-        published_ns=publish.sent_ns if publish else None,
-        numbered_ns=publish.complete_ns if publish else None,
         last=last,
         detour=_detour(way, all_hops, facts),
         reasons=tuple(_reasons(way, facts, start_ns)),
@@ -79,7 +84,7 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | 
     link = direct[0]
     ends = [regions[0], regions[-1]]
     lost_ns = [
-        hop.copy.t_ns for hop in all_hops if hop.copy.fate == "lost" and regions_of([hop], facts) == ends
+        hop.copy.t_ns for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], facts) == ends
     ]
     crossed_ns = min(lost_ns, default=_start(way)) + facts.delay_us((ends[0], ends[1]), _start(way)) * 1_000
     period = period_at(facts.periods[direct], crossed_ns)

@@ -4,7 +4,7 @@ from typing import Any
 
 from analysis.messages.label import label
 from analysis.packets.lines import BYTES, DELAY, TIME, Lines, end_name
-from analysis.packets.objects import seconds
+from analysis.packets.objects import CONNECTION, seconds
 from analysis.packets.retransmissions import Again
 from analysis.timelines.facts import Facts
 
@@ -20,12 +20,7 @@ KEYS = {
     "hosts": "whose captures saw it again: the sender, the receiver or both",
     "from": "host",
     "to": "host",
-    "src": "address",
-    "sport": "port",
-    "dst": "address",
-    "dport": "port",
-    "connection": "counts the connections of the same addresses and ports, from 0",
-    "stream_offset": "of its first byte in what the connection carries in this direction",
+    **CONNECTION,
     "bytes": "of its payload",
     "messages": "what it carries bytes of: label, type, stream, stream_offset, fate",
 }

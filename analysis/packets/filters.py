@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from analysis.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.pcap.batches import TimeRange
+from analysis.schemas import LOST
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
 from node.core.layout import Codec
@@ -90,7 +91,7 @@ class Filter:
         if self.types:
             found &= _among(rows.column("type"), self.types)
         if self.lost:
-            found &= _among(rows.column("fate"), ("lost",))
+            found &= _among(rows.column("fate"), (LOST,))
         if self.retransmitted:
             found &= flags(rows.column("retransmitted"))
         if (self.streams or self.seq) and found.any():

@@ -12,6 +12,7 @@ from analysis.messages.label import label
 from analysis.packets.dissect import dissect
 from analysis.packets.objects import delay_ms
 from analysis.pcap.batches import TimeRange
+from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.facts import Facts, Fault
 from node.core.layout import Codec
 
@@ -54,13 +55,13 @@ class Lines:
     def message(self, row: Row) -> str:
         """One row of TRANSFERS."""
         delay = delay_ms(row)
-        took = row["fate"] if row["fate"] != "arrived" else "-" if delay is None else f"{delay:.3f}"
+        took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
         text = f"{ends}  {took:>{DELAY}}  {row['length']:>{BYTES}}  {label(row)}"
-        marks = ["came in part"] if row["fate"] == "lost" and row["t_arrived_ns"] is not None else []
+        marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
         line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
-        colour = "red" if row["fate"] == "lost" else "yellow" if row["retransmitted"] else ""
+        colour = "red" if row["fate"] == LOST else "yellow" if row["retransmitted"] else ""
         return self._paint(line, colour) if colour else line
 
     def faults_until(self, t_ns: int | None) -> Iterator[str]:

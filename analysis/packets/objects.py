@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+CONNECTION = {
+    "src": "address",
+    "sport": "port",
+    "dst": "address",
+    "dport": "port",
+    "connection": "counts the connections of the same addresses and ports, from 0",
+    "stream_offset": "of its first byte in what the connection carries in this direction",
+}
+"""Which byte of which connection."""
 KEYS = {
     "t": "s since time 0: when it was first seen, at the sender if that was captured",
     "t_ns": "the same on the hosts' clock, ns since 1970",
@@ -36,12 +45,7 @@ KEYS = {
     "left": "s: its last byte, and all before it, had left the sender",
     "arrived": "s: its first byte came to the receiver",
     "complete": "s: it was whole at the receiver, and all before it too",
-    "src": "address",
-    "sport": "port",
-    "dst": "address",
-    "dport": "port",
-    "connection": "counts the connections of the same addresses and ports, from 0",
-    "stream_offset": "of its first byte in what the connection carries in this direction",
+    **CONNECTION,
 }
 CONTENT = {
     "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",

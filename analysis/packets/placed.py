@@ -8,6 +8,7 @@ from analysis.packets.filters import Filter
 from analysis.packets.reading import transfers
 from analysis.packets.wire import read_openings
 from analysis.pcap.batches import TimeRange
+from analysis.schemas import ARRIVED
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -46,7 +47,7 @@ class Extent:
         known = [t_ns for t_ns in times if t_ns is not None]
         self.first_ns = min(known) if self.first_ns is None else min(self.first_ns, *known)
         self.end_ns = max(known) + 1 if self.end_ns is None else max(self.end_ns, max(known) + 1)
-        self.open |= bool(row["retransmitted"]) or row["fate"] != "arrived"
+        self.open |= bool(row["retransmitted"]) or row["fate"] != ARRIVED
 
     @property
     def times(self) -> TimeRange:

@@ -16,7 +16,7 @@ from analysis.errors import AnalysisError
 from analysis.matching import Key, Receivers, match
 from analysis.pcap.streams import HostCapture
 from analysis.recent.captured import newest
-from analysis.schemas import MESSAGES, TRANSFERS
+from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments.rundir import RunDirectory
 from node.core.layout import Codec
 
@@ -88,7 +88,7 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
     ends = pa.array(list(seen.values()), pa.int64())
     until = ends.take(pc.index_in(rows.column("receiver"), value_set=hosts).combine_chunks())
     late = pc.less(pc.subtract(until, rows.column("t_ns")), GRACE_NS)
-    early = pc.and_(pc.equal(rows.column("fate"), "lost"), pc.fill_null(late, fill_value=False))
-    fate = pc.if_else(early, "unseen", rows.column("fate"))
+    early = pc.and_(pc.equal(rows.column("fate"), LOST), pc.fill_null(late, fill_value=False))
+    fate = pc.if_else(early, UNSEEN, rows.column("fate"))
     place = TRANSFERS.get_field_index("fate")
     return rows.set_column(place, TRANSFERS.field("fate"), fate.cast(TRANSFERS.field("fate").type))

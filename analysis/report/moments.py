@@ -24,7 +24,7 @@ from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
 from analysis.report.reading import RunRecord
 from analysis.report.run_argument import run_argument
-from analysis.schemas import TRANSFERS
+from analysis.schemas import ARRIVED, TRANSFERS
 from experiments.rundir import RunDirectory
 
 BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
@@ -173,7 +173,7 @@ def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]") ->
     seldom = np.array([name not in ORDINARY for name in types.dictionary.to_pylist()])[
         types.indices.to_numpy()
     ]
-    disturbed = pc.not_equal(table.column("fate"), "arrived").to_numpy()
+    disturbed = pc.not_equal(table.column("fate"), ARRIVED).to_numpy()
     disturbed |= table.column("retransmitted").to_numpy()
     order = np.lexsort((-ranks, ~between, ~seldom, ~disturbed))
     telling = order[(disturbed | seldom | between)[order]][:MESSAGES_OF_BIN_MAX]

@@ -8,9 +8,10 @@ modules of their own.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
+from analysis.pcap.compressed import capture_name
 from analysis.report.bands import fault_label
 from analysis.report.formatting import (
     EN_DASH,
@@ -193,7 +194,7 @@ def captures_table(record: RunRecord) -> Table:
             figure(
                 number(c.get("kernel_drops")), c.get("kernel_drops"), "bad" if c.get("kernel_drops") else ""
             ),
-            words(left_out.get(PurePath(c["file"]).stem, "")),
+            words(left_out.get(capture_name(Path(c["file"])), "")),
         )
         for c in record.run.get("captures") or ()
     )
