@@ -103,6 +103,7 @@ class CapturePlan:
     link: str | None = None
     side: str | None = None  # the region at whose side of the middle it listens
     in_parts: bool = False  # of a second each, for who watches the run; one file in the end
+    wire: bool = False  # beyond the middle, on the way to another machine: headers only, to compare clocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,245 @@
+"""An inventory: the machines that a run may use, in a YAML file.
+
+    inventory: lab
+    user: cutset                       # for all machines, unless one says otherwise; so are key, port,
+    key: ~/.ssh/id_ed25519             # folder and takes
+    folder: /var/tmp/cutset
+    machines:
+      - {name: h0, control: 192.168.56.10, experiment: 10.10.1.10, serves: [r0]}
+      - {name: h1, control: 192.168.56.11, experiment: 10.10.1.11}
+
+`control` is what SSH connects to, `experiment` the machine's address in the network that carries the links
+between regions. There are no passwords: keys and the agent only.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from topologies.document import read_document, validated
+from topologies.strict import DurationUs, Name, RateBitsPerS, SizeBytes, StrictModel, WholeNumber, problem
+
+FOLDER = "/var/tmp/cutset"  # noqa: S108 (outlives a reboot, and is one folder that we make ours)
+VXLAN_PORT = 4789  # RFC 7348, section 5
+LEASE_US = 60_000_000
+LEASE_US_MIN = 5_000_000
+TAKES = 16
+MACHINES_MAX = 250
+
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
+
+
+class Shaping(StrEnum):
+    """Who delays, loses and paces what crosses between machines: our middles on them, or the site's links."""
+
+    HOSTS = "hosts"
+    EMULAB = "emulab"
+
+
+class When(StrEnum):
+    """Whether files are shipped from the first packet on, or when the run is over."""
+
+    DURING = "during"
+    END = "end"
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError:
+        raise problem(f"{text!r:.40} is no IPv4 address, such as 10.10.1.10") from None
+
+
+def _control(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise problem(f"{text!r:.40} is no host name or address")
+    return text
+
+
+def _fingerprint(text: str) -> str:
+    if not _FINGERPRINT.fullmatch(text):
+        raise problem(f"{text!r:.60} is no fingerprint: `ssh-keygen -lf FILE.pub` prints one, as SHA256:…")
+    return text
+
+
+def _absolute(text: str) -> str:
+    if not re.fullmatch(r"(/[A-Za-z0-9._-]+)+", text) or ".." in text.split("/"):
+        raise problem(f"{text!r:.60} is no plain absolute path, such as {FOLDER}")
+    return text
+
+
+_Address = Annotated[str, AfterValidator(_ipv4)]
+_Port = Annotated[WholeNumber, Field(ge=1, le=65_535)]
+_Folder = Annotated[str, AfterValidator(_absolute)]
+_Count = Annotated[WholeNumber, Field(ge=1, le=10_000)]
+
+
+class _Machine(StrictModel):
+    name: Name
+    """What it is called in tables and in the run."""
+    control: Annotated[str, AfterValidator(_control)]
+    """What SSH connects to: a name of ssh_config(5), a host name or an address."""
+    experiment: _Address | None = None
+    """Its address in the network that all machines share for the experiment."""
+    links: Mapping[str, _Address] = Field(default_factory=dict)
+    """Its addresses by WAN link, where each link is a network of its own."""
+    host_key: Annotated[str, AfterValidator(_fingerprint)] | None = None
+    """The fingerprint of its host key; ~/.ssh/known_hosts is asked unless given."""
+    serves: tuple[str, ...] = ()
+    """Regions; those that no machine names are spread over the machines that name none."""
+    user: str | None = None
+    """Who logs in: root, or somebody who may use sudo without a password."""
+    key: str | None = None
+    """A private key; the agent's and the usual ones are tried as well."""
+    port: _Port | None = None
+    """Of SSH."""
+    folder: _Folder | None = None
+    """The one folder that we write into."""
+    takes: _Count | None = None
+    """How many node processes it may have."""
+
+    @model_validator(mode="after")
+    def _has_addresses(self) -> Self:
+        if self.experiment is None and not self.links:
+            raise problem("needs an address in the experiment network", "experiment")
+        return self
+
+
+class _Shipping(StrictModel):
+    when: When = When.DURING
+    """during: from the first packet on; end: when the run is over."""
+    rate_bits_per_s: RateBitsPerS | None = None
+    """What all machines together may send us; unlimited unless given."""
+    disk_bytes: SizeBytes | None = None
+    """What a run's files may take here."""
+
+
+class _Inventory(StrictModel):
+    inventory: Name
+    """What it is called."""
+    machines: Annotated[list[_Machine], Field(min_length=1, max_length=MACHINES_MAX)]
+    """The first one's clock is the run's."""
+    user: str | None = None
+    """For all machines; so are the next four."""
+    key: str | None = None
+    """See `machines`."""
+    port: _Port | None = None
+    """See `machines`; ssh_config(5) and 22 unless given."""
+    folder: _Folder = FOLDER
+    """See `machines`."""
+    takes: _Count = TAKES
+    """See `machines`."""
+    lease_us: DurationUs = Field(LEASE_US, ge=LEASE_US_MIN)
+    """A machine that hears nothing for so long ends its part of the run tidily."""
+    shaping: Shaping = Shaping.HOSTS
+    """hosts: we shape on the machines; emulab: the site's links do, and we only cut."""
+    vxlan_port: _Port = VXLAN_PORT
+    """UDP port of the tunnels between machines."""
+    shipping: _Shipping = _Shipping()
+    """When and how fast captures come back."""
+
+    @model_validator(mode="after")
+    def _is_without_doubles(self) -> Self:
+        for name, value in (("name", "name"), ("experiment", "address")):
+            values = [getattr(machine, name) for machine in self.machines]
+            for number, given in enumerate(values):
+                if given is not None and Counter(values[:number])[given]:
+                    raise problem(f"another machine has the {value} {given}", "machines", number, name)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine, with all that the inventory says for it."""
+
+    name: str
+    control: str
+    port: int | None  # None: as ssh_config(5) says, or 22
+    user: str | None
+    key: Path | None
+    host_key: str | None  # "SHA256:…"; None: as known_hosts says
+    experiment: str | None
+    links: Mapping[str, str]
+    serves: tuple[str, ...]
+    takes: int
+    folder: str
+
+    def address(self, link: str) -> str | None:
+        """Its address in the experiment network, for this WAN link."""
+        return self.links.get(link, self.experiment)
+
+    @property
+    def runs(self) -> str:
+        """The folder on it that has a folder for each run."""
+        return f"{self.folder}/runs"
+
+    @property
+    def code(self) -> str:
+        """The folder on it that has a folder for each deployed archive."""
+        return f"{self.folder}/code"
+
+
+@dataclass(frozen=True, slots=True)
+class Shipping:
+    """When files come back, and what they may take."""
+
+    when: When
+    rate_bits_per_s: int | None
+    disk_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The machines that a run may use."""
+
+    name: str
+    file: str  # as errors name it
+    machines: tuple[Machine, ...]
+    lease_us: int
+    shaping: Shaping
+    vxlan_port: int
+    shipping: Shipping
+
+
+def load_inventory(path: Path) -> Inventory:
+    """The inventory in a file. Raises InputError with file, line and field."""
+    document = read_document(path)
+    given = validated(_Inventory, document)
+    return Inventory(
+        name=given.inventory,
+        file=document.file,
+        machines=tuple(_machine(machine, given) for machine in given.machines),
+        lease_us=given.lease_us,
+        shaping=given.shaping,
+        vxlan_port=given.vxlan_port,
+        shipping=Shipping(**dict(given.shipping)),
+    )
+
+
+def _machine(given: _Machine, common: _Inventory) -> Machine:
+    def chosen(field: str) -> Any:
+        own = getattr(given, field)
+        return getattr(common, field) if own is None else own
+
+    key = chosen("key")
+    return Machine(
+        name=given.name,
+        control=given.control,
+        port=chosen("port"),
+        user=chosen("user"),
+        key=None if key is None else Path(key).expanduser(),
+        host_key=given.host_key,
+        experiment=given.experiment,
+        links=dict(given.links),
+        serves=given.serves,
+        takes=chosen("takes"),
+        folder=chosen("folder"),
+    )

@@ -1,0 +1,307 @@
+"""SSH to a machine of an inventory: the one place that opens connections, checks host keys and quotes.
+
+Host keys: a fingerprint of the inventory if it has one, otherwise known_hosts (sshd(8)); what is unknown is
+refused with the command that adds it, and nothing is ever accepted silently, on machines in between
+(ProxyJump of ssh_config(5)) neither. Only keys and the agent are tried, never passwords. Remote commands are
+argument lists; the shell that sshd hands them to sees them quoted here and nowhere else.
+"""
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import fabric
+import paramiko
+
+from testbed.errors import MachineError, TestbedError
+from testbed.hosts.inventory import Machine
+
+CONNECT_TIMEOUT_S = 10.0
+RUN_TIMEOUT_S = 30.0
+KEEPALIVE_S = 5
+SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
+WINDOW_BYTES = 8 << 20
+PACKET_BYTES = 32 << 10
+SAID_BYTES_MAX = 64 << 10
+OUTPUT_BYTES_MAX = 64 << 20
+
+
+class Unreachable(TestbedError):
+    """A machine cannot be reached by SSH, now: trying again may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A remote command that ended. `code` is its exit code, -1 if a signal ended it."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def said(self) -> str:
+        """What it said on standard error, in one line."""
+        return " ".join(self.stderr.decode(errors="replace").split())
+
+
+def quoted(argv: Sequence[str]) -> str:
+    """A command line that a POSIX shell takes apart into exactly these arguments."""
+    return shlex.join(argv)
+
+
+def fingerprint(key: paramiko.PKey) -> str:
+    """A public key's fingerprint as `ssh-keygen -l` prints it (RFC 4648 base64 of SHA-256, unpadded)."""
+    digest = hashlib.sha256(key.asbytes()).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
+    """Log in. Close it, or use it as a context manager.
+
+    Raises MachineError for a host key that is unknown or not the expected one, and when no key of ours is
+    taken; Unreachable when there is no way to the machine or no answer.
+    """
+    connection = fabric.Connection(
+        machine.control,
+        user=machine.user,
+        port=machine.port,
+        connect_timeout=max(1, round(timeout_s)),
+        connect_kwargs={
+            **({"key_filename": str(machine.key)} if machine.key else {}),
+            "banner_timeout": timeout_s,
+            "auth_timeout": timeout_s,
+            "channel_timeout": timeout_s,
+        },
+    )
+    _check_host_keys(connection, machine)
+    try:
+        connection.open()
+    except _Refused as error:
+        raise MachineError(str(error)) from None
+    except paramiko.BadHostKeyException as error:
+        raise MachineError(_changed(machine, connection, error)) from None
+    except paramiko.AuthenticationException as error:
+        raise MachineError(
+            f"{machine.name}: {connection.user}@{connection.host} takes none of our keys ({error}): name one"
+            " with `key:` in the inventory, or add one to the agent; passwords are not used"
+        ) from None
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        connection.close()
+        raise Unreachable(
+            f"{machine.name}: cannot be reached by SSH at {connection.host}:{connection.port}: "
+            f"{str(error) or type(error).__name__}"
+        ) from None
+    transport = connection.client.get_transport()
+    assert transport is not None  # noqa: S101
+    transport.set_keepalive(KEEPALIVE_S)
+    return Connection(machine, connection, transport)
+
+
+class Connection:
+    """A machine that we are logged in to."""
+
+    def __init__(
+        self, machine: Machine, connection: fabric.Connection, transport: paramiko.Transport
+    ) -> None:
+        self.machine = machine
+        self.user: str = connection.user
+        self._connection = connection
+        self._transport = transport
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Log out; idempotent."""
+        self._connection.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection still stands, as far as is known."""
+        return self._transport.is_active()
+
+    def open(self, argv: Sequence[str], *, root: bool = False) -> "RemoteProcess":
+        """Start a command and talk to it. root: as root, by sudo where we are somebody else.
+
+        Raises Unreachable.
+        """
+        try:
+            channel = self._transport.open_session(
+                window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=CONNECT_TIMEOUT_S
+            )
+            channel.exec_command(quoted(self._as_root(argv) if root else argv))
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise self._lost(error) from None
+        return RemoteProcess(channel, self.machine.name)
+
+    def run(
+        self, argv: Sequence[str], *, data: bytes = b"", timeout_s: float = RUN_TIMEOUT_S, root: bool = False
+    ) -> Completed:
+        """Run a command to its end, with `data` as its standard input. Raises Unreachable."""
+        with self.open(argv, root=root) as process:
+            process.timeout_s = timeout_s
+            if data:
+                with suppress(Unreachable):  # it may end before it has read all; its exit code says why
+                    process.write(data)
+            process.end_input()
+            output = bytearray()
+            while chunk := process.read(1 << 20):
+                output += chunk
+                if len(output) > OUTPUT_BYTES_MAX:
+                    raise TestbedError(f"{self.machine.name}: {argv[0]} says more than can be right")
+            return Completed(process.wait(), bytes(output), process.said().encode())
+
+    def put(self, data: bytes | Path, path: str) -> None:
+        """Write a remote file, whole, as ourselves. Raises Unreachable; TestbedError if it cannot be written."""
+        with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
+            if isinstance(data, Path):
+                with data.open("rb") as stream:
+                    while chunk := stream.read(1 << 20):
+                        process.write(chunk)
+            else:
+                process.write(data)
+            process.end_input()
+            if process.wait() != 0:
+                raise TestbedError(f"{self.machine.name}: cannot write {path}: {process.said()}")
+
+    def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
+        return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
+
+    def _lost(self, error: Exception) -> Unreachable:
+        said = str(error) or type(error).__name__
+        return Unreachable(f"{self.machine.name}: the SSH connection is lost: {said}")
+
+
+class RemoteProcess:
+    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: as long as it takes)."""
+
+    def __init__(self, channel: paramiko.Channel, name: str) -> None:
+        self._channel = channel
+        self._name = name
+        self._said = bytearray()
+        self.timeout_s: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of its standard output, b"" at the end. Raises Unreachable."""
+        try:
+            self._channel.settimeout(self.timeout_s)
+            return self._channel.recv(size)
+        except TimeoutError:
+            raise Unreachable(f"{self._name}: no answer for {self.timeout_s:g} s") from None
+        except OSError as error:
+            raise Unreachable(f"{self._name}: the SSH connection is lost: {error}") from None
+
+    def write(self, data: bytes) -> None:
+        """Give it input. Raises Unreachable when the connection is lost or it reads no more."""
+        try:
+            self._channel.settimeout(self.timeout_s)
+            self._channel.sendall(data)
+        except TimeoutError:
+            raise Unreachable(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
+        except OSError as error:
+            raise Unreachable(f"{self._name}: the SSH connection is lost: {error}") from None
+
+    def end_input(self) -> None:
+        """Say that there is no more input."""
+        with suppress(OSError):  # it ended already
+            self._channel.shutdown_write()
+
+    def said(self) -> str:
+        """What it has said on standard error so far."""
+        while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
+            chunk = self._channel.recv_stderr(4096)
+            if not chunk:
+                break
+            self._said += chunk
+        return self._said.decode(errors="replace")
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended; -1 if a signal ended it or the connection is lost."""
+        self._channel.status_event.wait(self.timeout_s)
+        return self._channel.exit_status if self._channel.exit_status_ready() else -1
+
+    def close(self) -> None:
+        """Let go of it; idempotent. What reads its input sees the end of it."""
+        with suppress(OSError, EOFError):
+            self._channel.close()
+
+
+class _Refused(paramiko.SSHException):
+    """A host key that we do not take."""
+
+
+class _Fingerprint(paramiko.MissingHostKeyPolicy):
+    """Takes the key that the inventory names, and no other."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
+        if fingerprint(key) != self._machine.host_key:
+            raise _Refused(
+                f"{self._machine.name}: {hostname} has the host key {fingerprint(key)} ({key.get_name()}), but"
+                f" the inventory says {self._machine.host_key}: find out why before you change it"
+            )
+
+
+class _Known(paramiko.MissingHostKeyPolicy):
+    """Refuses what known_hosts does not have, and says how to add it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
+        host, _, port = hostname.removeprefix("[").partition("]:")
+        scan = ["ssh-keyscan", *(["-p", port] if port else []), "-t", key.get_name(), host]
+        raise _Refused(
+            f"{self._name}: the host key of {hostname} is unknown, {fingerprint(key)} ({key.get_name()}): compare"
+            f" it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it with"
+            f" `{quoted(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
+        )
+
+
+def _check_host_keys(connection: fabric.Connection, machine: Machine) -> None:
+    """Replace fabric's policy, which takes every key (fabric issue 2071), also on the machines in between."""
+    if machine.host_key is not None:
+        connection.client.set_missing_host_key_policy(_Fingerprint(machine))
+    else:
+        _ask_known_hosts(connection, machine.name)
+    gateway = connection.gateway
+    while isinstance(gateway, fabric.Connection):
+        _ask_known_hosts(gateway, f"{machine.name}: on the way there, {gateway.host}")
+        gateway = gateway.gateway
+
+
+def _ask_known_hosts(connection: fabric.Connection, name: str) -> None:
+    connection.client.load_system_host_keys()
+    if SYSTEM_KNOWN_HOSTS.is_file():
+        connection.client.load_system_host_keys(str(SYSTEM_KNOWN_HOSTS))
+    connection.client.set_missing_host_key_policy(_Known(name))
+
+
+def _changed(machine: Machine, connection: fabric.Connection, error: paramiko.BadHostKeyException) -> str:
+    host = connection.host if connection.port == 22 else f"[{connection.host}]:{connection.port}"
+    return (
+        f"{machine.name}: the host key of {host} has CHANGED: it is {fingerprint(error.key)}, known_hosts has"
+        f" {fingerprint(error.expected_key)}: somebody may be in between. If you know why it changed, forget the"
+        f" old one with `{quoted(['ssh-keygen', '-R', host])}`"
+    )
