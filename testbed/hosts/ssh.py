@@ -32,7 +32,7 @@ SAID_BYTES_MAX = 64 << 10
 OUTPUT_BYTES_MAX = 64 << 20
 
 
-class Unreachable(TestbedError):
+class UnreachableError(TestbedError):
     """A machine cannot be reached by SSH, now: trying again may help."""
 
 
@@ -65,7 +65,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
     """Log in. Close it, or use it as a context manager.
 
     Raises MachineError for a host key that is unknown or not the expected one, and when no key of ours is
-    taken; Unreachable when there is no way to the machine or no answer.
+    taken; UnreachableError when there is no way to the machine or no answer.
     """
     connection = fabric.Connection(
         machine.control,
@@ -93,7 +93,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
         ) from None
     except (OSError, EOFError, paramiko.SSHException) as error:
         connection.close()
-        raise Unreachable(
+        raise UnreachableError(
             f"{machine.name}: cannot be reached by SSH at {connection.host}:{connection.port}: "
             f"{str(error) or type(error).__name__}"
         ) from None
@@ -129,12 +129,12 @@ class Connection:
     @property
     def alive(self) -> bool:
         """Whether the connection still stands, as far as is known."""
-        return self._transport.is_active()
+        return bool(self._transport.is_active())
 
     def open(self, argv: Sequence[str], *, root: bool = False) -> "RemoteProcess":
         """Start a command and talk to it. root: as root, by sudo where we are somebody else.
 
-        Raises Unreachable.
+        Raises UnreachableError.
         """
         try:
             channel = self._transport.open_session(
@@ -148,11 +148,11 @@ class Connection:
     def run(
         self, argv: Sequence[str], *, data: bytes = b"", timeout_s: float = RUN_TIMEOUT_S, root: bool = False
     ) -> Completed:
-        """Run a command to its end, with `data` as its standard input. Raises Unreachable."""
+        """Run a command to its end, with `data` as its standard input. Raises UnreachableError."""
         with self.open(argv, root=root) as process:
             process.timeout_s = timeout_s
             if data:
-                with suppress(Unreachable):  # it may end before it has read all; its exit code says why
+                with suppress(UnreachableError):  # it may end before it has read all; its exit code says why
                     process.write(data)
             process.end_input()
             output = bytearray()
@@ -163,7 +163,7 @@ class Connection:
             return Completed(process.wait(), bytes(output), process.said().encode())
 
     def put(self, data: bytes | Path, path: str) -> None:
-        """Write a remote file, whole, as ourselves. Raises Unreachable; TestbedError if it cannot be written."""
+        """Write a remote file as ourselves. Raises UnreachableError; TestbedError if it cannot be written."""
         with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
             if isinstance(data, Path):
                 with data.open("rb") as stream:
@@ -178,9 +178,9 @@ class Connection:
     def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
         return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
 
-    def _lost(self, error: Exception) -> Unreachable:
+    def _lost(self, error: Exception) -> UnreachableError:
         said = str(error) or type(error).__name__
-        return Unreachable(f"{self.machine.name}: the SSH connection is lost: {said}")
+        return UnreachableError(f"{self.machine.name}: the SSH connection is lost: {said}")
 
 
 class RemoteProcess:
@@ -201,24 +201,25 @@ class RemoteProcess:
         self.close()
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes of its standard output, b"" at the end. Raises Unreachable."""
+        """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError."""
         try:
             self._channel.settimeout(self.timeout_s)
-            return self._channel.recv(size)
+            data: bytes = self._channel.recv(size)
         except TimeoutError:
-            raise Unreachable(f"{self._name}: no answer for {self.timeout_s:g} s") from None
+            raise UnreachableError(f"{self._name}: no answer for {self.timeout_s:g} s") from None
         except OSError as error:
-            raise Unreachable(f"{self._name}: the SSH connection is lost: {error}") from None
+            raise UnreachableError(f"{self._name}: the SSH connection is lost: {error}") from None
+        return data
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises Unreachable when the connection is lost or it reads no more."""
+        """Give it input. Raises UnreachableError when the connection is lost or it reads no more."""
         try:
             self._channel.settimeout(self.timeout_s)
             self._channel.sendall(data)
         except TimeoutError:
-            raise Unreachable(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
+            raise UnreachableError(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
         except OSError as error:
-            raise Unreachable(f"{self._name}: the SSH connection is lost: {error}") from None
+            raise UnreachableError(f"{self._name}: the SSH connection is lost: {error}") from None
 
     def end_input(self) -> None:
         """Say that there is no more input."""
@@ -258,8 +259,8 @@ class _Fingerprint(paramiko.MissingHostKeyPolicy):
     def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
         if fingerprint(key) != self._machine.host_key:
             raise _Refused(
-                f"{self._machine.name}: {hostname} has the host key {fingerprint(key)} ({key.get_name()}), but"
-                f" the inventory says {self._machine.host_key}: find out why before you change it"
+                f"{self._machine.name}: {hostname} has the host key {fingerprint(key)} ({key.get_name()}),"
+                f" but the inventory says {self._machine.host_key}: find out why before you change it"
             )
 
 
@@ -273,9 +274,9 @@ class _Known(paramiko.MissingHostKeyPolicy):
         host, _, port = hostname.removeprefix("[").partition("]:")
         scan = ["ssh-keyscan", *(["-p", port] if port else []), "-t", key.get_name(), host]
         raise _Refused(
-            f"{self._name}: the host key of {hostname} is unknown, {fingerprint(key)} ({key.get_name()}): compare"
-            f" it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it with"
-            f" `{quoted(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
+            f"{self._name}: the host key of {hostname} is unknown, {fingerprint(key)} ({key.get_name()}):"
+            f" compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it"
+            f" with `{quoted(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
         )
 
 
@@ -302,6 +303,6 @@ def _changed(machine: Machine, connection: fabric.Connection, error: paramiko.Ba
     host = connection.host if connection.port == 22 else f"[{connection.host}]:{connection.port}"
     return (
         f"{machine.name}: the host key of {host} has CHANGED: it is {fingerprint(error.key)}, known_hosts has"
-        f" {fingerprint(error.expected_key)}: somebody may be in between. If you know why it changed, forget the"
-        f" old one with `{quoted(['ssh-keygen', '-R', host])}`"
+        f" {fingerprint(error.expected_key)}: somebody may be in between. If you know why it changed, forget"
+        f" the old one with `{quoted(['ssh-keygen', '-R', host])}`"
     )
