@@ -1,0 +1,168 @@
+"""The code that a machine needs, as one archive whose name is its content's SHA-256.
+
+It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor, shipping),
+and the installed distributions that those import, so that nothing has to be installed there. Bytecode comes
+with it, checked by the source's hash rather than by its time (PEP 552), so that the first start is as fast as
+any. The same sources give the same bytes: files are sorted and have no times, and bytecode is written without
+back references, which would depend on what else this process has interned (marshal, version 2).
+
+An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
+and kept in the project's cache, under a name made from all that it depends on.
+"""
+
+import gzip
+import hashlib
+import importlib.metadata
+import importlib.util
+import io
+import marshal
+import os
+import platform
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import MachineError
+from testbed.hosts.loadable import loadable_part
+
+PROJECT = Path(__file__).resolve().parents[2]
+CACHE = PROJECT / ".cache"
+
+PACKAGES = ("experiments", "node", "testbed", "topologies")
+NOT_ON_MACHINES = ("node/sim/", "testbed/backends/", "testbed/cli/", "testbed/shell/")
+DISTRIBUTIONS = (
+    "annotated-types",
+    "mininet",
+    "pydantic",
+    "pydantic-core",
+    "PyYAML",
+    "typing-extensions",
+    "typing-inspection",
+    "uvloop",
+    "zstandard",
+)
+NOT_NEEDED = (
+    "mininet/examples/",
+    "mininet/test/",
+    "pydantic/mypy.py",
+    "pydantic/v1/",
+    "yaml/_yaml.",  # PyYAML's C parser: we use the other
+    "zstandard/_cffi.",  # for other interpreters
+    "zstandard/backend_cffi.py",
+)
+VERSION_COMPARISON = ("setuptools/_distutils/version.py", "distutils/version.py")
+"""Mininet imports it from distutils, which not every Python has (PEP 632)."""
+
+KEPT = (".py", ".so")
+FORMAT = 1  # to be raised when the same sources are to give another archive
+PACKED_LEVEL = 6
+MARSHAL_VERSION = 2  # the last one without back references
+ARCHIVES_KEPT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archive in a file (tar, gzip)."""
+
+    path: Path
+    sha256: str
+
+    def content(self) -> bytes:
+        """Its bytes."""
+        return self.path.read_bytes()
+
+
+def machine_archive(cache: Path = CACHE) -> Archive:
+    """The archive of this project as it is now; made if it is not in the cache yet.
+
+    Raises MachineError if a distribution is missing here, or the cache cannot be written.
+    """
+    project = dict(project_files())
+    path = cache / f"machine-{_key(project)}.tar.gz"
+    try:
+        if not path.is_file():
+            cache.mkdir(exist_ok=True)
+            temporary = path.with_suffix(f".{os.getpid()}")
+            temporary.write_bytes(pack({**project, **dict(distribution_files())}))
+            temporary.replace(path)
+            _forget_old(cache)
+        return Archive(path, hashlib.sha256(path.read_bytes()).hexdigest())
+    except OSError as error:
+        raise MachineError(f"cannot keep the archive for machines below {cache}: {error.strerror}") from error
+
+
+def project_files() -> Iterator[tuple[str, bytes]]:
+    """The project's own modules that machines need, by their path in the archive."""
+    for package in PACKAGES:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            name = path.relative_to(PROJECT).as_posix()
+            if not name.startswith(NOT_ON_MACHINES):
+                yield name, path.read_bytes()
+
+
+def distribution_files() -> Iterator[tuple[str, bytes]]:
+    """The modules of the distributions that those import, and what says which versions they are."""
+    for distribution in DISTRIBUTIONS:
+        for name, path in _installed(distribution):
+            metadata = name.endswith(".dist-info/METADATA")
+            if metadata or (name.endswith(KEPT) and not name.startswith((*NOT_NEEDED, ".."))):
+                content = path.read_bytes()
+                yield name, loadable_part(content) if name.endswith(".so") else content
+    source, name = VERSION_COMPARISON
+    yield name.replace("version", "__init__"), b""
+    yield name, dict(_installed("setuptools"))[source].read_bytes()
+
+
+def pack(files: dict[str, bytes]) -> bytes:
+    """A gzipped tar of these files and of their bytecode, which depends on nothing else."""
+    entries = dict(files)
+    for name, content in files.items():
+        if name.endswith(".py") and (code := bytecode(name, content)) is not None:
+            entries[importlib.util.cache_from_source(name, optimization="")] = code
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in sorted(entries):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(entries[name])
+            entry.mode = 0o644
+            tar.addfile(entry, io.BytesIO(entries[name]))
+    return gzip.compress(plain.getvalue(), PACKED_LEVEL, mtime=0)
+
+
+def bytecode(name: str, source: bytes) -> bytes | None:
+    """A module's .pyc file, valid as long as the source is this one; None for what is no Python 3."""
+    try:
+        code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    except SyntaxError:
+        return None
+    checked_hash = 0b11
+    header = importlib.util.MAGIC_NUMBER + checked_hash.to_bytes(4, "little")
+    return header + importlib.util.source_hash(source) + marshal.dumps(code, MARSHAL_VERSION)
+
+
+def _installed(distribution: str) -> list[tuple[str, Path]]:
+    try:
+        listed = importlib.metadata.files(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        raise MachineError(f"machines need {distribution}, which is not installed here: `make`") from None
+    return [(file.as_posix(), Path(str(file.locate()))) for file in listed]
+
+
+def _key(project: dict[str, bytes]) -> str:
+    """From all that an archive depends on, without reading the distributions' files."""
+    key = hashlib.sha256()
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in (*DISTRIBUTIONS, "setuptools")]
+    for line in (f"format {FORMAT}", sys.version, platform.platform(), *NOT_NEEDED, *versions):
+        key.update(line.encode() + b"\n")
+    for name, content in project.items():
+        key.update(f"{name} {len(content)}\n".encode() + content)
+    return key.hexdigest()[:16]
+
+
+def _forget_old(cache: Path) -> None:
+    """Keep the archives of the last few states of the project."""
+    archives = sorted(cache.glob("machine-*.tar.gz"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in archives[ARCHIVES_KEPT:]:
+        path.unlink(missing_ok=True)
