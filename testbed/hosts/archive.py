@@ -154,7 +154,7 @@ def _key(project: dict[str, bytes]) -> str:
     """From all that an archive depends on, without reading the distributions' files."""
     key = hashlib.sha256()
     versions = [f"{name} {importlib.metadata.version(name)}" for name in (*DISTRIBUTIONS, "setuptools")]
-    for line in (f"format {FORMAT}", sys.version, platform.platform(), *NOT_NEEDED, *versions):
+    for line in (f"format {FORMAT}", sys.version, platform.machine(), *NOT_NEEDED, *versions):
         key.update(line.encode() + b"\n")
     for name, content in project.items():
         key.update(f"{name} {len(content)}\n".encode() + content)

@@ -1,0 +1,70 @@
+"""Puts the archive of our code onto machines, each at most once.
+
+A small program goes with the command that starts it (`testbed.hosts.unpacking`), says whether the machine has
+this archive, and takes it if not. What stands at `code_folder` afterwards is whole, and can be put on
+PYTHONPATH as it is.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.hosts import unpacking
+from testbed.hosts.archive import Archive
+from testbed.hosts.inventory import Machine
+from testbed.hosts.on_each import all_or_raise, on_each
+from testbed.hosts.ssh import Connection, RemoteProcess
+
+PYTHON = "python3"
+ANSWER_S = 60.0  # a slow disk, a slow line
+LINE_BYTES_MAX = 200
+PIECE_BYTES = 1 << 20
+
+
+def code_folder(machine: Machine, archive: Archive) -> str:
+    """Where this archive stands on a machine, unpacked."""
+    return f"{machine.code}/{archive.sha256}"
+
+
+def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
+    """Bring the archive to all these machines at once; returns to which ones it had to be sent.
+
+    Raises MachineError or TestbedError with what went wrong, for all machines where something did.
+    """
+    return all_or_raise(on_each(lambda connection: deploy_to(connection, archive), connections))
+
+
+def deploy_to(connection: Connection, archive: Archive) -> bool:
+    """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
+    content = archive.content()
+    with connection.open(
+        [PYTHON, "-c", program(), connection.machine.code, archive.sha256, str(len(content))], root=True
+    ) as process:
+        process.timeout_s = ANSWER_S
+        answer = _line(process)
+        if answer == "want":
+            for start in range(0, len(content), PIECE_BYTES):
+                process.write(content[start : start + PIECE_BYTES])
+            process.end_input()
+            answer = _line(process)
+        if answer not in {"have", "unpacked"}:
+            process.wait()
+            said = " ".join(process.said().split()) or f"{PYTHON} says nothing"
+            raise TestbedError(f"{connection.machine.name}: cannot put our code there: {said}")
+        return answer == "unpacked"
+
+
+def program() -> str:
+    """The program that unpacks, as text."""
+    return Path(unpacking.__file__).read_text()
+
+
+def _line(process: RemoteProcess) -> str:
+    """A line that it says; what there is of it, if it ends or goes on for too long."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
+        piece = process.read(LINE_BYTES_MAX)
+        if not piece:
+            break
+        line += piece
+    return line.decode(errors="replace").strip()
