@@ -27,6 +27,7 @@ COMMANDS = {
     "packets": "packets",
     "follow": "follow",
     "diagram": "diagram",
+    "emulab": "emulab",
     "dissector": "dissector",
     "schema": "schema",
 }

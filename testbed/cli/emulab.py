@@ -1,0 +1,95 @@
+"""`cutset emulab`: what to ask Emulab or CloudLab for, and an inventory of what it gave."""
+
+import getpass
+from pathlib import Path
+
+import click
+
+
+@click.group(name="emulab")
+def command() -> None:
+    """Ask Emulab or CloudLab for the machines of a topology, and use what it gives.
+
+    \b
+    cutset emulab profile four-regions -o request.xml     a profile for the site's web page
+    cutset emulab inventory manifest.xml -o lab.yaml      the manifest that the page shows when it is ready
+    cutset run link-failure --on lab.yaml
+    """
+
+
+@command.command(name="profile")
+@click.argument("topology")
+@click.option(
+    "--shaping",
+    type=click.Choice(["hosts", "emulab"]),
+    default="hosts",
+    show_default=True,
+    help="hosts: one network, and we delay on the machines; emulab: a delayed link of the site's for each of ours.",
+)
+@click.option(
+    "--regions-per-machine",
+    type=click.IntRange(1, 250),
+    default=1,
+    show_default=True,
+    help="Regions of the topology, in its order, that share a machine.",
+)
+@click.option("--hardware-type", help="The site's name of a kind of machine.  [default: any]")
+@click.option("--image", help="URN of a disk image.  [default: the site's]")
+@click.option("--bare", is_flag=True, help="Install nothing when the machines boot.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def profile(  # noqa: PLR0917 (click passes them by name)
+    topology: str,
+    shaping: str,
+    regions_per_machine: int,
+    hardware_type: str | None,
+    image: str | None,
+    bare: bool,
+    output: Path | None,
+) -> None:
+    """Write the request (a GENI RSpec, version 3) for the machines of TOPOLOGY, one for each region.
+
+    TOPOLOGY is a name (see `cutset list`) or a YAML file.
+    """
+    from testbed.emulab.preparing import prepare_command
+    from testbed.emulab.request import Hardware, site_request
+    from testbed.emulab.rspec import request_rspec
+    from testbed.hosts.inventory import Shaping
+    from topologies.loader import load_topology
+
+    request = site_request(
+        load_topology(topology), shaping=Shaping(shaping), regions_per_machine=regions_per_machine
+    )
+    prepare = None if bare else prepare_command()
+    _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
+
+
+@command.command(name="inventory")
+@click.argument("manifest", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--name", default="emulab", show_default=True, help="What to call the inventory.")
+@click.option("--user", help="Who logs in.  [default: the only user of the manifest, or you]")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def inventory(manifest: Path, name: str, user: str | None, output: Path | None) -> None:
+    """Write the inventory of the machines in MANIFEST, for `cutset run --on`."""
+    from testbed.emulab.manifest import read_manifest
+    from testbed.emulab.to_inventory import inventory_text
+    from topologies.document import shown_path
+    from topologies.errors import InputError
+
+    try:
+        text = manifest.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise InputError(str(manifest), None, "", f"cannot be read: {said}") from None
+    given = read_manifest(text, shown_path(manifest))
+    _give(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))
+
+
+def _give(output: Path | None, text: str) -> None:
+    from testbed.cli.output_file import check_directory, write_text
+
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    check_directory(output)
+    write_text(output, text)
+    click.echo(output)
