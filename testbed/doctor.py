@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A line of packages.txt: a Debian package, the command that proves it, for "run" or "test", and why."""
+    """A line of packages.txt: a Debian package, the command that proves it, the job that needs it, and why."""
 
     name: str
     proof: str
@@ -112,7 +112,7 @@ def _package(package: Package) -> Finding:
         return _java(package, found)
     if found:
         return Finding(subject, State.GOOD, package.why)
-    state = State.MISSING if package.job == "run" else State.NOTE
+    state = State.NOTE if package.job == "test" else State.MISSING
     return Finding(subject, state, f"not here ({package.why})", f"apt-get install {package.name}")
 
 

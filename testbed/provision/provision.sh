@@ -1,8 +1,8 @@
 #!/bin/sh
-# Install the Debian packages that are missing for a job ("run" or "test"), and only those.
+# Install the Debian packages that are missing for a job ("machine", "run" or "test"), and only those.
 #
 # Says what it installs and why. Needs root or sudo only when something is missing; prints nothing when nothing is.
-# Exit codes: 0 everything is there, 3 something is missing and cannot be installed (the message says what to do).
+# Exit codes: 0 everything is there, 2 no such job, 3 something is missing and cannot be installed (it says what to do).
 set -eu
 
 job=${1:-run}
@@ -24,10 +24,23 @@ missing() { # missing PROOF
     esac
 }
 
+belongs() { # belongs JOB: whether what JOB needs is needed for this one; each job needs what those before it need
+    case $job in
+        machine) [ "$1" = machine ] ;;
+        run) [ "$1" != test ] ;;
+        test) : ;;
+    esac
+}
+
+case $job in machine | run | test) ;; *)
+    printf 'cutset: no job %s: known are machine, run, test\n' "$job" >&2
+    exit 2
+    ;;
+esac
 packages=
 while read -r name proof for why; do
     case $name in '#'* | '') continue ;; esac
-    [ "$for" = run ] || [ "$for" = "$job" ] || continue
+    belongs "$for" || continue
     if missing "$proof"; then
         printf 'missing: %s (%s)\n' "$name" "$why" >&2
         packages="$packages $name"

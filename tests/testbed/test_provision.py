@@ -67,13 +67,24 @@ def test_the_tests_need_more_than_a_run(tmp_path: Path) -> None:
     assert "missing: chromium" in result.stderr
 
 
+def test_a_machine_needs_no_java(tmp_path: Path) -> None:
+    result = provision("machine", tools(tmp_path / "bin", *BASICS), uid=1000)
+    assert "missing: tcpdump" in result.stderr
+    assert "openjdk" not in result.stderr
+
+
+def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
+    result = provision("runs", tools(tmp_path / "bin", *BASICS), uid=1000)
+    assert (result.returncode, result.stderr) == (2, "cutset: no job runs: known are machine, run, test\n")
+
+
 def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS, "env")
     calls = tmp_path / "calls"
     (path / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
     (path / "apt-get").chmod(0o755)
     for package in packages():
-        if package.proof not in {"tcpdump", "java"} and package.job == "run":
+        if package.proof not in {"tcpdump", "java"} and package.job != "test":
             (path / package.proof).symlink_to("/bin/true")
     result = provision("run", path, uid=0)
     assert result.returncode == 0, result.stderr
