@@ -1,0 +1,95 @@
+"""The disks of the lab's machines: what each has from the start, and what was written on it since.
+
+A machine's root is an overlay of three layers: the file system of whoever runs the tests, below; above it
+what makes a machine of its own out of that (`lay_out`), where a directory may be opaque, so that nothing of
+what is below is seen in it; and on top the layer that takes whatever is written (`written`).
+Source: the kernel's Documentation/filesystems/overlayfs.rst, "whiteouts and opaque directories".
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from testbed.sandbox.outside import PROJECT
+
+OPAQUE = "trusted.overlay.opaque"
+EMPTY_DIRECTORIES: Mapping[str, int] = {
+    "/tmp": 0o1777,
+    "/var/tmp": 0o1777,
+    "/run": 0o755,
+    "/root/.ssh": 0o700,
+    "/etc/ssh": 0o755,
+    str(PROJECT): 0o755,  # a machine has the project only when it was sent there
+}
+"""Where a machine has nothing of what the machine of the tests has, and their modes."""
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def lay_out(layer: Path, files: Mapping[str, bytes]) -> None:
+    """Write the machine's own layer: its empty directories and these files (private ones: see `_mode`)."""
+    for name, mode in EMPTY_DIRECTORIES.items():
+        path = _inside(layer, name)
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+        os.setxattr(path, OPAQUE, b"y")
+    _inside(layer, "/run/sshd").mkdir(mode=0o755)
+    for name, content in {"/root/.bashrc": b"", **files}.items():
+        path = _inside(layer, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(_mode(name))
+    if not _is_our_python(SYSTEM_PYTHON):
+        link = _inside(layer, "/usr/local/bin/python3")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(Path(sys.base_prefix).resolve() / "bin/python3")
+
+
+def written(upper: Path, layer: Path) -> list[str]:
+    """What the upper layer says was made, changed or deleted, given the machine's own layer; sorted.
+
+    A directory that is only there because something in it was changed is left out.
+    """
+    return sorted(f"/{name}" for name in _changes(upper, upper, layer))
+
+
+def _changes(folder: Path, upper: Path, layer: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        name = path.relative_to(upper)
+        if path.is_dir() and not path.is_symlink():
+            if not _was_there(layer, name):
+                yield name
+            yield from _changes(path, upper, layer)
+        elif not _is_whiteout(path) or _was_there(layer, name):
+            yield name
+
+
+def _was_there(layer: Path, name: Path) -> bool:
+    """Whether a machine has this from the start."""
+    if os.path.lexists(layer / name):
+        return True
+    above = [layer / parent for parent in name.parents if (layer / parent).is_dir()]
+    hidden = any(OPAQUE in os.listxattr(path) for path in above)
+    return not hidden and os.path.lexists(Path("/") / name)
+
+
+def _is_whiteout(path: Path) -> bool:
+    """The mark of something deleted: a character device 0/0."""
+    status = path.lstat()
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
+def _inside(layer: Path, name: str) -> Path:
+    return layer / name.lstrip("/")
+
+
+def _mode(name: str) -> int:
+    """sshd refuses a private key that others may read."""
+    return 0o600 if name.endswith("_key") else 0o644
+
+
+def _is_our_python(path: str) -> bool:
+    """Whether this is of our own minor version, as what is sent to machines has to find there."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Path(path).resolve().name == name

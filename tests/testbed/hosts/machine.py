@@ -1,0 +1,293 @@
+"""A machine of the lab: its life, what can be done to it, and what can be seen of it from outside.
+
+It is not asked: what it runs, has and has written is read from the kernel, so a machine that is cut off, or
+whose disk is full, is seen all the same.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.testbed.hosts.disk import lay_out, written
+from tests.testbed.hosts.keys import Key
+from tests.testbed.hosts.wiring import (
+    control_address,
+    control_port,
+    experiment_address,
+    inside_lines,
+    outside_lines,
+)
+from tests.testbed.leftovers import wait_until
+
+INIT = Path(__file__).with_name("machine_init.py")
+CONFIG, HOST_KEY, LOGINS = "/etc/ssh/sshd_config", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/authorized_keys"
+SSHD_CONFIG = f"""\
+AddressFamily inet
+HostKey {HOST_KEY}
+AuthorizedKeysFile {LOGINS}
+PidFile none
+UsePAM no
+UseDNS no
+PermitRootLogin yes
+PasswordAuthentication yes
+PrintMotd no
+PrintLastLog no
+MaxStartups 200
+MaxSessions 200
+LogLevel VERBOSE
+Subsystem sftp internal-sftp
+"""
+"""Passwords are offered, so that a client that would ask for one does."""
+TIMEOUT_S = 60.0
+ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process on a machine. `pid` is as seen from the tests."""
+
+    pid: int
+    command: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """Its command line."""
+        return " ".join(self.command)
+
+
+class LabMachine:
+    """One machine. It is off until it is plugged in."""
+
+    def __init__(
+        self, name: str, number: int, lab: int, place: Path, *, mtu: int, folder: str, login: Key
+    ) -> None:
+        """lab: a process in the lab's namespaces; place: the lab's folder; login: the key that may log in."""
+        self.name = name
+        self.control = control_address(number)
+        self.experiment = experiment_address(number)
+        self.folder = folder
+        self.host_key = Key.new()
+        self._login = login
+        self._number = number
+        self._mtu = mtu
+        self._lab = lab
+        self._disk = place / "disks" / name  # as the lab sees it
+        self._log = place / f"{name}.log"
+        self._power: subprocess.Popen[bytes] | None = None
+        self.pid = 0
+
+    # Its life.
+
+    def plug_in(self) -> None:
+        """Start it; `wait_until_up` says when it is there. Its disk is as it was."""
+        assert self._power is None, f"{self.name} is on"
+        disk = self._seen(str(self._disk), self._lab)
+        if not disk.is_dir():
+            for layer in ("own", "upper", "work", "root"):
+                (disk / layer).mkdir(parents=True)
+            lay_out(disk / "own", self._own_files())
+        order = {
+            "name": self.name,
+            "outside": outside_lines(self._number, self._mtu),
+            "inside": inside_lines(self._number),
+            "lower": f"{self._disk}/own:/",
+            **{layer: f"{self._disk}/{layer}" for layer in ("upper", "work", "root")},
+            "config": CONFIG,
+        }
+        namespaces = ["--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
+        enter = ["nsenter", "--target", str(self._lab), "--net", "--mount", "--pid", "--"]
+        with self._log.open("ab") as log:
+            self._power = subprocess.Popen(
+                [*enter, "unshare", *namespaces, sys.executable, "-I", "-S", str(INIT), json.dumps(order)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_up(self) -> None:
+        """Until its sshd listens. Raises AssertionError with its log if it does not come up."""
+        assert self._power is not None
+        assert self._power.stdout is not None
+        assert self._power.stdout.readline() == b"ready\n", self.log()
+        (unshare,) = psutil.Process(self._power.pid).children()
+        (init,) = unshare.children()
+        self.pid = init.pid
+
+    def power_off(self) -> None:
+        """Pull the plug: all its processes are dead, its interfaces gone, its disk stays."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.forget()
+        gone = self._seen("/sys/class/net", self._lab)
+        # The kernel takes network namespaces down in the background.
+        wait_until(lambda: not (gone / control_port(self._number)).exists(), f"the end of {self.name}")
+
+    def power_on(self) -> None:
+        """Start it again, and wait until it is up."""
+        self.plug_in()
+        self.wait_until_up()
+
+    def forget(self) -> None:
+        """Let go of a machine that is dead or dies with the lab; idempotent."""
+        if self._power is not None:
+            self._power.kill()
+            self._power.communicate()
+            self._power, self.pid = None, 0
+
+    # What an inventory says of it.
+
+    def entry(self) -> dict[str, Any]:
+        """Its entry in an inventory."""
+        return {
+            "name": self.name,
+            "control": self.control,
+            "experiment": self.experiment,
+            "host_key": self.host_key.fingerprint,
+        }
+
+    # What can be done on it and to it.
+
+    def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command on it as root, without SSH; options as for subprocess.run.
+
+        Raises CalledProcessError unless check is false.
+        """
+        enter = ["nsenter", "--target", str(self.pid), "--all", "--root", "--wd=/", "--", *argv]
+        defaults = {"timeout": TIMEOUT_S, "capture_output": True, "text": True, "env": ENVIRONMENT}
+        return subprocess.run(enter, **{"check": True, **defaults, **options})  # noqa: PLW1510
+
+    def kill(self, *words: str, signal_number: int = signal.SIGKILL) -> int:
+        """Send a signal to each process whose command line has all these words; how many there were."""
+        found = [process for process in self.processes() if all(word in process.line for word in words)]
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal_number)
+        return len(found)
+
+    def cut_control(self) -> None:
+        """From now on all packets to and from it on the control network vanish; nobody is told."""
+        self._forward(0)
+
+    def restore_control(self) -> None:
+        """Let them pass again."""
+        self._forward(3)
+
+    def kill_connections(self) -> int:
+        """Kill the server's end of each SSH connection; how many there were. Their commands live on."""
+        sessions = [process for process in self._all() if process.line.startswith("sshd: ")]
+        for session in sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(session.pid, signal.SIGKILL)
+        return len(sessions)
+
+    def replace_host_key(self) -> None:
+        """Give its SSH server another key, as a machine that was installed anew has."""
+        self.host_key = Key.new()
+        self.run(["sh", "-c", f"cat > {HOST_KEY}"], input=self.host_key.private.decode())
+        for process in self._all():
+            if _listens(process):
+                os.kill(process.pid, signal.SIGHUP)
+        # It re-executes itself; what it says on its port tells when it has.
+
+    def limit_folder(self, size_bytes: int) -> None:
+        """Let no more than this fit below the inventory's folder: a small disk there, or the one that is
+        there already made smaller or larger.
+        """
+        size = f"size={size_bytes}"
+        mounted = self.folder in {where for where, _ in self.mounts()}
+        kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", size, "tmpfs"]
+        self.run(["mkdir", "-p", self.folder])
+        self.run(["mount", *kind, self.folder])
+
+    # What can be seen of it.
+
+    def log(self) -> str:
+        """What its first process and its SSH server have said."""
+        return self._log.read_text()
+
+    def path(self, name: str) -> Path:
+        """A file of its own (/var/tmp/…), as a path for the tests, who must not follow links out of it."""
+        return self._seen(name, self.pid)
+
+    def processes(self) -> list[Process]:
+        """All processes on it, in whatever namespace, but not what makes it a machine: its first process and
+        its SSH server.
+        """
+        return [process for process in self._all() if not _listens(process)]
+
+    def mounts(self) -> list[tuple[str, str]]:
+        """Mount point and file system type of all that is mounted on it (proc(5), mountinfo)."""
+        lines = (Path("/proc") / str(self.pid) / "mountinfo").read_text().splitlines()
+        fields = [line.split() for line in lines]
+        return [(words[4], words[words.index("-") + 1]) for words in fields]
+
+    def network(self) -> Mapping[str, Any]:
+        """Its interfaces, addresses, routes, rules, queueing disciplines and settings, to compare."""
+        asked = {
+            "links": ["ip", "-j", "-d", "link"],
+            "addresses": ["ip", "-j", "address"],
+            "routes": ["ip", "-j", "route", "show", "table", "all"],
+            "rules": ["ip", "-j", "rule"],
+            "queues": ["tc", "-j", "qdisc"],
+            "namespaces": ["ip", "-j", "netns"],
+        }
+        said = {name: json.loads(self.run(command).stdout or "[]") for name, command in asked.items()}
+        settings = self.run(
+            ["sysctl", "-a", "-r", "^net[.]"],
+            stderr=subprocess.DEVNULL,
+            capture_output=False,
+            stdout=subprocess.PIPE,
+        ).stdout
+        return {**said, "settings": settings.splitlines()}
+
+    def changed_files(self) -> list[str]:
+        """Every file and directory that something made, changed or deleted on it, wherever."""
+        disk = self._seen(str(self._disk), self._lab)
+        found = written(disk / "upper", disk / "own")
+        for where, kind in self.mounts():
+            if kind == "tmpfs" and where != "/dev":
+                top = self.path(where)
+                found += [f"{where}/{path.relative_to(top)}" for path in top.rglob("*")]
+        return sorted({*found} - {HOST_KEY})
+
+    # How.
+
+    def _own_files(self) -> dict[str, bytes]:
+        return {
+            CONFIG: SSHD_CONFIG.encode(),
+            HOST_KEY: self.host_key.private,
+            LOGINS: f"{self._login.public}\n".encode(),
+            "/etc/hostname": f"{self.name}\n".encode(),
+            "/etc/hosts": f"127.0.0.1 localhost\n{self.control} {self.name}\n".encode(),
+        }
+
+    def _all(self) -> list[Process]:
+        found = []
+        for process in psutil.Process(self.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(Process(process.pid, tuple(process.cmdline())))
+        return found
+
+    def _forward(self, state: int) -> None:
+        """bridge(8): 0 disabled, 3 forwarding."""
+        port = control_port(self._number)
+        enter = ["nsenter", "--target", str(self._lab), "--net", "--"]
+        subprocess.run([*enter, "bridge", "link", "set", "dev", port, "state", str(state)], check=True)
+
+    @staticmethod
+    def _seen(path: str, pid: int) -> Path:
+        return Path(f"/proc/{pid}/root") / path.lstrip("/")
+
+
+def _listens(process: Process) -> bool:
+    return process.line.startswith("sshd: /usr/sbin/sshd ") or process.command[:2] == ("/usr/sbin/sshd", "-D")
