@@ -22,7 +22,7 @@ def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
     """What each process is told. The members are the same object for all: thousands know thousands."""
-    given = list(node_specs(plan, run, lambda host: "").values())
+    given = list(node_specs(plan, plan.processes, run, lambda host: "").values())
     members = tuple(Member(**member) for member in given[0]["members"]) if given else ()
     return [NodeSpec(**{**one, "members": members, "netns": None}) for one in given]
 

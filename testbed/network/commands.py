@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from testbed.network.layout import Bridge, Interface, Layout, Neighbour, Route
 from testbed.plan import HostPlan
+from testbed.share import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216
 """Of all in the root namespace: so large that only the hosts' own interfaces decide what may be sent."""
@@ -64,6 +65,11 @@ def outside_lines(layout: Layout, pids: Mapping[str, int]) -> list[str]:
     return lines
 
 
+def tunnel_lines(tunnels: Iterable[Tunnel]) -> list[str]:
+    """Take up the tunnels, which are there already, in the root namespace."""
+    return [f"link set {tunnel.interface} up" for tunnel in tunnels]
+
+
 def _end(interface: Interface) -> str:
     return f"{interface.name} address {interface.mac} mtu {interface.mtu_bytes} {_QUEUES}"
 
@@ -86,7 +92,10 @@ def _port_lines(bridge: Bridge) -> list[str]:
 def table_lines(bridges: Iterable[Bridge]) -> list[str]:
     """For `bridge -batch`: behind which port each address is."""
     return [
-        f"fdb add {port.mac} dev {port.name} master static" for bridge in bridges for port in bridge.ports
+        f"fdb add {mac} dev {port.name} master static"
+        for bridge in bridges
+        for port in bridge.ports
+        for mac in port.macs
     ]
 
 

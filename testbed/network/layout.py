@@ -6,18 +6,23 @@ region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` r
 host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
 A link without a middle (`testbed.links.direct`) is one pair: a host's and its port, or two gateways'.
 
+Where other machines carry out parts of the plan, the layout holds what is here; `t7` is the tunnel that takes
+the place of the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.share`).
+
 Every address has its MAC address (`02:00` and the four bytes), so that neighbours and the bridges' tables can
 be written down instead of being learned.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
+from typing import TypeVar
 
 from testbed.links.direct import links_without_middle
 from testbed.links.model import LinkWiring
 from testbed.network.routes import next_links
-from testbed.plan import CapturePlan, Direction, HostPlan, LinkPlan, Plan
+from testbed.plan import CapturePlan, Direction, HostPlan, Plan
+from testbed.share import Share, everything, sender, shape_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Port:
     """A port of a region's bridge. `inside` is the other end of its pair if that is in the root namespace."""
 
     name: str
-    mac: str  # the only address behind it
+    macs: tuple[str, ...]  # the addresses behind it: one, but for a tunnel's
     inside: str = ""
     host: str = ""
 
@@ -112,28 +117,39 @@ def mac_address(address: str) -> str:
     return "02:00:" + ":".join(f"{byte:02x}" for byte in IPv4Address(address).packed)
 
 
-def make_layout(plan: Plan) -> Layout:
-    """Lay out the network of a plan."""
-    direct = frozenset(links_without_middle(plan))
+def make_layout(plan: Plan, share: Share | None = None) -> Layout:
+    """Lay out the network of a plan, or what this share of it has."""
+    share = everything(plan) if share is None else share
+    direct = frozenset(links_without_middle(plan, share))
     interfaces = tuple(_interfaces(plan, direct))
-    bridges = tuple(_bridges(plan, direct))
+    here = tuple(interface for interface in interfaces if interface.host in share.hosts)
     return Layout(
-        interfaces=interfaces,
-        pairs=_pairs(interfaces),
-        bridges=bridges,
-        wirings=tuple(
-            _wiring(number, link) for number, link in enumerate(plan.links) if link.name not in direct
-        ),
-        routes=_routes(plan, interfaces),
-        neighbours=_neighbours(plan, interfaces),
-        gateways=frozenset(region.gateway for region in plan.regions),
+        interfaces=here,
+        pairs=_pairs(here),
+        bridges=tuple(_bridges(plan, share, direct)),
+        wirings=tuple(_wirings(plan, share, direct)),
+        routes=_of(share, _routes(plan, interfaces)),
+        neighbours=_of(share, _neighbours(plan, interfaces)),
+        gateways=frozenset(region.gateway for region in plan.regions if region.gateway in share.hosts),
     )
 
 
-def capture_point(layout: Layout, plan: Plan, capture: CapturePlan) -> str:
-    """The interface at which a capture listens: a host's own, or the one at a side of a link's middle."""
+_Of = TypeVar("_Of")
+
+
+def _of(share: Share, by_host: Mapping[str, _Of]) -> dict[str, _Of]:
+    return {host: found for host, found in by_host.items() if host in share.hosts}
+
+
+def capture_point(layout: Layout, plan: Plan, share: Share, capture: CapturePlan) -> str:
+    """The interface at which a capture listens: a host's own, the one at a side of a link's middle, or a
+    tunnel.
+    """
     if capture.link is None:
         return capture.interface
+    tunnel = share.tunnel(capture.link)
+    if capture.wire and tunnel is not None:
+        return tunnel.interface
     wiring = layout.wiring(capture.link)
     link = next(link for link in plan.links if link.name == capture.link)
     return wiring.a_interface if capture.side == link.a else wiring.b_interface
@@ -180,25 +196,52 @@ def _lan_mtu(plan: Plan, region: str) -> int:
     return min(mtus, default=1500)
 
 
-def _bridges(plan: Plan, direct: frozenset[str]) -> Iterator[Bridge]:
+def _bridges(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[Bridge]:
     link_number = {link.name: number for number, link in enumerate(plan.links)}
     for number, region in enumerate(plan.regions):
         members = [host for host in plan.hosts if host.region == region.name]
-        ports = [_port(number, host, link_number.get(host.lan_link, 0), direct) for host in members]
-        yield Bridge(f"lan{number}", region.name, tuple(ports))
+        ports = [
+            _port(number, host, link_number.get(host.lan_link, 0), direct)
+            for host in members
+            if host.name in share.hosts
+        ]
+        if ports:
+            yield Bridge(f"lan{number}", region.name, (*ports, *_tunnel_ports(share, members)))
+
+
+def _tunnel_ports(share: Share, members: Sequence[HostPlan]) -> Iterator[Port]:
+    """A port for each machine that has more of the region."""
+    behind: dict[str, list[str]] = {}
+    for host in members:
+        if host.name in share.behind:
+            behind.setdefault(share.behind[host.name], []).append(mac_address(host.address))
+    for interface, macs in behind.items():
+        yield Port(interface, tuple(macs))
 
 
 def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Port:
-    mac = mac_address(host.address)
+    macs = (mac_address(host.address),)
     if not host.lan_link:
-        return Port(f"g{region}", mac, host=host.name)
+        return Port(f"g{region}", macs, host=host.name)
     if host.lan_link in direct:
-        return Port(f"l{link}p", mac, host=host.name)
-    return Port(f"l{link}p", mac, f"l{link}b")
+        return Port(f"l{link}p", macs, host=host.name)
+    return Port(f"l{link}p", macs, f"l{link}b")
 
 
-def _wiring(number: int, link: LinkPlan) -> LinkWiring:
-    return LinkWiring(link.name, f"l{number}a", f"l{number}b", link.forward, link.backward)
+def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkWiring]:
+    for number, link in enumerate(plan.links):
+        ends = [sender(plan, link, direction) in share.hosts for direction in Direction]
+        if not any(ends) or link.name in direct:
+            continue
+        tunnel = share.tunnel(link.name)
+        here = (f"l{number}a", f"l{number}b")
+        a, b = (
+            here
+            if tunnel is None
+            else (name if is_here else tunnel.interface for name, is_here in zip(here, ends, strict=True))
+        )
+        forward, backward = (shape_here(plan, share, link, direction) for direction in Direction)
+        yield LinkWiring(link.name, a, b, forward, backward)
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:

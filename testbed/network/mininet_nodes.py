@@ -114,7 +114,9 @@ def tell(net: Mininet, layout: Layout) -> None:
             if port.host:
                 net.links.append(PresentLink(ends[port.name], ends[f"{port.name}@{bridge.name}"]))
     net.links += [
-        PresentLink(ends[wiring.a_interface], ends[wiring.b_interface]) for wiring in layout.wirings
+        PresentLink(ends[wiring.a_interface], ends[wiring.b_interface])
+        for wiring in layout.wirings
+        if wiring.a_interface in ends and wiring.b_interface in ends  # not where one end is a tunnel
     ]
     net.links += [PresentLink(*(ends[f"{each.name}@{each.host}"] for each in pair)) for pair in layout.pairs]
 

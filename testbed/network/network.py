@@ -26,11 +26,14 @@ from testbed.network import commands, probes
 from testbed.network.layout import Interface, Port, capture_point, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
+from testbed.share import Share, everything, part_of, shape_here
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
 
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
+TUNNELS_TIMEOUT_S = 20.0
+LOOK_S = 0.01
 ALWAYS_THERE = frozenset(
     {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 )
@@ -38,14 +41,20 @@ ALWAYS_THERE = frozenset(
 
 
 class Network:
-    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made."""
+    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made.
 
-    def __init__(self, plan: Plan, middles: Middles) -> None:
+    share: what of the plan stands here, all unless given. Its tunnels are made by somebody else, who can
+    reach out of the sandbox.
+    """
+
+    def __init__(self, plan: Plan, middles: Middles, share: Share | None = None) -> None:
         self._plan = plan
+        self._share = everything(plan) if share is None else share
+        self._hosts = tuple(host for host in plan.hosts if host.name in self._share.hosts)
         self._middles = middles
-        self._layout = make_layout(plan)
+        self._layout = make_layout(plan, self._share)
         self._shapes = {
-            (link.name, direction): link.forward if direction is Direction.FORWARD else link.backward
+            (link.name, direction): shape_here(plan, self._share, link, direction)
             for link in plan.links
             for direction in Direction
         }
@@ -58,10 +67,12 @@ class Network:
 
     def __enter__(self) -> "Network":
         """Raises MachineError where this machine cannot do it, TestbedError where a step fails."""
-        _check_sandbox()
+        tunnels = [tunnel.interface for tunnel in self._share.tunnels]
+        _check_sandbox(tunnels)
         with contextlib.ExitStack() as stack:
             _bind_hosts_file(commands.hosts_file(self._plan.hosts))
             self._start_hosts(stack)
+            _await_interfaces(tunnels)
             self._configure()
             stack.callback(self._middles.stop)
             self._middles.start(self._layout.wirings)
@@ -83,9 +94,9 @@ class Network:
             (
                 capture,
                 None if capture.host is None else self._namespaces[capture.host],
-                capture_point(self._layout, self._plan, capture),
+                capture_point(self._layout, self._plan, self._share, capture),
             )
-            for capture in self._plan.captures
+            for capture in part_of(self._plan, self._share).captures
         ]
 
     def change(self, change: LinkChange) -> Applied:
@@ -115,7 +126,8 @@ class Network:
         return Applied(requested_ns, time.time_ns())
 
     def probe(self, when: str) -> list[dict[str, Any]]:
-        """Round trips in microseconds between every two regions, from a host of one to a host of the other.
+        """Round trips in microseconds between every two regions, from a host of one to a host of the other,
+        as far as those that ask are here.
 
         when: "before" or "after", kept in the answer. An echo that did not come back within a second is
         missing.
@@ -132,6 +144,7 @@ class Network:
             probes.Pair(origin, target, hosts[origin].name, hosts[target].address)
             for number, origin in enumerate(regions)
             for target in regions[number + 1 :]
+            if hosts[origin].name in self._share.hosts
         ]
         round_trips = probes.measure(pairs, self._namespaces)
         return [
@@ -145,17 +158,18 @@ class Network:
 
         self.mininet = mininet_nodes.make_mininet()
         stack.callback(mininet_nodes.end_shells, self.mininet.hosts)
-        mininet_nodes.add_hosts(self.mininet, [host.name for host in self._plan.hosts])
+        mininet_nodes.add_hosts(self.mininet, [host.name for host in self._hosts])
         self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
         mininet_nodes.tell(self.mininet, self._layout)
 
     def _configure(self) -> None:
-        names = [host.name for host in self._plan.hosts]
+        names = [host.name for host in self._hosts]
         write_settings(commands.ROOT_SETTINGS, optional=commands.OPTIONAL_SETTINGS)
         used = inside_each(self._namespaces, names, self._set_host)
         self.congestion_control = " ".join(sorted(set(used.values())))
         pids = {host.name: host.pid for host in self.mininet.hosts}
-        run_batch("ip", commands.outside_lines(self._layout, pids), doing="wiring the network")
+        lines = (*commands.outside_lines(self._layout, pids), *commands.tunnel_lines(self._share.tunnels))
+        run_batch("ip", lines, doing="wiring the network")
         run_batch("bridge", commands.table_lines(self._layout.bridges), doing="wiring the regions' bridges")
         inside_each(self._namespaces, names, self._configure_inside)
 
@@ -188,13 +202,22 @@ class Network:
             inside_each(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))
 
 
-def _check_sandbox() -> None:
+def _check_sandbox(expected: Sequence[str]) -> None:
     """Nothing may be made in the namespace of a machine, or of another network."""
-    others = [name for _, name in socket.if_nameindex() if name not in ALWAYS_THERE]
+    others = [name for _, name in socket.if_nameindex() if name not in {*ALWAYS_THERE, *expected}]
     if others:
         raise TestbedError(
             f"a network needs a sandbox of its own, but this namespace has {', '.join(sorted(others))}"
         )
+
+
+def _await_interfaces(names: Sequence[str]) -> None:
+    """Until somebody has put these into this namespace. Raises TestbedError if they do not come."""
+    deadline_s = time.monotonic() + TUNNELS_TIMEOUT_S
+    while missing := set(names).difference(name for _, name in socket.if_nameindex()):
+        if time.monotonic() > deadline_s:
+            raise TestbedError(f"no tunnel to another machine: {', '.join(sorted(missing))} did not appear")
+        time.sleep(LOOK_S)
 
 
 def _bind_hosts_file(text: str) -> None:

@@ -17,16 +17,20 @@ from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.ending import Ending
+from testbed.runner.meeting import Meeting, Place
 from testbed.runner.record import Phase, RunRecord
 from testbed.runner.specs import node_specs
 from testbed.runner.stage import Stage
+from testbed.share import Share, part_of
 
 READY_S = 15.0
 READY_PER_NODE_S = 0.2
 
 
-async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitStack) -> Stage:
-    """Build everything; it is released by `stack`. Raises MachineError, TestbedError.
+async def build(
+    plan: Plan, share: Share, record: RunRecord, ending: Ending, *, meeting: Meeting, stack: AsyncExitStack
+) -> Stage:
+    """Build what the share has of the plan; it is released by `stack`. Raises MachineError, TestbedError.
 
     When the run is to end meanwhile, what there is so far is returned.
     """
@@ -38,10 +42,10 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
     middles = select_middles(plan.links_kind, plan.seed)
-    network = stack.enter_context(Network(plan, middles))
+    network = stack.enter_context(Network(plan, middles, share))
     record.time("network_ns")
     record.content["links"] = middles.kind
-    record.content["links_without_middle"] = list(links_without_middle(plan))
+    record.content["links_without_middle"] = list(links_without_middle(plan, share))
     record.content["tcp"] = {"congestion_control": network.congestion_control}
     if plan.congestion_control not in {None, network.congestion_control}:
         record.problem(
@@ -49,8 +53,9 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
         )
     captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
     stack.push_async_callback(captures.stop)
-    specs = node_specs(plan, record.directory, network.netns)
-    stage = Stage(plan, record, ending, network, middles, captures, processes, specs)
+    here = part_of(plan, share)
+    specs = node_specs(plan, here.processes, record.directory, network.netns)
+    stage = Stage(here, share, meeting, record, ending, network, middles, captures, processes, specs)
     await ending.or_done(_start_all(stage))
     return stage
 
@@ -58,7 +63,9 @@ async def build(plan: Plan, record: RunRecord, ending: Ending, stack: AsyncExitS
 async def _start_all(stage: Stage) -> None:
     points = [CapturePoint(*point) for point in stage.network.capture_points()]
     await stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes)
+    await stage.meeting.at(Place.NETWORK)
     await probe(stage, "before")
+    await stage.meeting.at(Place.PROBED)
     names = [name for name in stage.specs if name not in stage.plan.joining]
     for name in names:
         stage.processes.start(stage.specs[name])

@@ -6,8 +6,13 @@ import dataclasses
 from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import TestbedError
 from testbed.runner.building import probe
+from testbed.runner.meeting import Place
 from testbed.runner.record import Phase
 from testbed.runner.stage import Stage
+from testbed.share import sender
+
+OTHERS_TIMEOUT_S = 30.0
+"""For other machines to end their nodes too."""
 
 
 async def collect(stage: Stage) -> None:
@@ -19,7 +24,7 @@ async def collect(stage: Stage) -> None:
     stage.note_processes()
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
     if not stage.ending.asked:
-        work.append(probe(stage, "after"))
+        work.append(_probe_again(stage))
     await asyncio.gather(*work)
     for result in await stage.captures.stop():
         stage.record.append("captures", _capture_json(stage, result))
@@ -30,6 +35,12 @@ async def collect(stage: Stage) -> None:
     stage.record.time("ended_ns")
     stage.record.content["outcome"] = stage.ending.outcome
     stage.record.phase(Phase.COLLECTED)
+
+
+async def _probe_again(stage: Stage) -> None:
+    await stage.meeting.at(Place.FINISHED, OTHERS_TIMEOUT_S)
+    await probe(stage, "after")
+    await stage.meeting.at(Place.MEASURED, OTHERS_TIMEOUT_S)
 
 
 def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
@@ -46,7 +57,10 @@ def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
 
 
 def _note_counters(stage: Stage) -> None:
+    links = {link.name: link for link in stage.plan.links}
     for (link, direction), counters in stage.middles.counters().items():
+        if sender(stage.plan, links[link], direction) not in stage.share.hosts:
+            continue  # the other machine counts what it sends
         entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
         stage.record.append("counters", entry)
         if counters.dropped_kernel:

@@ -16,11 +16,13 @@ from testbed.runner.building import build
 from testbed.runner.collecting import collect
 from testbed.runner.draining import drain
 from testbed.runner.ending import Ending
+from testbed.runner.meeting import Meeting
 from testbed.runner.prompt import Prompt
 from testbed.runner.record import Outcome, RunRecord
 from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.runner.stage import Stage
 from testbed.sandbox.channel import Channel
+from testbed.share import everything, share_from_json
 
 PROGRESS_PERIOD_S = 0.5
 
@@ -31,10 +33,11 @@ async def conduct(directory: RunDirectory, channel: Channel, prompt: Prompt | No
     """
     record = RunRecord(directory, channel)
     ending = Ending()
+    meeting = Meeting(channel, alone="share" not in record.content)
     try:
-        with _listening(channel, ending, prompt):
+        with _listening(channel, ending, meeting, prompt):
             until = until_duration_is_over if prompt is None else AtThePrompt(prompt).until_left
-            await _go_through(record, ending, until)
+            await _go_through(record, ending, meeting, until)
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
@@ -49,10 +52,12 @@ async def conduct(directory: RunDirectory, channel: Channel, prompt: Prompt | No
     return True
 
 
-async def _go_through(record: RunRecord, ending: Ending, until: Until) -> None:
+async def _go_through(record: RunRecord, ending: Ending, meeting: Meeting, until: Until) -> None:
     plan = plan_from_json(record.content["plan"])
+    given = record.content.get("share")
+    share = everything(plan) if given is None else share_from_json(given)
     async with AsyncExitStack() as stack:
-        stage = await build(plan, record, ending, stack)
+        stage = await build(plan, share, record, ending, meeting=meeting, stack=stack)
         async with _background(_watch(stage), _report_progress(stage), _watch_launcher(stage)):
             await run_workload(stage, until)
             await drain(stage)
@@ -62,16 +67,20 @@ async def _go_through(record: RunRecord, ending: Ending, until: Until) -> None:
 
 
 @contextmanager
-def _listening(channel: Channel, ending: Ending, prompt: Prompt | None) -> Iterator[None]:
-    """The CLI's "stop", or a SIGTERM, ends the run tidily. What else it says is for the prompt."""
+def _listening(channel: Channel, ending: Ending, meeting: Meeting, prompt: Prompt | None) -> Iterator[None]:
+    """The CLI's "stop", or a SIGTERM, ends the run tidily. What else it says is for the meeting or the
+    prompt.
+    """
     loop = asyncio.get_running_loop()
 
     def hear() -> None:
         message = channel.receive(0)
         if channel.ended:  # the CLI is gone, and PID 1 about to follow
             loop.remove_reader(channel.fileno())
-        elif message == {"do": "stop"}:
-            ending.interrupt("stopped by the user before its time")
+        elif message is not None and message["do"] == "stop":
+            ending.interrupt(message.get("why", "stopped by the user before its time"))
+        elif message is not None and message["do"] == "go on":
+            meeting.go_on(message)
         elif message == {"do": "interrupt"} and prompt is not None:
             prompt.interrupt()
         elif message == {"do": "open"} and prompt is not None:

@@ -3,14 +3,16 @@ over.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from testbed.processes import NodeProcess
+from testbed.runner.meeting import Place
 from testbed.runner.record import Phase
 from testbed.runner.stage import Stage
 
 SETTLE_S = 0.6
 """Until the drivers' last acknowledgements are in and reported (reports come every 250 ms)."""
+TELL_PERIOD_S = 0.1
 INTERRUPTED_DRAIN_S = 2.0
 """Who interrupts a run does not want to wait long."""
 
@@ -30,22 +32,54 @@ async def drain(stage: Stage) -> None:
 
 async def _wait(stage: Stage, bound_s: float) -> None:
     await asyncio.sleep(min(SETTLE_S, bound_s))
-    if await stage.processes.wait_progress(lambda: _everything_delivered(stage), bound_s):
+    if await (_all_here(stage, bound_s) if stage.meeting.alone else _all_everywhere(stage, bound_s)):
         stage.record.time("drained_ns")
 
 
-def _everything_delivered(stage: Stage) -> bool:
-    return everything_delivered(stage.processes.nodes.values(), stage.of_role("client"))
+async def _all_here(stage: Stage, bound_s: float) -> bool:
+    def done() -> bool:
+        return everything_delivered(stage.processes.nodes.values(), stage.of_role("client"))
+
+    return await stage.processes.wait_progress(done, bound_s)
+
+
+async def _all_everywhere(stage: Stage, bound_s: float) -> bool:
+    """Who hears all machines decides; here we only say how far we are."""
+    telling = asyncio.create_task(_tell_counts(stage))
+    try:
+        return bool((await stage.meeting.at(Place.DRAINED, bound_s)).get("drained"))
+    finally:
+        telling.cancel()
+
+
+async def _tell_counts(stage: Stage) -> None:
+    """What was published and delivered here, whenever it changes."""
+    told = None
+    while True:
+        published = highest(node.published for node in stage.processes.nodes.values())
+        delivered = [dict(client.delivered) for client in stage.of_role("client")]
+        if (published, delivered) != told:
+            told = (published, delivered)
+            stage.record.tell("counts", published=published, delivered=delivered)
+        await asyncio.sleep(TELL_PERIOD_S)
 
 
 def everything_delivered(nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess]) -> bool:
     """Whether each client has got, in order, all that was acknowledged to any driver of any stream."""
-    published: dict[int, int] = {}
-    for node in nodes:
-        for stream, sequence in node.published.items():
-            published[stream] = max(sequence, published.get(stream, 0))
+    return reached(highest(node.published for node in nodes), [client.delivered for client in clients])
+
+
+def reached(published: Mapping[int, int], delivered: Iterable[Mapping[int, int]]) -> bool:
+    """Whether each client has as much as was published: sequence numbers by stream."""
     return all(
-        client.delivered.get(stream, 0) >= sequence
-        for client in clients
-        for stream, sequence in published.items()
+        client.get(stream, 0) >= sequence for client in delivered for stream, sequence in published.items()
     )
+
+
+def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """The highest sequence number of each stream."""
+    found: dict[int, int] = {}
+    for each in published:
+        for stream, sequence in each.items():
+            found[stream] = max(sequence, found.get(stream, 0))
+    return found

@@ -8,12 +8,13 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from testbed.faults import Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
+from testbed.runner.meeting import Place
 from testbed.runner.record import Phase
 from testbed.runner.stage import Stage
 from testbed.runner.starting import Starts
@@ -56,10 +57,16 @@ async def until_duration_is_over(stage: Stage, starts: Starts, zero_ns: int) -> 
 
 async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> None:
     """From time 0 until `until` is done, or the run is to end before."""
-    if stage.ending.asked:
+    told: Mapping[str, Any] = {}
+
+    async def meet() -> None:
+        nonlocal told
+        told = await stage.meeting.at(Place.READY)
+
+    if stage.ending.asked or not await stage.ending.or_done(meet()):
         return
     _be_prompt()
-    zero_ns = stage.record.time("zero_ns", time.time_ns() + LEAD_NS)
+    zero_ns = stage.record.time("zero_ns", told.get("zero_ns", time.time_ns() + LEAD_NS))
     stage.processes.go(zero_ns)
     stage.record.phase(Phase.RUNNING)
     stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)

@@ -1,15 +1,20 @@
 """What the launcher is told about each node process, computed from the plan. Pure."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan, ProcessPlan
 
 
-def node_specs(plan: Plan, run: RunDirectory, netns: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-    """The launcher's NodeSpec of every process, by name. `netns` gives the path of a host's namespace."""
+def node_specs(
+    plan: Plan, processes: Iterable[ProcessPlan], run: RunDirectory, netns: Callable[[str], str]
+) -> dict[str, dict[str, Any]]:
+    """The launcher's NodeSpec of each of these processes, by name. All know all members of the plan.
+
+    netns: gives the path of a host's namespace.
+    """
     streams = {region.name: region.stream for region in plan.regions}
     shared = {
         "system": plan.system,
@@ -19,8 +24,7 @@ def node_specs(plan: Plan, run: RunDirectory, netns: Callable[[str], str]) -> di
         "streams": streams,
     }
     return {
-        process.name: {**_own(process, run), "netns": netns(process.host), **shared}
-        for process in plan.processes
+        process.name: {**_own(process, run), "netns": netns(process.host), **shared} for process in processes
     }
 
 

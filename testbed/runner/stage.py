@@ -9,14 +9,20 @@ from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.ending import Ending
+from testbed.runner.meeting import Meeting
 from testbed.runner.record import RunRecord
+from testbed.share import Share
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The plan, and what was built from it. `specs` are the launcher's, by process name."""
+    """What of the plan is carried out here, and what was built from it. `specs` are the launcher's, by
+    process name.
+    """
 
     plan: Plan
+    share: Share
+    meeting: Meeting
     record: RunRecord
     ending: Ending
     network: Network
