@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A line of packages.txt: a Debian package, the command that proves it, the job that needs it, and why."""
+    """A line of packages.txt: a Debian package, the command that proves it, which job needs it, why."""
 
     name: str
     proof: str

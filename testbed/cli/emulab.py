@@ -24,7 +24,7 @@ def command() -> None:
     type=click.Choice(["hosts", "emulab"]),
     default="hosts",
     show_default=True,
-    help="hosts: one network, and we delay on the machines; emulab: a delayed link of the site's for each of ours.",
+    help="hosts: one network, and we delay on the machines; emulab: a link of the site's for each of ours.",
 )
 @click.option(
     "--regions-per-machine",

@@ -1,1 +1,1 @@
-"""Emulab and CloudLab: what to ask the site for, and what it gave, as an inventory. The site is never called."""
+"""Emulab and CloudLab: what to ask the site for, and an inventory of what it gave. No site is called."""

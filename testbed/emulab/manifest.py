@@ -1,7 +1,7 @@
 """What a site gave: its manifest, a GENI RSpec of type "manifest", as plain data.
 
-A manifest repeats the request and adds, to each node, how to log in, and to each interface the address that it
-got. Nodes that nobody logs in to (a site's own, for delays) and unknown elements are passed over. The text
+A manifest repeats the request and adds how to log in to each node, and the address that each interface got.
+Nodes that nobody logs in to (a site's own, for delays) and unknown elements are passed over. The text
 comes from elsewhere: what we use of it is checked, and documents with a DTD are refused, as no manifest needs
 one (it could define entities without end).
 """
@@ -93,12 +93,13 @@ def _given(node: ElementTree.Element, link_of: Mapping[str, str], file: str) -> 
 
 
 def _login(element: ElementTree.Element, node: str, file: str) -> Login | None:
-    if element.get("authentication") != "ssh-keys":
+    user, host = element.get("username"), element.get("hostname")
+    if element.get("authentication") != "ssh-keys" or not user or not host:
         return None
     port = element.get("port", str(SSH_PORT))
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
         raise InputError(file, None, f"{node}.login.port", f"{port!r:.20} is no port")
-    return Login(element.get("username", ""), element.get("hostname", ""), int(port))
+    return Login(user, host, int(port))
 
 
 def _address(text: str, field: str, file: str) -> str:

@@ -1,9 +1,9 @@
 """Which machines and links an experiment on a topology asks a site for.
 
-One machine for each region, or for every few in the topology's order. Either all machines share one network and
-we shape on them (`shaping: hosts`), or every wide-area link between two machines is a link of the site's own,
-which delays, loses and paces as the topology says (`shaping: emulab`). Links within a machine stay ours either
-way. Pure: data in, data out.
+One machine for each region, or for every few in the topology's order. Either all machines share one network
+and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a link of the site's,
+which delays, loses and paces as the topology says (`shaping: emulab`). Links within a machine stay ours.
+Pure: data in, data out.
 """
 
 from collections.abc import Iterator
@@ -88,9 +88,12 @@ def site_request(topology: Topology, *, shaping: Shaping, regions_per_machine: i
         )
     if shaping is Shaping.HOSTS:
         return SiteRequest(machines, (_shared(machines),))
-    _refuse_lonely(topology, machine_of)
     crossing = [link for link in topology.links if len({machine_of[end] for end in link.between}) == 2]
-    return SiteRequest(machines, tuple(_own_links(topology.name, crossing, machine_of)))
+    request = SiteRequest(machines, tuple(_own_links(topology.name, crossing, machine_of)))
+    for machine in machines:
+        if not request.ports_of(machine):
+            raise InputError(topology.name, None, "links", f"none leads to {machine}: take --shaping hosts")
+    return request
 
 
 def _machines(topology: Topology, regions_per_machine: int) -> dict[str, str]:
@@ -110,16 +113,6 @@ def _machines(topology: Topology, regions_per_machine: int) -> dict[str, str]:
             )
         machine_of |= dict.fromkeys(served, name)
     return machine_of
-
-
-def _refuse_lonely(topology: Topology, machine_of: dict[str, str]) -> None:
-    """Every machine needs a link: there is no other network between them."""
-    linked = {end for link in topology.links for end in link.between}
-    for region, machine in machine_of.items():
-        if not any(machine_of[end] == machine for end in linked):
-            raise InputError(
-                topology.name, None, f"regions.{region}", "has no link to another: take --shaping hosts"
-            )
 
 
 def _shared(machines: tuple[str, ...]) -> SiteLink:

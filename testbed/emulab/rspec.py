@@ -65,7 +65,7 @@ def _add_link(root: ElementTree.Element, link: SiteLink) -> None:
 
 
 def _properties(shape: Shape) -> dict[str, str]:
-    """capacity in kbit/s (rounded up), latency in ms, packet_loss from 0 to 1; what is not given stays out."""
+    """capacity in kbit/s (rounded up), latency in ms, packet_loss from 0 to 1; only what is given."""
     properties = {}
     if shape.rate_bits_per_s is not None:
         properties["capacity"] = str(-(-shape.rate_bits_per_s // 1000))
