@@ -1,0 +1,90 @@
+"""Frames of the shipping protocol: a kind (1 byte), a length (4 bytes, big-endian), a body.
+
+Both directions begin to be read only after a greeting, so that what a login shell prints before is passed
+over. Nothing is believed: a kind that is unknown or a length over the limit ends the conversation.
+"""
+
+import struct
+from collections.abc import Callable
+from enum import Enum
+
+from testbed.errors import TestbedError
+
+GREETING = b"\ncutset-shipping-1\n"
+"""What the sender says first; the number is the protocol's version."""
+NOISE_BYTES_MAX = 64 << 10
+"""What a login may print before the greeting."""
+CHUNK_BYTES_MAX = 1 << 20
+"""The most of a file that is asked for at once; longer ones compress no better."""
+BODY_BYTES_MAX = CHUNK_BYTES_MAX + (64 << 10)
+"""Room for a chunk that does not compress, and its head."""
+
+HEAD = struct.Struct(">cI")
+
+
+class ShippingError(TestbedError):
+    """The other side does not keep to the protocol."""
+
+
+class Kind(Enum):
+    """What a frame is."""
+
+    LIST = b"l"  # requests
+    READ = b"r"
+    HASH = b"h"
+    LISTING = b"L"  # answers, in the order of the requests
+    DATA = b"D"
+    DIGEST = b"H"
+    CHANGED = b"C"
+    GONE = b"G"
+    BUSY = b"B"  # no answer yet, but alive
+    FAILED = b"F"  # the sender cannot go on, and says why
+
+
+def encode(kind: Kind, body: bytes = b"") -> bytes:
+    """A frame."""
+    assert len(body) <= BODY_BYTES_MAX  # noqa: S101
+    return HEAD.pack(kind.value, len(body)) + body
+
+
+class Frames:
+    """The frames in a stream of bytes.
+
+    read: gives at most so many bytes, b"" at the end.
+    """
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._held = bytearray()
+
+    def greet(self) -> None:
+        """Read up to the end of the greeting. Raises EOFError, and ShippingError if none comes."""
+        while GREETING not in self._held:
+            if len(self._held) > NOISE_BYTES_MAX:
+                raise ShippingError(f"it says something else than a sender: {bytes(self._held[:60])!r}…")
+            self._fill()
+        del self._held[: self._held.index(GREETING) + len(GREETING)]
+
+    def next(self) -> tuple[Kind, bytes]:
+        """The next frame. Raises EOFError when the stream ends, also within one, and ShippingError."""
+        code, length = HEAD.unpack(self._exactly(HEAD.size))
+        try:
+            kind = Kind(code)
+        except ValueError:
+            raise ShippingError(f"a frame of the unknown kind {code!r}") from None
+        if length > BODY_BYTES_MAX:
+            raise ShippingError(f"a frame of {length} bytes; the most are {BODY_BYTES_MAX}")
+        return kind, self._exactly(length)
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self._held) < size:
+            self._fill()
+        taken = bytes(memoryview(self._held)[:size])
+        del self._held[:size]
+        return taken
+
+    def _fill(self) -> None:
+        data = self._read(BODY_BYTES_MAX)
+        if not data:
+            raise EOFError("the stream ended")
+        self._held += data

@@ -1,0 +1,43 @@
+"""Where a machine's file goes in the run directory. Names come from another machine and are not believed.
+
+What a host's processes write (captures, logs, deliveries, storage) goes where it would be in a run on this
+machine, since hosts' names differ between machines. Everything else, run.json first, belongs to the machine
+alone and goes into a folder of its own.
+"""
+
+import re
+from pathlib import PurePosixPath
+
+from testbed.shipping.frames import ShippingError
+
+SHARED = frozenset({"captures", "logs", "deliveries", "storage"})
+MACHINES = "machines"
+"""The folder in the run directory that has a folder for each machine."""
+AGAIN = ".shipping"
+"""How a file's name ends while it is shipped anew beside what was shipped before."""
+
+PATH_BYTES_MAX = 1024
+PART_BYTES_MAX = 200  # file systems take 255; leave room for what is appended
+DEPTH_MAX = 16
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
+
+
+def checked(path: object) -> str:
+    """A relative path that stays below its folder. Raises ShippingError."""
+    if not isinstance(path, str) or _CONTROL.search(path) or len(path.encode()) > PATH_BYTES_MAX:
+        raise ShippingError(f"the name {path!r:.80} cannot be meant")
+    parts = path.split("/")
+    if len(parts) > DEPTH_MAX or any(
+        part in {"", ".", ".."} or len(part.encode()) > PART_BYTES_MAX or part.endswith(AGAIN)
+        for part in parts
+    ):
+        raise ShippingError(f"the name {path!r:.80} leads out of the folder, or is none")
+    return path
+
+
+def place(machine: str, path: str) -> PurePosixPath:
+    """Where a machine's file goes, relative to the run directory. Raises ShippingError."""
+    relative = PurePosixPath(checked(path))
+    if len(relative.parts) > 1 and relative.parts[0] in SHARED:
+        return relative
+    return PurePosixPath(MACHINES, checked(machine), relative)

@@ -1,0 +1,69 @@
+"""The receiver: ships the files of several machines into one run directory at the same time.
+
+Each machine has a thread (`lane`). The calling thread looks after them: it breaks streams that are silent for
+too long, and all when shipping is to end.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from testbed.shipping.lane import Company, Lane, Listener, Source
+from testbed.shipping.limits import Bounds, Disk, Limits, Rate, used_bytes
+from testbed.shipping.result import Progress, Shipped
+from testbed.shipping.transfer import Transfer
+
+LOOK_S = 0.1
+END_TIMEOUT_S = 15.0
+
+
+def ship(
+    sources: Sequence[Source],
+    run: Path,
+    *,
+    limits: Limits,
+    listener: Listener,
+    stop_following: Callable[[str], bool],
+    give_up: Callable[[str], bool] = lambda _: False,
+    randomness: random.Random | None = None,
+) -> dict[str, Shipped]:
+    """Bring the files of all sources into the run directory, and say what became of each.
+
+    What is there already is not shipped again. listener: told how far each machine is, in one thread at a
+    time, but not always the same. stop_following: whether that machine's part of the run is over, so that
+    no file grows any more; give_up: whether to end with it as it is. Both are asked again and again.
+    Raises nothing for what goes wrong with a machine: its `Shipped` says it.
+    """
+    stop, telling = threading.Event(), threading.Lock()
+
+    def tell(progress: Progress) -> None:
+        with telling:
+            listener(progress)
+
+    disk = Disk(run, limits.disk_bytes, used_bytes(run))
+    company = Company(
+        bounds=Bounds(Rate(limits.rate_bits_per_s), disk, wait=stop.wait),
+        limits=limits,
+        listener=tell,
+        over=stop_following,
+        given_up=give_up,
+        randomness=randomness or random.Random(),  # noqa: S311 (spreads retries)
+        stop=stop,
+    )
+    claims: dict[str, str] = {}
+    lanes = [Lane(source, Transfer(source.name, run, claims, disk), company) for source in sources]
+    for lane in lanes:
+        lane.start()
+    try:
+        while alive := [lane for lane in lanes if lane.is_alive()]:
+            for lane in alive:
+                lane.look_after()
+            alive[0].join(LOOK_S)
+    finally:
+        stop.set()
+        for lane in lanes:
+            lane.break_off()
+        for lane in lanes:
+            lane.join(END_TIMEOUT_S)
+    return {lane.source.name: lane.shipped() for lane in lanes}
