@@ -15,7 +15,7 @@ belong to none: what a cut swallows is no infidelity. A cut period must let noth
 counted as leaked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,11 @@ SECOND_NS = 1_000_000_000
 QUEUE_DEFAULT_NS = 100_000_000
 ETHERNET_BYTES = 14
 PROTO_TCP = 6
+KEY_COLUMNS = (
+    "wire_length", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ip_id", "payload_length",
+    "payload_offset",
+)  # fmt: skip
+"""What `segments` needs of packets."""
 SEQUENCE_NUMBERS, IP_IDS = 1 << 32, 1 << 16
 
 
@@ -72,42 +77,80 @@ class Behaviour:
     rate_bits_per_s: float | None = None
 
 
-def side(packets: pa.Table, mtu_bytes: int) -> Side:
-    """The segments of some packets (rows with `crossings.PACKET_COLUMNS`)."""
-    packets = packets.sort_by("t_ns")
-    payload, header = ints(packets, "payload_length"), ints(packets, "payload_offset")
-    data = (payload > 0) & (ints(packets, "proto") == PROTO_TCP)
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The MTU-sized segments that some packets stand for. row: which packet each is of."""
+
+    row: Ints
+    wire_bytes: Ints
+    key: Ints
+    data: Bools
+
+
+def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
+    """The segments of packets, in their order. packets: columns of PACKETS, among them `KEY_COLUMNS`."""
+    payload, header = (packets[name].astype(np.int64) for name in ("payload_length", "payload_offset"))
+    data = (payload > 0) & (packets["proto"] == PROTO_TCP)
     segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
     pieces = np.where(data, -(-payload // segment), 1)
     row = np.repeat(np.arange(len(pieces)), pieces)
     number = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     size = np.minimum(segment[row], payload[row] - number * segment[row])
-    flow = [ints(packets, name)[row] for name in ("src_lo", "dst_lo", "sport", "dport")]
-    seq = (ints(packets, "seq")[row] + number * segment[row]) % SEQUENCE_NUMBERS
-    ip_id = (ints(packets, "ip_id")[row] + number) % IP_IDS
-    return Side(
-        t_ns=ints(packets, "t_ns")[row],
-        wire_bytes=np.where(data[row], size + header[row], ints(packets, "wire_length")[row]),
+    flow = [packets[name][row].astype(np.int64) for name in ("src_lo", "dst_lo", "sport", "dport")]
+    seq = (packets["seq"][row] + number * segment[row]) % SEQUENCE_NUMBERS
+    ip_id = (packets["ip_id"][row] + number) % IP_IDS
+    return Segments(
+        row=row,
+        wire_bytes=np.where(data[row], size + header[row], packets["wire_length"][row]),
         key=np.stack([*flow, seq, size, ip_id], axis=1),
         data=data[row],
     )
 
 
+def side(packets: pa.Table, mtu_bytes: int) -> Side:
+    """The segments of some packets (rows with `crossings.PACKET_COLUMNS`)."""
+    packets = packets.sort_by("t_ns")
+    found = segments({name: ints(packets, name) for name in KEY_COLUMNS}, mtu_bytes)
+    return Side(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.data)
+
+
 def match(near: Side, far: Side) -> tuple[Ints, Ints]:
     """Indices of segments on the near side, and of the same ones on the far side; repeated keys dropped."""
     here, there = np.flatnonzero(near.data), np.flatnonzero(far.data)
-    both = np.concatenate((near.key[here], far.key[there]))
-    if not len(both):
-        return here, there
-    order = np.lexsort(both.T)
-    ordered = both[order]
-    same = np.append((ordered[1:] == ordered[:-1]).all(axis=1), False)
-    starts = np.concatenate(([True], ~same[:-1]))
-    sizes = np.diff(np.append(np.flatnonzero(starts), len(order)))
-    pairs = np.flatnonzero(starts)[sizes == 2]
-    first, second = order[pairs], order[pairs + 1]
-    across = (first < len(here)) & (second >= len(here))  # lexsort is stable: near comes first
-    return here[first[across]], there[second[across] - len(here)]
+    first, second = same(near.key[here], far.key[there])
+    return here[first], there[second]
+
+
+def same(near: Ints, far: Ints) -> tuple[Ints, Ints]:
+    """Rows of keys that are there once on either side, and where; in no order.
+
+    They are sorted by a hash, which is ten times as fast as by all columns, and compared afterwards.
+    """
+    hashes = _hashes(np.concatenate((near, far)))
+    order = np.argsort(hashes, kind="stable")  # so that near comes first
+    ordered = hashes[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(order) else order
+    pairs = starts[np.diff(np.append(starts, len(order))) == 2]
+    first, second = order[pairs], order[pairs + 1] - len(near)
+    across = (first < len(near)) & (second >= 0)
+    first, second = first[across], second[across]
+    equal = (near[first] == far[second]).all(axis=1)
+    return first[equal], second[equal]
+
+
+def _hashes(keys: Ints) -> npt.NDArray[np.uint64]:
+    """A number for each row, by the steps of MurmurHash3's mixer (A. Appleby, fmix64) for each column."""
+    found = np.zeros(len(keys), np.uint64)
+    for column in keys.T:
+        found ^= column.astype(np.uint64)
+        for multiplier in _MIX:
+            found ^= found >> np.uint64(33)
+            found *= np.uint64(multiplier)
+        found ^= found >> np.uint64(33)
+    return found
+
+
+_MIX = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 
 
 def measure(near: Side, far: Side, periods: Sequence[Period], span_ns: tuple[int, int]) -> list[Behaviour]:

@@ -1,0 +1,99 @@
+"""One machine's clock against the run's reference clock, at every time of the run, with bounds.
+
+A clock's *offset* is what it shows less what the reference clock shows at that moment. Between two
+neighbouring *knots*, times by the machine's own clock, a lower and an upper bound of the offset are straight
+lines; the estimate is their middle and the *bar* half of what is between them. Where a clock was set back, it
+showed the same times twice: there the bounds hold what it was the first and the second time.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+KEYS = ("t_ns", "low_ns", "high_ns", "low_next_ns", "high_next_ns")
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Bounds of the offset at each knot and, as they are right before it, at the next; ns.
+
+    Beyond the first and the last knot the outermost lines go on.
+    """
+
+    t_ns: Ints  # knots; one more than there are stretches
+    low_ns: Floats  # at the beginning of each stretch
+    high_ns: Floats
+    low_next_ns: Floats  # at its end
+    high_next_ns: Floats
+
+    @cached_property
+    def is_reference(self) -> bool:
+        """Whether it never differs from the reference clock."""
+        bounds = (self.low_ns, self.high_ns, self.low_next_ns, self.high_next_ns)
+        return not any(bound.any() for bound in bounds)
+
+    def bounds(self, t_ns: Ints) -> tuple[Floats, Floats]:
+        """Least and most that the offset can have been when the clock showed each of these times."""
+        stretch = np.clip(np.searchsorted(self.t_ns, t_ns, side="right") - 1, 0, len(self.low_ns) - 1)
+        begin = self.t_ns[stretch]
+        part = (t_ns - begin) / (self.t_ns[stretch + 1] - begin)
+        low = self.low_ns[stretch] + part * (self.low_next_ns[stretch] - self.low_ns[stretch])
+        high = self.high_ns[stretch] + part * (self.high_next_ns[stretch] - self.high_ns[stretch])
+        return low, high
+
+    def corrected(self, t_ns: Ints) -> Ints:
+        """Times by this clock as times by the reference clock."""
+        if self.is_reference or not len(t_ns):
+            return t_ns
+        low, high = self.bounds(t_ns)
+        corrected: Ints = t_ns - np.rint((low + high) / 2).astype(np.int64)
+        return corrected
+
+    def at(self, t_ns: int) -> int:
+        """One time by this clock as a time by the reference clock."""
+        return int(self.corrected(np.array([t_ns], np.int64))[0])
+
+    def bar_ns(self, t_ns: int) -> float:
+        """By how much `at` of this time may be wrong, either way."""
+        low, high = self.bounds(np.array([t_ns], np.int64))
+        return float(high[0] - low[0]) / 2
+
+    def reach(self, first_ns: int, last_ns: int) -> tuple[int, int]:
+        """Times by the reference clock that hold whatever this clock showed between two of its own."""
+        inside = self.t_ns[(self.t_ns > first_ns) & (self.t_ns < last_ns)]
+        low, high = self.bounds(np.concatenate(([first_ns], inside - 1, inside, [last_ns])))
+        return int(first_ns - high.max()) - 1, int(last_ns - low.min()) + 1
+
+    def as_json(self) -> dict[str, list[Any]]:
+        """Plain data; nanoseconds, bounds to a tenth."""
+        return {
+            name: (
+                getattr(self, name).tolist() if name == KEYS[0] else np.round(getattr(self, name), 1).tolist()
+            )
+            for name in KEYS
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, list[Any]]) -> "Clock":
+        """What `as_json` gave. Raises KeyError or ValueError if it is none."""
+        knots = np.array(content[KEYS[0]], np.int64)
+        bounds = [np.array(content[name], np.float64) for name in KEYS[1:]]
+        if len(knots) < 2 or any(len(bound) != len(knots) - 1 for bound in bounds):
+            raise ValueError("a clock's bounds do not fit its knots")
+        return cls(knots, *bounds)
+
+
+def constant(low_ns: float, high_ns: float) -> Clock:
+    """A clock of which no more is known than that its offset is always between these."""
+    low, high = np.array([low_ns]), np.array([high_ns])
+    return Clock(np.array([0, 1], np.int64), low, high, low, high)
+
+
+REFERENCE = constant(0.0, 0.0)
+"""The reference clock itself: where all is measured by one clock, there is no other."""
