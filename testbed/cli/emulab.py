@@ -27,11 +27,18 @@ def command() -> None:
     help="hosts: one network, and we delay on the machines; emulab: a link of the site's for each of ours.",
 )
 @click.option(
+    "--machines-per-region",
+    type=click.IntRange(1, 250),
+    default=1,
+    show_default=True,
+    help="Machines that a region's processes are spread over.",
+)
+@click.option(
     "--regions-per-machine",
     type=click.IntRange(1, 250),
     default=1,
     show_default=True,
-    help="Regions of the topology, in its order, that share a machine.",
+    help="Regions, in the topology's order, that share a machine.",
 )
 @click.option("--hardware-type", help="The site's name of a kind of machine.  [default: any]")
 @click.option("--image", help="URN of a disk image.  [default: the site's]")
@@ -40,6 +47,7 @@ def command() -> None:
 def profile(  # noqa: PLR0917 (click passes them by name)
     topology: str,
     shaping: str,
+    machines_per_region: int,
     regions_per_machine: int,
     hardware_type: str | None,
     image: str | None,
@@ -51,14 +59,15 @@ def profile(  # noqa: PLR0917 (click passes them by name)
     TOPOLOGY is a name (see `cutset list`) or a YAML file.
     """
     from testbed.emulab.preparing import prepare_command
-    from testbed.emulab.request import Hardware, site_request
+    from testbed.emulab.request import Density, Hardware, site_request
     from testbed.emulab.rspec import request_rspec
     from testbed.hosts.inventory import Shaping
     from topologies.loader import load_topology
 
-    request = site_request(
-        load_topology(topology), shaping=Shaping(shaping), regions_per_machine=regions_per_machine
-    )
+    if machines_per_region > 1 and regions_per_machine > 1:
+        raise click.UsageError("--machines-per-region and --regions-per-machine exclude each other")
+    density = Density(machines_per_region, regions_per_machine)
+    request = site_request(load_topology(topology), Shaping(shaping), density)
     prepare = None if bare else prepare_command()
     _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
 

@@ -1,24 +1,23 @@
 """Which machines and links an experiment on a topology asks a site for.
 
-One machine for each region, or for every few in the topology's order. Either all machines share one network
-and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a link of the site's,
-which delays, loses and paces as the topology says (`shaping: emulab`). Links within a machine stay ours.
-Pure: data in, data out.
+One machine for each region, or several, or one for every few in the topology's order. Either all machines
+share one network and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a
+link of the site's, which delays, loses and paces as the topology says (`shaping: emulab`). Links within a
+machine stay ours. Pure: data in, data out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_name
+from testbed.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
 from testbed.hosts.inventory import MACHINES_MAX, Shaping
 from topologies.errors import InputError
-from topologies.model import Link, Topology
+from topologies.model import Topology
 from topologies.shape import Shape
 
 SHARED = IPv4Network("10.10.1.0/24")
-LINKS = IPv4Network("10.128.0.0/9")  # a network of its own for each link
-LINK_PREFIX = 24
+FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
 NOT_ON_SITE = {
     "jitter_us": "jitter",
     "queue_packets": "a queue limit",
@@ -59,6 +58,17 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
+class Density:
+    """How many machines a region has, or how many regions a machine; one of the two is 1."""
+
+    machines_per_region: int = 1
+    regions_per_machine: int = 1
+
+
+ONE_EACH = Density()
+
+
+@dataclass(frozen=True, slots=True)
 class SiteRequest:
     """What to ask for: the machines' names and the links."""
 
@@ -70,10 +80,10 @@ class SiteRequest:
         return tuple(port for link in self.links for port in link.ports if port.machine == machine)
 
 
-def site_request(topology: Topology, *, shaping: Shaping, regions_per_machine: int = 1) -> SiteRequest:
+def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EACH) -> SiteRequest:
     """What a topology needs. Raises InputError: one machine is enough, too many, or a link is too special."""
-    machine_of = _machines(topology, regions_per_machine)
-    machines = tuple(dict.fromkeys(machine_of.values()))
+    machines_of = _machines(topology, density)
+    machines = tuple(dict.fromkeys(machine for served in machines_of.values() for machine in served))
     if len(machines) < 2:
         raise InputError(
             topology.name, None, "regions", "all fit one machine: `cutset run` on it needs no site's links"
@@ -83,62 +93,87 @@ def site_request(topology: Topology, *, shaping: Shaping, regions_per_machine: i
             topology.name,
             None,
             "regions",
-            f"{len(machines)} machines are more than {MACHINES_MAX}: give a machine more regions with"
-            " --regions-per-machine",
+            f"{len(machines)} machines are more than {MACHINES_MAX}: --regions-per-machine asks for fewer",
         )
     if shaping is Shaping.HOSTS:
-        return SiteRequest(machines, (_shared(machines),))
-    crossing = [link for link in topology.links if len({machine_of[end] for end in link.between}) == 2]
-    request = SiteRequest(machines, tuple(_own_links(topology.name, crossing, machine_of)))
+        return SiteRequest(machines, tuple(_Networks().of([_Wanted(LAN, machines)], SHARED)))
+    request = SiteRequest(machines, tuple(_Networks().of(_wanted(topology, machines_of), FIRST_LINK)))
     for machine in machines:
         if not request.ports_of(machine):
             raise InputError(topology.name, None, "links", f"none leads to {machine}: take --shaping hosts")
     return request
 
 
-def _machines(topology: Topology, regions_per_machine: int) -> dict[str, str]:
-    """The machine of each region."""
+def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]]:
+    """The machines of each region, the gateway's first."""
     regions = list(topology.regions)
-    machine_of = {}
-    for first in range(0, len(regions), regions_per_machine):
-        served = tuple(regions[first : first + regions_per_machine])
-        name = machine_name(served)
-        if len(name) > NAME_CHARACTERS_MAX:
+    machines_of: dict[str, tuple[str, ...]] = {}
+    for first in range(0, len(regions), density.regions_per_machine):
+        served = tuple(regions[first : first + density.regions_per_machine])
+        names = machine_names(served, density.machines_per_region)
+        if len(names[-1]) > NAME_CHARACTERS_MAX:
             raise InputError(
                 topology.name,
                 None,
                 "regions",
-                f"a machine named {name} would have more than {NAME_CHARACTERS_MAX} characters, which sites"
-                " refuse: fewer regions to a machine, or shorter names",
+                f"a machine named {names[-1]} would have more than {NAME_CHARACTERS_MAX} characters, which"
+                " sites refuse: fewer regions to a machine, or shorter names",
             )
-        machine_of |= dict.fromkeys(served, name)
-    return machine_of
+        machines_of |= dict.fromkeys(served, names)
+    return machines_of
 
 
-def _shared(machines: tuple[str, ...]) -> SiteLink:
-    ports = (
-        Port(machine, 0, str(SHARED[number]), str(SHARED.netmask))
-        for number, machine in enumerate(machines, 1)
-    )
-    return SiteLink(LAN, tuple(ports))
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A network between machines; forward and backward are what it does between the first two."""
+
+    name: str
+    machines: tuple[str, ...]
+    forward: Shape | None = None
+    backward: Shape | None = None
 
 
-def _own_links(topology: str, links: list[Link], machine_of: dict[str, str]) -> Iterator[SiteLink]:
-    used = dict.fromkeys(machine_of.values(), 0)
-    for number, link in enumerate(links):
+def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iterator[_Wanted]:
+    """A link for each wide-area link between two machines, and a network between the machines of a region."""
+    for link in topology.links:
+        a, b = (machines_of[end][0] for end in link.between)
+        if a == b:
+            continue
         for direction, shape in (("forward", link.forward_shape), ("backward", link.backward_shape)):
-            _refuse_special(topology, f"{link.name}.{direction}", shape)
-        a, b = (_next_port(machine_of[end], used, number, side) for side, end in enumerate(link.between, 1))
-        shapes = ((a, b, link.forward_shape), (b, a, link.backward_shape))
-        yield SiteLink(link.name, (a, b), shapes)
+            _refuse_special(topology.name, f"{link.name}.{direction}", shape)
+        yield _Wanted(link.name, (a, b), link.forward_shape, link.backward_shape)
+    for region, machines in machines_of.items():
+        if len(machines) > 1:
+            yield _Wanted(region_lan(region), machines)
 
 
-def _next_port(machine: str, used: dict[str, int], link: int, side: int) -> Port:
-    base = int(LINKS.network_address) + (link << (32 - LINK_PREFIX))
-    mask = IPv4Network((base, LINK_PREFIX)).netmask
-    port = Port(machine, used[machine], str(IPv4Address(base + side)), str(mask))
-    used[machine] += 1
-    return port
+class _Networks:
+    """Gives networks their addresses, and machines the numbers of their ports."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def of(self, wanted: Iterable[_Wanted], first: IPv4Network) -> Iterator[SiteLink]:
+        """The links; `first` is the network of the first, the others' follow it."""
+        for number, link in enumerate(wanted):
+            base = int(first.network_address) + number * first.num_addresses
+            ports = tuple(
+                self._port(machine, str(IPv4Address(base + side)), str(first.netmask))
+                for side, machine in enumerate(link.machines, 1)
+            )
+            yield SiteLink(link.name, ports, _shapes(link, ports))
+
+    def _port(self, machine: str, address: str, netmask: str) -> Port:
+        number = self._used.get(machine, 0)
+        self._used[machine] = number + 1
+        return Port(machine, number, address, netmask)
+
+
+def _shapes(link: _Wanted, ports: tuple[Port, ...]) -> tuple[tuple[Port, Port, Shape], ...]:
+    if link.forward is None or link.backward is None:
+        return ()
+    a, b = ports
+    return ((a, b, link.forward), (b, a, link.backward))
 
 
 def _refuse_special(topology: str, field: str, shape: Shape) -> None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from xml.etree import ElementTree
 
 from testbed.emulab.request import Hardware, Port, SiteLink, SiteRequest
-from testbed.emulab.vocabulary import INSTANCE, LAN, NAMESPACE, REQUEST_SCHEMA
+from testbed.emulab.vocabulary import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
 from topologies.shape import Shape
 
 SLIVER = "raw-pc"  # a whole machine: its clock and its processors are nobody else's
@@ -60,7 +60,7 @@ def _add_link(root: ElementTree.Element, link: SiteLink) -> None:
     for source, target, shape in link.shapes:
         ends = {"source_id": source.name, "dest_id": target.name}
         ElementTree.SubElement(element, "property", ends | _properties(shape))
-    if link.name == LAN:
+    if link.name.startswith(LAN_PREFIX):
         ElementTree.SubElement(element, "link_type", {"name": "lan"})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from testbed.emulab.manifest import SSH_PORT, Given, Login, Manifest
-from testbed.emulab.vocabulary import LAN, regions_of
+from testbed.emulab.vocabulary import LAN, LAN_PREFIX, regions_of
 from testbed.hosts.inventory import Shaping
 from topologies.errors import InputError
 
@@ -46,7 +46,7 @@ def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
     own = all(
         node.addresses and all(serves[node.name] & set(link.split("-")) for link in node.addresses)
         for node in manifest.nodes
-    )
+    )  # region_lan() too has its region behind a dash
     return (Shaping.EMULAB, True) if own else (Shaping.HOSTS, False)
 
 
@@ -89,7 +89,10 @@ def _machine(node: Given, login: Login, shared: str | None, *, ours: bool) -> di
     if login.port != SSH_PORT:
         machine["port"] = login.port
     if shared is None:
-        machine["links"] = dict(node.addresses)
+        lans = [address for link, address in node.addresses.items() if link.startswith(LAN_PREFIX)]
+        links = {link: at for link, at in node.addresses.items() if not link.startswith(LAN_PREFIX)}
+        machine |= {"experiment": lans[0]} if lans else {}
+        machine |= {"links": links} if links else {}
     else:
         machine["experiment"] = node.addresses[shared]
     if ours:

@@ -1,8 +1,9 @@
 """The words of GENI RSpecs, version 3, that requests and manifests share, and our names in them.
 
-A machine that we ask for is called after the regions that it serves (`r0`, or `r0-r1`), a link of the site's
-after the wide-area link that it carries (`r0-r1`, too: nodes and links are named apart), and the network that
-all machines share is `LAN`. So a manifest alone says which machine is for what. Source: the schemas at the
+A machine that we ask for is called after the regions that it serves (`r0`, `r0-r1`), with a number behind if
+it shares its region with others (`r0-1`). A link of the site's is called after the wide-area link that it
+carries (`r0-r1`: nodes and links are named apart), the network that all machines share `LAN`, and one between
+the machines of a region `cutset-r0`. So a manifest alone says what is for what. Source: the schemas at the
 namespace's address.
 """
 
@@ -11,15 +12,22 @@ REQUEST_SCHEMA = f"{NAMESPACE}/request.xsd"
 INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 
 LAN = "cutset-experiment"
+LAN_PREFIX = "cutset-"
 
 NAME_CHARACTERS_MAX = 30  # of a machine: it becomes a label of a host name, next to the experiment's
 
 
-def machine_name(regions: tuple[str, ...]) -> str:
-    """What a machine for these regions is called."""
-    return "-".join(regions)
+def machine_names(regions: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """What `count` machines for these regions are called."""
+    name = "-".join(regions)
+    return (name,) if count == 1 else tuple(f"{name}-{number}" for number in range(1, count + 1))
 
 
-def regions_of(name: str) -> tuple[str, ...]:
-    """The regions that a machine of this name is for. The names of regions have no dash."""
-    return tuple(name.split("-"))
+def regions_of(machine: str) -> tuple[str, ...]:
+    """The regions that a machine of this name is for: their names have no dash and begin with a letter."""
+    return tuple(part for part in machine.split("-") if not part.isdigit())
+
+
+def region_lan(region: str) -> str:
+    """The network between the machines of a region."""
+    return f"{LAN_PREFIX}{region}"

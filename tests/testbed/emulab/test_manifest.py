@@ -2,17 +2,24 @@
 
 import contextlib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.loader import load_experiment
 from testbed.cli import main
 from testbed.emulab.manifest import read_manifest
+from testbed.emulab.request import ONE_EACH, Density, Hardware, site_request
+from testbed.emulab.rspec import request_rspec
 from testbed.emulab.to_inventory import inventory_text
 from testbed.hosts.inventory import Inventory, Shaping, load_inventory
-from tests.testbed.emulab.rspec_schema import MANIFEST, breaches
+from testbed.hosts.placement import place, shares
+from testbed.planning import make_plan
+from tests.testbed.emulab.rspec_schema import MANIFEST, NAMESPACE, breaches
 from topologies.errors import InputError
+from topologies.loader import load_topology
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
@@ -98,6 +105,40 @@ def test_damage_anywhere_is_bad_input_or_harmless(at, damage):
     with contextlib.suppress(InputError):
         read = read_manifest(whole[:at] + damage + whole[at + 3 :], "m")
         inventory_text(read, name="s", user=None, login_name="")
+
+
+def granted(request: str) -> str:
+    """What a site would give for a request: its own names, and how to log in."""
+    ElementTree.register_namespace("", NAMESPACE)
+    root = ElementTree.fromstring(request)
+    root.set("type", "manifest")
+    for number, element in enumerate(root):
+        element.set("sliver_id", f"urn:publicid:IDN+site.example+sliver+{number}")
+        if element.tag == f"{{{NAMESPACE}}}node":
+            services = ElementTree.SubElement(element, f"{{{NAMESPACE}}}services")
+            login = {"authentication": "ssh-keys", "hostname": f"pc{number}.site.example", "port": "22"}
+            ElementTree.SubElement(services, f"{{{NAMESPACE}}}login", login | {"username": "ada"})
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+@pytest.mark.parametrize("shaping", Shaping)
+@pytest.mark.parametrize(
+    "density", [ONE_EACH, Density(machines_per_region=3), Density(regions_per_machine=2)]
+)
+def test_what_we_ask_for_carries_a_plan_once_it_is_granted(tmp_path, shaping, density):
+    request = site_request(load_topology("four-regions"), shaping, density)
+    manifest = granted(request_rspec(request, Hardware(), prepare=None))
+    assert breaches(manifest, MANIFEST) == []
+    site = inventory(manifest, tmp_path)
+    topology = load_topology("four-regions")
+    plan = make_plan(load_experiment("link-failure"), topology, seed=1, links_kind="auto")
+    placement = place(plan, site)
+    assert [machine.name for machine in placement.machines] == list(request.machines)
+    tunnels = [tunnel for share in shares(plan, site, placement, 1).values() for tunnel in share.tunnels]
+    at = {port.address: link.name for link in request.links for port in link.ports}
+    for tunnel in tunnels:
+        assert at[tunnel.local] == at[tunnel.remote]  # both ends are on one network of the site's
+        assert shaping is Shaping.HOSTS or "~" in tunnel.link or at[tunnel.local] == tunnel.link
 
 
 def test_the_command_prints_the_inventory(capsys, tmp_path):

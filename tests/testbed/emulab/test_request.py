@@ -6,7 +6,7 @@ import pytest
 
 from testbed.cli import main
 from testbed.emulab.preparing import prepare_command
-from testbed.emulab.request import Hardware, site_request
+from testbed.emulab.request import ONE_EACH, Density, Hardware, site_request
 from testbed.emulab.rspec import request_rspec
 from testbed.hosts.inventory import Shaping
 from tests.testbed.emulab.rspec_schema import NAMESPACE, REQUEST, breaches
@@ -15,6 +15,7 @@ from topologies.errors import InputError
 from topologies.loader import load_topology, topology_names
 from topologies.model import Topology
 
+PAIRS = Density(regions_per_machine=2)
 NAMES = {"r": NAMESPACE}
 
 
@@ -25,8 +26,8 @@ def topology(links: str, regions: str = "r0: {}, r1: {}, r2: {}") -> Topology:
     )
 
 
-def written(given: Topology, shaping: Shaping, regions_per_machine: int = 1, **hardware: str) -> str:
-    request = site_request(given, shaping=shaping, regions_per_machine=regions_per_machine)
+def written(given: Topology, shaping: Shaping, density: Density = ONE_EACH, **hardware: str) -> str:
+    request = site_request(given, shaping, density)
     return request_rspec(request, Hardware(**hardware), prepare=prepare_command())
 
 
@@ -68,14 +69,35 @@ def test_the_sites_links_get_delay_rate_and_loss_of_each_direction():
 
 
 def test_links_between_regions_of_one_machine_are_not_asked_for():
-    root = ElementTree.fromstring(written(load_topology("four-regions"), Shaping.EMULAB, 2))
+    root = ElementTree.fromstring(written(load_topology("four-regions"), Shaping.EMULAB, PAIRS))
     assert [node.get("client_id") for node in root.iterfind("r:node", NAMES)] == ["r0-r1", "r2-r3"]
     links = [link.get("client_id") for link in root.iterfind("r:link", NAMES)]
     assert links == ["r0-r2", "r0-r3", "r1-r2", "r1-r3"]
 
 
+@pytest.mark.parametrize("shaping", Shaping)
+def test_a_region_on_several_machines_has_them_on_one_network(shaping):
+    request = site_request(load_topology("two-regions"), shaping, Density(machines_per_region=2))
+    assert request.machines == ("r0-1", "r0-2", "r1-1", "r1-2")
+    members = {link.name: [port.machine for port in link.ports] for link in request.links}
+    if shaping is Shaping.HOSTS:
+        assert members == {"cutset-experiment": list(request.machines)}
+    else:
+        assert members == {
+            "r0-r1": ["r0-1", "r1-1"],  # where the gateways are
+            "cutset-r0": ["r0-1", "r0-2"],
+            "cutset-r1": ["r1-1", "r1-2"],
+        }
+
+
+def test_several_machines_for_a_region_and_several_regions_for_a_machine_exclude_each_other(capsys):
+    options = ["--machines-per-region", "2", "--regions-per-machine", "2"]
+    assert main.run(["emulab", "profile", "four-regions", *options]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
 def test_every_link_is_a_network_of_its_own():
-    request = site_request(load_topology("four-regions"), shaping=Shaping.EMULAB)
+    request = site_request(load_topology("four-regions"), Shaping.EMULAB)
     networks = [{port.address.rpartition(".")[0] for port in link.ports} for link in request.links]
     assert all(len(network) == 1 for network in networks)
     assert len(set.union(*networks)) == 6
@@ -94,16 +116,16 @@ def test_every_link_is_a_network_of_its_own():
 )
 def test_what_the_site_cannot_do_is_refused_with_what_can(links, said):
     with pytest.raises(InputError, match=f"{said}.*--shaping hosts"):
-        site_request(topology(links), shaping=Shaping.EMULAB)
-    assert site_request(topology(links), shaping=Shaping.HOSTS).machines == ("r0", "r1", "r2")
+        site_request(topology(links), Shaping.EMULAB)
+    assert site_request(topology(links), Shaping.HOSTS).machines == ("r0", "r1", "r2")
 
 
 def test_too_few_too_many_and_too_long_are_refused():
     with pytest.raises(InputError, match="all fit one machine"):
-        site_request(topology(""), shaping=Shaping.HOSTS, regions_per_machine=3)
+        site_request(topology(""), Shaping.HOSTS, Density(regions_per_machine=3))
     long = ", ".join(f"region{number}abcdefgh: {{}}" for number in range(4))
     with pytest.raises(InputError, match="more than 30 characters"):
-        site_request(topology("", long), shaping=Shaping.HOSTS, regions_per_machine=2)
+        site_request(topology("", long), Shaping.HOSTS, PAIRS)
 
 
 def test_the_machines_install_what_machines_need_and_nothing_to_analyse_with():
