@@ -85,7 +85,7 @@ def check_machine(out: Path, plan: Plan) -> None:
 
 def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None:
     """Write the first run.json: what is planned. Raises OSError."""
-    write_json(run.run_json, _first_content(run, plan, described))
+    write_json(run.run_json, first_content(run, plan, described))
 
 
 def check_disk(out: Path, plan: Plan) -> None:
@@ -114,7 +114,7 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
     with (
         (run.logs / RUNNER_LOG).open("w+") as errors,
         Sandbox(command, token=run.name, errors=errors, stdin=stdin) as sandbox,
-        _interruptible(sandbox.channel) as user,
+        interruptible(sandbox.channel.post) as user,
     ):
         for message in _messages(sandbox.channel):
             if message.get("did") == "failed":
@@ -123,7 +123,7 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
             if message.get("did") == "prompt":
                 user.at_prompt = message["open"]
                 sandbox.channel.post({"do": "open"})
-    content = _settle(run)
+    content = settle(run)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
     return Ended(content, by_user=user.asked)
@@ -134,12 +134,15 @@ def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
         yield channel.receive(LOOK_S) or {}
 
 
-def _settle(run: RunDirectory) -> dict[str, Any]:
-    """A sandbox that died could not write down that it did."""
+def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> dict[str, Any]:
+    """The content of run.json, with the outcome that a sandbox that died could not write down.
+
+    log: the file that says more, as problems name it.
+    """
     content = run.read_run()
     if content["outcome"] is not None:
         return content
-    reason = f"the run died while {content['phase']}: see logs/{RUNNER_LOG}"
+    reason = f"the run died while {content['phase']}: see {log}"
     return run.update_run(
         outcome=Outcome.CRASHED,
         problems=[*content["problems"], reason],
@@ -156,18 +159,18 @@ class _User:
 
 
 @contextlib.contextmanager
-def _interruptible(channel: Channel) -> Iterator[_User]:
+def interruptible(post: Callable[[dict[str, Any]], object]) -> Iterator[_User]:
     """Ctrl-C or SIGTERM: the first stops the run tidily, the second raises KeyboardInterrupt."""
     user = _User()
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and user.at_prompt:
-            channel.post({"do": "interrupt"})
+            post({"do": "interrupt"})
             return
         if user.asked:
             raise KeyboardInterrupt
         user.asked = True
-        channel.post({"do": "stop"})
+        post({"do": "stop"})
 
     before = {
         number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -179,7 +182,7 @@ def _interruptible(channel: Channel) -> Iterator[_User]:
             signal.signal(number, handler)
 
 
-def _first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> dict[str, Any]:
+def first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> dict[str, Any]:
     lists: dict[str, list[Any]] = {
         key: [] for key in ("problems", "changes", "processes", "captures", "probes", "counters", "cpu")
     }

@@ -1,0 +1,125 @@
+"""Asks all machines of an inventory at once what they can do.
+
+One command per machine: a small program (`testbed.hosts.examination`) goes with it, answers with facts and
+then reads its clock as often as asked. What the facts mean is judged in `testbed.hosts.findings`.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.doctor import State
+from testbed.errors import MachineError, TestbedError
+from testbed.hosts import examination
+from testbed.hosts.archive import Archive
+from testbed.hosts.deploy import PYTHON
+from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts
+from testbed.hosts.findings import Finding, judge, unreachable
+from testbed.hosts.inventory import Inventory, Machine
+from testbed.hosts.on_each import on_each
+from testbed.hosts.request import request
+from testbed.hosts.ssh import Connection, RemoteProcess
+
+CLOCK_READINGS = 8
+ANSWER_S = 30.0
+LINE_BYTES_MAX = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A machine, what it said of itself (None if it said nothing) and what was found."""
+
+    machine: Machine
+    findings: tuple[Finding, ...]
+    facts: Facts | None = None
+    clock: ClockReading | None = None
+
+    @property
+    def missing(self) -> tuple[Finding, ...]:
+        """What keeps runs from it."""
+        return tuple(finding for finding in self.findings if finding.state is State.MISSING)
+
+
+def examine(
+    inventory: Inventory, connections: Sequence[Connection | TestbedError], archive: Archive
+) -> list[Examined]:
+    """Examine all machines, in the inventory's order.
+
+    connections: to each machine, or why there is none. archive: our code, as it would be deployed.
+    """
+    by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
+
+    def one(machine: Machine) -> Examined:
+        connection = by_name[machine.name]
+        if isinstance(connection, TestbedError):
+            return Examined(machine, unreachable(connection))
+        try:
+            facts, clock = _ask(connection, request(inventory, machine))
+        except TestbedError as error:
+            return Examined(machine, unreachable(error))
+        return Examined(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
+
+    results = on_each(one, inventory.machines)
+    return [result for result in results if not isinstance(result, TestbedError)]
+
+
+def raise_if_unfit(examined: Sequence[Examined]) -> None:
+    """Raises MachineError, with all that is missing and what to do, if a machine cannot take part."""
+    problems = [
+        f"{each.machine.name}: {finding.problem}" + (f" -> {finding.remedy}" if finding.remedy else "")
+        for each in examined
+        for finding in each.missing
+    ]
+    if problems:
+        raise MachineError("; ".join(problems))
+
+
+def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
+    """The dialogue with the program. Raises TestbedError."""
+    program = Path(examination.__file__).read_text()
+    with connection.open([PYTHON, "-c", program], root=True) as process:
+        process.timeout_s = ANSWER_S
+        lines = _Lines(process, connection.machine.name)
+        process.write(json.dumps(asked).encode() + b"\n")
+        facts = read_facts(json.loads(lines.next()))
+        readings = []
+        for _ in range(CLOCK_READINGS):
+            before_ns = time.time_ns()
+            process.write(b"\n")
+            there_ns = int(lines.next())
+            readings.append((before_ns, there_ns, time.time_ns()))
+        return facts, best_reading(readings)
+
+
+class _Lines:
+    """Lines of a process on a machine."""
+
+    def __init__(self, process: RemoteProcess, name: str) -> None:
+        self._process = process
+        self._name = name
+        self._rest = b""
+
+    def next(self) -> bytes:
+        """The next line. Raises TestbedError, with what it says on standard error, if there is none."""
+        while b"\n" not in self._rest:
+            piece = self._process.read(LINE_BYTES_MAX)
+            if not piece or len(self._rest) > LINE_BYTES_MAX:
+                raise self._broken()
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _broken(self) -> TestbedError:
+        code = self._process.wait()
+        said = " ".join(self._process.said().split())
+        if "sudo" in said:
+            return MachineError(
+                f"{self._name}: runs need root, and sudo wants a password ({said}): log in as root, or let"
+                " this user do all without one (a line `USER ALL=(ALL) NOPASSWD: ALL` for visudo)"
+            )
+        if code == 127:
+            return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")
+        return TestbedError(f"{self._name}: cannot be examined: {said or f'exit code {code}'}")

@@ -1,0 +1,205 @@
+"""Leads the machines of a run through it together, and tells how it goes as one run.
+
+Machines wait for each other at set places (`testbed.runner.meeting`); here it is decided when they go on:
+when all that still take part are there, and out of the drain when every client everywhere has everything. A
+machine that is lost is waited for no longer; one that breaks ends the run for all. Faults and the end of the
+run are the machines' own business, by their own clocks: nothing of it depends on a connection.
+"""
+
+import queue
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from testbed.hosts.peer import Events, Peer
+from testbed.runner.draining import highest, reached
+from testbed.runner.meeting import Place
+from testbed.runner.record import Phase
+
+Follow = Callable[[dict[str, Any]], None]
+
+LEAD_NS = 1_000_000_000
+"""From the word to go on to time 0: longer than a word takes to any machine."""
+QUESTIONS_MIN = 5
+"""So many answers of each machine's clock before its time 0 is set."""
+QUESTION_PERIOD_S = 1.0
+QUICK_QUESTION_PERIOD_S = 0.1
+LOOK_S = 0.25
+
+_PHASES = list(Phase)
+
+
+class Conductor:
+    """clients: how many each machine has, by its name. duration_us: the plan's."""
+
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        events: Events,
+        follow: Follow,
+        *,
+        clients: Mapping[str, int],
+        duration_us: int,
+    ) -> None:
+        self._peers = {peer.name: peer for peer in peers}
+        self._events = events
+        self._follow = follow
+        self._clients = clients
+        self._duration_us = duration_us
+        self._waiting: dict[str, set[str]] = {place: set() for place in Place}
+        self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
+        self._phase = Phase.PLANNED
+        self._rates: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, dict[str, Any]] = {}
+        self._asked_s = 0.0
+        self._told: set[str] = set()
+        self._stopped = False
+        self.ended: set[str] = set()
+        self.lost: dict[str, str] = {}
+        """Machines that cannot be heard any more, and why."""
+        self.failed: dict[str, Any] = {}
+        """The first failure before there was anything to look at."""
+        self.problems: list[str] = []
+        self.zeros: dict[str, int] = {}
+        """Time 0 by each machine's clock."""
+
+    def lead(self) -> None:
+        """Until every machine has ended or is lost."""
+        while not self._over:
+            self._ask_times()
+            try:
+                name, message = self._events.get(timeout=LOOK_S)
+            except queue.Empty:
+                self._follow({})
+                continue
+            if name in self._peers:
+                self._hear(name, message)
+            elif message.get("do") == "stop":  # the user
+                self._stop("stopped by the user before its time")
+            self._meet()
+
+    # --- What machines say
+
+    def _hear(self, name: str, message: dict[str, Any]) -> None:
+        match message.get("did"):
+            case "waits":
+                self._waiting[message["at"]].add(name)
+            case "phase":
+                self._phases[name] = Phase(message["phase"])
+            case "progress":
+                self._rates[name] = message["events_per_s"], message["delivered"]
+                self._tell_progress()
+            case "counts":
+                self._counts[name] = message
+            case "problem":
+                self._problem(name, message["text"])
+            case "change" | "log":
+                self._follow(message)
+            case "failed":
+                self.failed = self.failed or {**message, "text": f"{name}: {message['text']}"}
+                self._stop(f"{name} broke")
+            case "ended":
+                self.ended.add(name)
+                if message.get("outcome") == "crashed":
+                    self._stop(f"{name} broke")
+            case "gone" | "lost" if name not in self.ended:
+                self.lost[name] = message["why"]
+                self._problem(name, f"lost for the run: {message['why']}")
+            case "broken":
+                self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
+
+    def _problem(self, name: str, text: str) -> None:
+        line = f"{name}: {text}"
+        if line not in self.problems:
+            self.problems.append(line)
+            self._follow({"did": "problem", "text": line})
+
+    # --- Going on together
+
+    @property
+    def _here(self) -> set[str]:
+        """Who still takes part."""
+        return set(self._peers) - self.ended - set(self.lost)
+
+    @property
+    def _over(self) -> bool:
+        return not self._here
+
+    def _meet(self) -> None:
+        self._tell_phase()
+        here = self._here
+        if not here:
+            return
+        for place in Place:
+            if not here <= self._waiting[place] or place in self._told:
+                continue
+            match place:
+                case Place.READY:
+                    self._begin()
+                case Place.DRAINED:
+                    if self._everything_delivered():
+                        self._go_on(place, drained=True)
+                case _:
+                    self._go_on(place)
+
+    def _go_on(self, place: Place, **fields: Any) -> None:
+        self._told.add(place)
+        for name in self._here:
+            self._peers[name].order({"do": "go on", "at": place, **fields})
+
+    def _begin(self) -> None:
+        """Time 0 is one instant, which each machine is told by its own clock."""
+        here = [self._peers[name] for name in sorted(self._here)]
+        if any(peer.clock.count < QUESTIONS_MIN for peer in here):
+            return
+        self._told.add(Place.READY)
+        zero_ns = time.time_ns() + LEAD_NS
+        for peer in here:
+            best = peer.clock.best
+            assert best is not None  # noqa: S101 (it has answered)
+            self.zeros[peer.name] = zero_ns + best.offset_ns
+            peer.order({"do": "go on", "at": Place.READY, "zero_ns": self.zeros[peer.name]})
+        self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
+
+    def _everything_delivered(self) -> bool:
+        counts = [self._counts.get(name) for name in self._here]
+        known = [each for each in counts if each is not None]
+        if len(known) < len(counts):
+            return False
+        published = highest(each["published"] for each in known)
+        return reached(published, [client for each in known for client in each["delivered"]])
+
+    def _stop(self, why: str) -> None:
+        if not self._stopped:
+            self._stopped = True
+            for name in self._here:
+                self._peers[name].order({"do": "stop", "why": why})
+
+    def _ask_times(self) -> None:
+        """Questions about the time also say that we are there, which renews the leases."""
+        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._here)
+        period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
+        if time.monotonic() - self._asked_s >= period_s:
+            self._asked_s = time.monotonic()
+            for peer in self._peers.values():
+                if peer.name not in self.lost:
+                    peer.ask_time()
+
+    # --- What the follower sees
+
+    def _tell_phase(self) -> None:
+        """The run is in a phase when all machines are."""
+        here = [self._phases[name] for name in self._peers if name not in self.lost]
+        phase = min(here, key=_PHASES.index, default=self._phase)
+        if _PHASES.index(phase) > _PHASES.index(self._phase):
+            self._phase = phase
+            self._follow({"did": "phase", "phase": phase})
+
+    def _tell_progress(self) -> None:
+        """Events a second at a client, on average over all."""
+        clients = sum(self._clients[name] for name in self._rates) or 1
+        rate, delivered = (
+            sum(self._rates[name][which] * self._clients[name] for name in self._rates) / clients
+            for which in (0, 1)
+        )
+        self._follow({"did": "progress", "events_per_s": round(rate), "delivered": round(delivered)})

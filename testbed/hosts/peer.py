@@ -1,0 +1,178 @@
+"""A machine that takes part in a run, however often the connection to it breaks.
+
+A thread keeps an SSH session to the machine's supervisor and puts what it says into a queue. When the
+connection breaks, it connects again, asks for what was missed, and says again what had been ordered (orders
+count once). A machine that cannot be reached for as long as its lease has by then ended its part by itself:
+it is lost for the run, though not its files.
+"""
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.hosts.agent.messages import LineError, Lines, Message, line_of
+from testbed.hosts.clock_readings import ClockReadings
+from testbed.hosts.inventory import Machine
+from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
+
+PIECE_BYTES = 1 << 16
+RETRY_S_MIN = 0.25
+RETRY_S_MAX = 4.0
+START_S = 30.0
+SILENCE_S = 6.0
+"""Without an answer to what is asked every second the connection counts as broken."""
+FAREWELL_S = 2.0
+NO_SUPERVISOR = 3
+
+Events = queue.SimpleQueue[tuple[str, Message]]
+
+
+class Peer:
+    """One machine. `events` gets (name, message): what it says, and here `broken` and `lost` or `gone`
+    (no more will come), with why.
+
+    command: for "start" or "attach", the argument list. connect: logs in.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        connect: Callable[[], Connection],
+        command: Callable[[str], list[str]],
+        events: Events,
+        patience_s: float,
+    ) -> None:
+        self.machine = machine
+        self.clock = ClockReadings()
+        self._connect = connect
+        self._command = command
+        self._events = events
+        self._patience_s = patience_s
+        self._orders: list[bytes] = []
+        self._heard = 0  # numbered messages
+        self._asked = itertools.count()
+        self._process: RemoteProcess | None = None
+        self._writing = threading.Lock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    def start(self, connection: Connection, given: Mapping[str, Any]) -> None:
+        """Start the run's supervisor there, through a connection that is then this peer's."""
+        first = line_of(given)
+        self._thread = threading.Thread(
+            target=self._keep, args=(connection, first), name=f"peer {self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def order(self, message: Mapping[str, Any]) -> None:
+        """Say something that must be heard, now or when the connection is back."""
+        line = line_of(message)
+        with self._writing:
+            self._orders.append(line)
+            self._write(line)
+
+    def ask_time(self) -> None:
+        """Ask for the machine's time, which renews the lease; may get lost."""
+        with self._writing:
+            number = next(self._asked)
+            self.clock.asked(number, time.time_ns())
+            self._write(line_of({"do": "clock", "id": number}))
+
+    def farewell(self) -> None:
+        """Let the supervisor end, and log out; idempotent."""
+        if not self._closing.is_set():
+            self.order({"do": "bye"})
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(FAREWELL_S)
+        with self._writing:
+            self._close()
+
+    # --- The thread
+
+    def _keep(self, connection: Connection | None, first: bytes) -> None:
+        command, since_s, retry_s = "start", time.monotonic(), RETRY_S_MIN
+        while not self._closing.is_set():
+            heard = self._heard
+            try:
+                connection = connection or self._connect()
+                code = self._follow(connection, command, first)
+                if code in {0, NO_SUPERVISOR}:
+                    self._events.put(
+                        (self.name, {"did": "gone", "why": self._said or "its supervisor ended"})
+                    )
+                    return
+                problem = f"the connection ended ({code})"
+            except UnreachableError as error:
+                problem = str(error)
+            except TestbedError as error:
+                self._events.put((self.name, {"did": "lost", "why": str(error)}))
+                return
+            if connection is not None:
+                connection.close()
+                connection = None
+            if self._heard > heard:
+                since_s, retry_s, command = time.monotonic(), RETRY_S_MIN, "attach"
+            if self._closing.is_set():
+                return
+            self._events.put((self.name, {"did": "broken", "why": problem}))
+            if time.monotonic() - since_s > self._patience_s:
+                self._events.put((self.name, {"did": "lost", "why": problem}))
+                return
+            self._closing.wait(retry_s)
+            retry_s = min(retry_s * 2, RETRY_S_MAX)
+
+    def _follow(self, connection: Connection, command: str, first: bytes) -> int:
+        """Until the session ends; its exit code."""
+        lines, self._said = Lines(), ""
+        with connection.open(self._command(command), root=True) as process:
+            process.timeout_s = SILENCE_S if command == "attach" else START_S
+            greeting = (first if command == "start" else b"") + line_of({"from": self._heard})
+            with self._writing:
+                self._process = process
+                process.write(greeting + b"".join(self._orders))
+            try:
+                while data := process.read(PIECE_BYTES):
+                    now_ns = time.time_ns()
+                    process.timeout_s = SILENCE_S
+                    for message in lines.feed(data):
+                        self._hear(message, now_ns)
+            except LineError as error:
+                raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
+            finally:
+                with self._writing:
+                    self._process = None
+            code = process.wait()
+            self._said = " ".join(process.said().split())
+            return code
+
+    def _hear(self, message: Message, now_ns: int) -> None:
+        if message.get("did") == "clock":
+            self.clock.answered(message["id"], message["time_ns"], now_ns)
+            return
+        if "n" in message:
+            if message["n"] < self._heard:
+                return
+            self._heard = message["n"] + 1
+        self._events.put((self.name, message))
+
+    def _write(self, line: bytes) -> None:
+        """To the session, if there is one; the reading thread notices when it breaks."""
+        if self._process is not None:
+            try:
+                self._process.write(line)
+            except UnreachableError:
+                self._process = None
+
+    def _close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
