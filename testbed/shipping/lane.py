@@ -19,7 +19,6 @@ from testbed.shipping.limits import Bounds, Limits
 from testbed.shipping.result import Progress, Shipped, State
 from testbed.shipping.transfer import Transfer
 
-RETRY_S_MIN = 0.1
 RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3
 """How often a machine may break the protocol."""
@@ -109,7 +108,7 @@ class Lane(threading.Thread):
 
     def _ship(self) -> str:
         """Why not everything came, "" if it did."""
-        pause_s, nonsense = RETRY_S_MIN, 0
+        pause_s, nonsense = self._company.limits.retry_s, 0
         while not self._stopped():
             was_over, heard_s = self._company.over(self.source.name), self._heard_s
             try:
@@ -132,7 +131,7 @@ class Lane(threading.Thread):
                 problem = str(error)
             silent_s = self._company.bounds.now_s() - self._heard_s
             if self._heard_s > heard_s:
-                pause_s = RETRY_S_MIN
+                pause_s = self._company.limits.retry_s
             elif was_over and silent_s >= self._company.limits.patience_s:
                 return f"{problem}; it was given up after {self._company.limits.patience_s:g} s"
             if not self._stopped():

@@ -19,6 +19,7 @@ LOOK_EVERY_BYTES = 64 << 20
 PATIENCE_S = 60.0
 SILENCE_S = 20.0
 IDLE_S = 60
+RETRY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Limits:
 
     patience_s: how long a machine may bring nothing, over all tries, until it is given up. silence_s: how
     long a connection may be silent although it was asked something, until it is made anew. idle_s: how long
-    a sender waits for a request until it ends.
+    a sender waits for a request until it ends. retry_s: the first pause before another connection.
     """
 
     rate_bits_per_s: int | None = None
@@ -35,6 +36,7 @@ class Limits:
     patience_s: float = PATIENCE_S
     silence_s: float = SILENCE_S
     idle_s: int = IDLE_S
+    retry_s: float = RETRY_S
 
 
 class Rate:

@@ -87,12 +87,13 @@ class Transfer:
     @property
     def stale(self) -> bool:
         """Whether only another listing can say what there is to ship."""
-        return any(file.stale and not file.failed for file in self._files.values())
+        return any(file.stale for file in self._files.values())
 
     def connected(self) -> None:
-        """A new conversation: what was under way comes no more."""
+        """A new conversation: what was under way comes no more, and nothing was told yet."""
         for file in self._files.values():
             self._rewind(file)
+            file.stale = not file.elsewhere
 
     def run_is_over(self) -> None:
         """Nothing grows any more: what is as long as it should be can be checked."""
@@ -102,14 +103,18 @@ class Transfer:
     def listed(self, listing: Listing) -> None:
         """What the machine has. Raises ShippingError for more than can be."""
         for path in listing.gone:
-            if path in self._files:
+            if path in self._files and not self._files[path].elsewhere:
                 self._fail(self._files[path], "it was taken away on the machine")
         for entry in listing.entries:
             file = self._files.get(entry.path)
             if file is None:
                 self._add(entry)
-            else:
+            elif not file.elsewhere:
                 self._update(file, entry)
+        if not listing.more:
+            for file in self._files.values():
+                if file.stale:  # or it had been listed
+                    self._fail(file, "it was taken away on the machine")
 
     def next(self, chunk_bytes: int) -> Read | Hash | None:
         """What to ask for now, None if nothing; the same again until `asked` is called."""
@@ -240,7 +245,7 @@ class Transfer:
             self._disk.give_back(file.copy.settle())
 
     def _fail(self, file: _File, why: str) -> None:
-        file.failed, file.note = True, why
+        file.failed, file.stale, file.note = True, False, why
         file.life += 1
 
     @contextmanager

@@ -1,121 +1,157 @@
-"""Machines for tests of shipping: a folder, and real senders over pipes that break where a test says."""
+"""Machines for tests of shipping: a folder each, and senders that are real but for the connection to them,
+which breaks where a test says.
+
+Most run in a thread of the test, over a socket pair; `ProcessStream` is the program as it is on a machine.
+"""
 
 import random
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from testbed.shipping.frames import Frames
 from testbed.shipping.lane import Listener
 from testbed.shipping.limits import Limits
 from testbed.shipping.receiver import ship
 from testbed.shipping.result import Progress, Shipped
+from testbed.shipping.sender import Sender
 
-QUICK = Limits(patience_s=0.5)
-"""Gives up soon: nothing in these tests comes back after having been gone."""
-
-
-def sender_command(folder: Path, *options: str) -> list[str]:
-    """As it is started on a machine."""
-    return [sys.executable, "-m", "testbed.shipping.sender", str(folder), *options]
+QUICK = Limits(patience_s=0.0, retry_s=0.0)
+"""Gives up at the first try that brings nothing: nothing in these tests comes back after having been gone."""
 
 
-class PipeStream:
-    """A real sender, and the pipes to it. The connection breaks after so many bytes, read and written."""
+class ThreadStream:
+    """A sender in a thread."""
 
-    def __init__(self, command: list[str], cut_after: int | None = None) -> None:
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-        )
-        self._left = cut_after
-        self.read_bytes = 0
-
-    @property
-    def pid(self) -> int:
-        """Of the sender."""
-        return self._process.pid
+    def __init__(self, folder: Path) -> None:
+        self._socket, self._far = socket.socketpair()
+        threading.Thread(target=self._serve, args=(folder,), daemon=True).start()
 
     def read(self, size: int) -> bytes:
         """See Stream."""
-        assert self._process.stdout is not None
-        data = self._process.stdout.read(self._may(size))
-        self.read_bytes += len(data)
-        self._spend(len(data))
+        return self._socket.recv(size)
+
+    def write(self, data: bytes) -> None:
+        """See Stream."""
+        self._socket.sendall(data)
+
+    def said(self) -> str:
+        """See Stream."""
+        return ""
+
+    def close(self) -> None:
+        """See Stream."""
+        if self._socket.fileno() >= 0:
+            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+
+    def _serve(self, folder: Path) -> None:
+        with self._far:
+            sender = Sender(folder, self._far.sendall, lambda: None)
+            try:
+                sender.serve(Frames(self._far.recv))
+            except ConnectionError:
+                return
+
+
+class ProcessStream:
+    """A sender as it is started on a machine, or another program in its place, over pipes."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+
+    @classmethod
+    def to(cls, folder: Path, *options: str) -> "ProcessStream":
+        """The real program."""
+        return cls([sys.executable, "-m", "testbed.shipping.sender", str(folder), *options])
+
+    def read(self, size: int) -> bytes:
+        """See Stream."""
+        assert self.process.stdout is not None
+        data: bytes = self.process.stdout.read(size)
         return data
 
     def write(self, data: bytes) -> None:
         """See Stream."""
-        assert self._process.stdin is not None
-        part = data[: self._may(len(data))]
-        self._process.stdin.write(part)
-        self._spend(len(part))
-        if len(part) < len(data):
-            raise ConnectionResetError("cut while writing")
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
 
     def said(self) -> str:
         """See Stream."""
-        assert self._process.stderr is not None
-        if self._process.poll() is None:
-            return ""
-        return self._process.stderr.read().decode()
+        assert self.process.stderr is not None
+        return self.process.communicate()[1].decode()
 
     def close(self) -> None:
         """See Stream."""
-        self._process.kill()
-        self._process.wait()
-
-    def _may(self, size: int) -> int:
-        if self._left is not None and self._left <= 0:
-            self.close()
-            raise ConnectionResetError("cut")
-        return size if self._left is None else min(size, self._left)
-
-    def _spend(self, size: int) -> None:
-        if self._left is not None:
-            self._left -= size
+        self.process.kill()
+        self.process.wait()
 
 
 @dataclass
-class PipeMachine:
-    """A machine whose folder is `folder`. cuts: after how many bytes each connection breaks, one by one;
-    then they hold. dies: after the cuts it cannot be reached any more.
+class CutStream:
+    """Breaks after so many bytes, both directions together."""
+
+    inner: "ThreadStream | ProcessStream"
+    left: int
+
+    def read(self, size: int) -> bytes:
+        """See Stream."""
+        data = self.inner.read(min(size, self._left()))
+        self.left -= len(data)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """See Stream."""
+        part = data[: self._left()]
+        self.inner.write(part)
+        self.left -= len(part)
+        if len(part) < len(data):
+            self._left()
+
+    def said(self) -> str:
+        """See Stream."""
+        return ""
+
+    def close(self) -> None:
+        """See Stream."""
+        self.inner.close()
+
+    def _left(self) -> int:
+        if self.left <= 0:
+            raise ConnectionResetError("the connection was cut")
+        return self.left
+
+
+@dataclass
+class Machine:
+    """A machine whose run folder is `folder`. cuts: after how many bytes its connections break, one after the
+    other; later ones hold, unless it `dies`.
     """
 
     name: str
     folder: Path
-    cuts: Iterator[int] = field(default_factory=lambda: iter(()))
+    cuts: Iterable[int] = ()
     dies: bool = False
-    command: list[str] | None = None
-    streams: list[PipeStream] = field(default_factory=list)
+    start: Callable[[Path], "ThreadStream | ProcessStream"] = ThreadStream
+    _cuts: Iterator[int] = field(init=False)
 
-    def open(self) -> PipeStream:
+    def __post_init__(self) -> None:
+        self._cuts = iter(self.cuts)
+
+    def open(self) -> "ThreadStream | ProcessStream | CutStream":
         """See Source."""
-        cut = next(self.cuts, None)
-        if cut is None and self.dies:
+        cut = next(self._cuts, None)
+        if cut is not None:
+            return CutStream(self.start(self.folder), cut)
+        if self.dies:
             raise ConnectionRefusedError("nobody is there")
-        stream = PipeStream(self.command or sender_command(self.folder), cut)
-        self.streams.append(stream)
-        return stream
-
-
-def shipped_over(
-    machines: list[PipeMachine],
-    run: Path,
-    *,
-    limits: Limits = QUICK,
-    listener: Listener = lambda _: None,
-) -> dict[str, Shipped]:
-    """Ship machines whose runs are over."""
-    run.mkdir(exist_ok=True)
-    return ship(
-        machines,
-        run,
-        limits=limits,
-        listener=listener,
-        stop_following=lambda _: True,
-        randomness=random.Random(1),
-    )
+        return self.start(self.folder)
 
 
 @dataclass
@@ -129,6 +165,21 @@ class Told:
         self.of.append(progress)
 
 
+def ship_all(
+    run: Path, *machines: Machine, limits: Limits = QUICK, listener: Listener = lambda _: None
+) -> dict[str, Shipped]:
+    """Ship machines whose runs are over."""
+    run.mkdir(exist_ok=True)
+    return ship(
+        machines,
+        run,
+        limits=limits,
+        listener=listener,
+        stop_following=lambda _: True,
+        randomness=random.Random(1),
+    )
+
+
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:
     """Files below a folder."""
     for path, content in files.items():
@@ -139,8 +190,9 @@ def write_files(folder: Path, files: dict[str, bytes]) -> Path:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """All files below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def noise(size: int, seed: int = 0) -> bytes:
+    """Bytes that do not compress."""
+    return random.Random(seed).randbytes(size)
