@@ -105,9 +105,20 @@ class LabMachine:
         }
         namespaces = ["--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
         enter = ["nsenter", "--target", str(self._lab), "--net", "--mount", "--pid", "--"]
+        mortal = ["setpriv", "--pdeathsig", "KILL"]  # when nsenter is killed
         with self._log.open("ab") as log:
             self._power = subprocess.Popen(
-                [*enter, "unshare", *namespaces, sys.executable, "-I", "-S", str(INIT), json.dumps(order)],
+                [
+                    *enter,
+                    *mortal,
+                    "unshare",
+                    *namespaces,
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    str(INIT),
+                    json.dumps(order),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
