@@ -6,6 +6,7 @@ here stays until the new one is as long as it should be; then it takes its place
 """
 
 import os
+import stat
 from io import FileIO
 from pathlib import Path
 
@@ -69,9 +70,10 @@ class Copy:
 
 def _size(path: Path) -> int:
     try:
-        return path.lstat().st_size
-    except OSError:  # not there, or nothing that a file could be there
+        status = path.lstat()
+    except OSError:  # not there, and no folder that it could be in
         return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _open_no_link(path: str, flags: int) -> int:

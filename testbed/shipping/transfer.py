@@ -18,7 +18,7 @@ from testbed.shipping.messages import Entry, Hash, Listing, Read
 from testbed.shipping.names import place
 from testbed.shipping.result import Became, ShippedFile
 
-FILES_MAX = 100_000
+FILES_MAX = 20_000
 TRIES_MAX = 5
 """How often a file is shipped anew after the run, until it is taken for one that never stands still."""
 
