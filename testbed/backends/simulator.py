@@ -13,13 +13,14 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.protocols.building import build_machine
 from node.sim.network import Build
 from node.sim.process import Node, Observer
+from testbed.backends.place import Follow
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import make_network
@@ -28,6 +29,7 @@ from testbed.errors import TestbedError
 from testbed.faults import Carried
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.record import Outcome, Phase, RunRecord
+from testbed.runner.start import Ended
 
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
@@ -35,8 +37,6 @@ STEP_US = 50_000  # between looks at whether a phase is over
 SETTLE_US = 600_000  # until the drivers' last acknowledgements are in, as in a real run
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
-
-Follow = Callable[[dict[str, Any]], None]
 
 
 def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> None:
@@ -61,6 +61,22 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
         raise
     finally:
         record.close()
+
+
+class Simulator:
+    """Virtual time, as a place for runs: see `Place`."""
+
+    def fitted(self, plan: Plan) -> Plan:
+        """Any plan."""
+        return plan
+
+    def check(self, out: Path, plan: Plan) -> None:
+        """Nothing of this machine is needed: there are no captures, and no programs."""
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+        """See `Place`."""
+        simulate(run, follow)
+        return Ended(run.read_run(), by_user=False)
 
 
 class _Told:

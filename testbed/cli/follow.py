@@ -23,6 +23,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     """
     import json
 
+    from analysis.clocks.making import read_on_reference
     from analysis.following.copies import find
     from analysis.following.hops import hops
     from analysis.following.lines import lines, to_json
@@ -33,7 +34,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from testbed.cli.named_run import named_run
 
     run = named_run(run_name)
-    facts = read_facts(run.read_run())
+    facts = read_facts(*read_on_reference(run))
     found = find(run, stream_of(stream, facts.owner), seq)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
     story = tell(found, hops(found, facts, Packets(run, everything).of), facts)

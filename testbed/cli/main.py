@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "doctor",
     "list": "list_",
     "plan": "plan",
+    "hosts": "hosts",
     "run": "run",
     "shell": "shell",
     "analyze": "analyze",

@@ -78,6 +78,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
+    from analysis.clocks.making import read_on_reference
     from analysis.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
     from testbed.cli.named_run import named_run
@@ -86,8 +87,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     _check(asked, as_json)
     run = named_run(run_name)
-    content = run.read_run()
-    facts = read_facts(content)
+    content, clocks = read_on_reference(run)
+    facts = read_facts(content, clocks)
     output = Output(run, facts, _wanted(asked, facts, codec_of(content).by_name), asked["limit"])
     with reader_may_leave():
         if asked["pcap"]:

@@ -9,37 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
+    from testbed.backends.place import Place
     from testbed.cli.following import Follower
     from testbed.cli.watching import Watching
     from testbed.runner.start import Ended
 
-LOCAL = "local"
-SIMULATOR = "simulator"
-PLACES = (LOCAL, SIMULATOR)
 ANALYSIS_DISK_BYTES = 64 << 20
 
 
 def perform(
     run: "RunDirectory",
-    place: str,
+    place: "Place",
     follow: "Follower",
     *,
     analyze: bool,
     watching: "Watching | None" = None,
 ) -> "Ended":
-    """Run it: in a sandbox of real processes, or in virtual time.
+    """Run it where it is to run.
 
     analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
     its parts of captures are joined in the end. Raises what the place's own way of running raises:
     MachineError, TestbedError, KeyboardInterrupt.
     """
-    from testbed.runner.start import Ended, carry_out
-
-    if place == SIMULATOR:
-        from testbed.backends.simulator import simulate
-
-        simulate(run, follow)
-        return Ended(run.read_run(), by_user=False)
 
     def hear(message: dict[str, Any]) -> None:
         follow(message)
@@ -48,7 +39,7 @@ def perform(
         if analyze and message.get("did") == "drained":
             _start_spark_aside(run)
 
-    ended = carry_out(run, hear)
+    ended = place.carry_out(run, hear)
     if watching is not None:
         watching.read_rest(follow)
         _join_parts(run, follow)

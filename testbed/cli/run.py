@@ -23,7 +23,8 @@ from testbed.cli.options import (
     "--on",
     "place",
     metavar="PLACE",
-    help="local (real processes) or simulator (virtual time); unless given, as the experiment says.",
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
+    " unless given, as the experiment says.",
 )
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Run so many times.")
 @out_option
@@ -58,9 +59,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
     while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
     expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
+    from testbed.cli.places import check_place
     from testbed.sweeps import Chosen
 
-    _check_place(place)
+    if place is not None:
+        check_place(place)
     file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
     if live:
@@ -83,14 +86,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.cli.single_run import run_once
 
     return run_once(chosen, out, analyze=not no_analyze, live=live)
-
-
-def _check_place(place: str | None) -> None:
-    from testbed.cli.performing import PLACES
-    from topologies.errors import InputError
-
-    if place is not None and place not in PLACES:
-        raise InputError("--on", None, "", f"there is no place {place}; known: {', '.join(PLACES)}")
 
 
 def _like_ctrl_c(_number: int, _frame: FrameType | None) -> NoReturn:

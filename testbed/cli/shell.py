@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from testbed.cli.options import all_overrides, experiment_options, no_analyze_option, out_option
+from testbed.cli.places import LOCAL
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
@@ -57,7 +58,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     leave_out = meaningless(with_faults=with_faults)
     file = read_experiment(experiment, all_overrides(overrides, topology), leave_out)
-    chosen = Chosen.of(file, place="local", links=links, seed=seed, repeat=1)
+    chosen = Chosen.of(file, place=LOCAL, links=links, seed=seed, repeat=1)
     _refuse_background()
     return _run(chosen, out, with_faults=with_faults, analyze=not no_analyze)
 
@@ -83,7 +84,7 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     """The run's directory, with the experiment as it is to be tried on."""
     from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
     from testbed.planning import make_plan
-    from testbed.runner.start import prepare
+    from testbed.runner.start import check_machine, prepare
     from testbed.sweeps import plain
     from topologies.loader import load_topology
 
@@ -100,6 +101,7 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
     plan = replace(plan, captures=captures)
     described = {"experiment": plain(experiment), "topology": plain(topology)}
+    check_machine(out, plan)
     return prepare(out, plan, {**described, "shell": {"with_faults": with_faults}})
 
 

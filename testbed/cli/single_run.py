@@ -14,7 +14,8 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
     """Returns the exit code. live: show it while it goes on."""
     from testbed.cli.following import follower
     from testbed.cli.outcome import exit_code, show_outcome
-    from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
+    from testbed.cli.performing import analyse, perform, write_page
+    from testbed.cli.places import opened
     from testbed.cli.watching import Watching, watched
     from testbed.planning import make_plan
     from testbed.runner.start import prepare
@@ -27,14 +28,18 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
     if live:
         plan = watched(plan)
     described = {"experiment": plain(experiment), "topology": plain(topology)}
-    run = prepare(out, plan, described, real=chosen.place != SIMULATOR)
-    click.echo(f"run {run.path}", err=True)
-    with follower() as follow, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(opened(chosen.place, lambda text: click.echo(text, err=True)))
+        plan = place.fitted(plan)
+        place.check(out, plan)
+        run = prepare(out, plan, described)
+        click.echo(f"run {run.path}", err=True)
+        follow = stack.enter_context(follower())
         watching = stack.enter_context(Watching(run)) if live else None
         if watching is not None:
             follow.say("starting the live view")
             watching.await_ready(follow)
-        ended = perform(run, chosen.place, follow, analyze=analyze, watching=watching)
+        ended = perform(run, place, follow, analyze=analyze, watching=watching)
         summary = analyse(run, ended, follow) if analyze else None
         if summary is not None:
             write_page(run, follow)

@@ -10,21 +10,26 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from testbed.cli import exit_codes
 from testbed.cli.following import follower
-from testbed.cli.performing import SIMULATOR, analyse, perform, write_page
+from testbed.cli.performing import analyse, perform, write_page
+from testbed.cli.places import SIMULATOR, opened
 from testbed.cli.sweep_outcome import show_sweep
 from testbed.cli.sweep_progress import SweepProgress, broken, outcome_of
 from testbed.cli.sweep_text import point_title
 from testbed.errors import MachineError, TestbedError
 from testbed.planning import make_plan
-from testbed.runner.start import check_machine, write_plan
+from testbed.runner.start import write_plan
 from testbed.runner.versions import commit
 from testbed.sweeps import Chosen, Points, all_passed, new_record, plain, refuse_changed
+
+if TYPE_CHECKING:
+    from testbed.backends.place import Place
 
 
 class Sweep(SweepProgress):
@@ -34,12 +39,11 @@ class Sweep(SweepProgress):
         super().__init__(directory, record)
         self._points = points
 
-    def make_run(self, point: PointRecord, *, real: bool) -> None:
+    def make_run(self, point: PointRecord, place: "Place") -> None:
         """Its run directory, with what is planned. Raises MachineError, InputError."""
         experiment, topology = self._points.of(point)
-        plan = make_plan(experiment, topology, seed=point.seed, links_kind=self.record.links)
-        if real:
-            check_machine(self.directory.path, plan)
+        plan = place.fitted(make_plan(experiment, topology, seed=point.seed, links_kind=self.record.links))
+        place.check(self.directory.path, plan)
         try:
             described = {"experiment": plain(experiment), "topology": plain(topology)}
             write_plan(self.directory.make_run(point), plan, described)
@@ -110,15 +114,20 @@ def _resumed(path: Path, chosen: Chosen, points: Points) -> Sweep:
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> bool:
     """Make the runs that are to go; false if the user ended it."""
+    with opened(sweep.record.place, lambda text: click.echo(text, err=True)) as place:
+        return _at(place, sweep, analyze=analyze)
+
+
+def _at(place: "Place", sweep: Sweep, *, analyze: bool) -> bool:
     count = len(sweep.record.points)
     for point in sweep.pending:
         done = count - len(sweep.pending)
         began_s = time.monotonic()
-        sweep.make_run(point, real=True)
+        sweep.make_run(point, place)
         with follower(terse=f"[{done + 1}/{count}] {point_title(point)}") as follow:
             run = sweep.directory.run_of(point)
             try:
-                ended = perform(run, sweep.record.place, follow, analyze=analyze)
+                ended = perform(run, place, follow, analyze=analyze)
             except MachineError:
                 raise
             except TestbedError as error:

@@ -16,6 +16,7 @@ from analysis.errors import AnalysisError
 from experiments.rundir import RunDirectory, read_json, write_json
 from experiments.sweepdir import PointRecord
 from testbed.cli.following import Follower, follower
+from testbed.cli.places import SIMULATOR, opened
 from testbed.cli.sweep_progress import broken, outcome_of
 from topologies.errors import InputError
 
@@ -62,9 +63,12 @@ def run_in_tasks(sweep: "Sweep", *, analyze: bool) -> None:
     from analysis.session import spark_session
 
     points = sweep.pending
-    with follower(terse=f"{len(points)} runs in virtual time") as follow:
+    with (
+        follower(terse=f"{len(points)} runs in virtual time") as follow,
+        opened(SIMULATOR, follow.say) as place,
+    ):
         for point in points:
-            sweep.make_run(point, real=False)
+            sweep.make_run(point, place)
         tasks = [SimulatePoint(sweep.directory.run_of(point).path.resolve(), analyze) for point in points]
         follow.say("starting Spark")
         context = spark_session().sparkContext

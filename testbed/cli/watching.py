@@ -17,6 +17,7 @@ import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from testbed.cli.places import LOCAL
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def check_watchable(chosen: "Chosen", *, resumed: bool) -> None:
     """Raises InputError for what makes many runs, or none with packets."""
     if chosen.is_sweep or resumed:
         raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
-    if chosen.place != "local":
-        raise InputError(OPTION, None, "", "needs packets, and a simulated run has none")
+    if chosen.place != LOCAL:
+        raise InputError(OPTION, None, "", "needs packets as they come, so a run on this machine")
 
 
 def watched(plan: "Plan") -> "Plan":

@@ -35,7 +35,8 @@ class Peer:
     """One machine. `events` gets (name, message): what it says, and here `broken` and `lost` or `gone`
     (no more will come), with why.
 
-    command: for "start" or "attach", the argument list. connect: logs in.
+    connect: gives a connection that stands, made anew if need be. command: for "start" or "attach", the
+    argument list.
     """
 
     def __init__(
@@ -64,11 +65,10 @@ class Peer:
     def name(self) -> str:
         return self.machine.name
 
-    def start(self, connection: Connection, given: Mapping[str, Any]) -> None:
-        """Start the run's supervisor there, through a connection that is then this peer's."""
-        first = line_of(given)
+    def start(self, given: Mapping[str, Any]) -> None:
+        """Start the run's supervisor there, with what `testbed.hosts.agent` takes."""
         self._thread = threading.Thread(
-            target=self._keep, args=(connection, first), name=f"peer {self.name}", daemon=True
+            target=self._keep, args=(line_of(given),), name=f"peer {self.name}", daemon=True
         )
         self._thread.start()
 
@@ -98,12 +98,13 @@ class Peer:
 
     # --- The thread
 
-    def _keep(self, connection: Connection | None, first: bytes) -> None:
+    def _keep(self, first: bytes) -> None:
+        connection: Connection | None = None
         command, since_s, retry_s = "start", time.monotonic(), RETRY_S_MIN
         while not self._closing.is_set():
             heard = self._heard
             try:
-                connection = connection or self._connect()
+                connection = self._connect()
                 code = self._follow(connection, command, first)
                 if code in {0, NO_SUPERVISOR}:
                     self._events.put(
@@ -118,7 +119,6 @@ class Peer:
                 return
             if connection is not None:
                 connection.close()
-                connection = None
             if self._heard > heard:
                 since_s, retry_s, command = time.monotonic(), RETRY_S_MIN, "attach"
             if self._closing.is_set():

@@ -56,15 +56,12 @@ class Ended:
         return "zero_ns" in self.content["times"]
 
 
-def prepare(out: Path, plan: Plan, described: dict[str, Any], *, real: bool = True) -> RunDirectory:
+def prepare(out: Path, plan: Plan, described: dict[str, Any]) -> RunDirectory:
     """Make the run's directory below `out`, with a run.json that says what is planned.
 
-    described: the resolved `experiment` and `topology` as plain JSON. real: whether it will run on this
-    machine, not in virtual time, so that programs and disk must suffice. Raises MachineError if they do not,
-    or if the place cannot be written.
+    described: the resolved `experiment` and `topology` as plain JSON. Raises MachineError if it cannot be
+    written.
     """
-    if real:
-        check_machine(out, plan)
     try:
         run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
         write_plan(run, plan, described)

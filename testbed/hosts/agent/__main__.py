@@ -2,8 +2,8 @@
 
 `start` takes one line on standard input, {"run": the content of run.json, "lease_s": seconds}, makes the
 run's folder, and leaves a supervisor behind that is nobody's child; where one is there already, it changes
-nothing. Then, as `attach` alone, it passes bytes between its standard streams and the supervisor's socket until either
-ends. Exit codes: 0 the supervisor has ended, 3 there is none, or the folder cannot be made.
+nothing. Then, as `attach` alone, it passes bytes between its standard streams and the supervisor's socket
+until either ends. Exit codes: 0 the supervisor has ended, 3 there is none, or the folder cannot be made.
 """
 
 import json

@@ -31,7 +31,7 @@ def broken_by(tmp_path) -> Callable[..., list[str]]:
     def run(seed, build=build_machine):
         plan = make_plan(EXPERIMENT, load_topology(EXPERIMENT.topology), seed=seed, links_kind="auto")
         described = {"experiment": EXPERIMENT.model_dump(mode="json"), "topology": {}}
-        directory = prepare(tmp_path, plan, described, real=False)
+        directory = prepare(tmp_path, plan, described)
         simulate(directory, lambda message: None, build=build)
         summary = analyze_here(directory, progress=lambda text: None)
         broken = [each["text"] for each in summary["expectations"] if not each["held"]]

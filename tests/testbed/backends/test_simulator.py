@@ -46,7 +46,7 @@ def carry_out(tmp_path):
         experiment = read_experiment(str(path), []).experiment
         topology = load_topology(experiment.topology)
         plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
-        directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}}, real=False)
+        directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
         told = []
         simulate(directory, told.append)
         return directory, told
@@ -143,7 +143,7 @@ def test_who_breaks_it_off_finds_what_there_is(carry_out, tmp_path):
     path.write_text(EXPERIMENT.format(faults="[]"))
     experiment = read_experiment(str(path), []).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}}, real=False)
+    directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
 
     def follow(message):
         if message["did"] == "phase" and message["phase"] == "draining":

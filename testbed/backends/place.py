@@ -1,0 +1,29 @@
+"""Where runs can be carried out, as whoever runs them sees it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from experiments.rundir import RunDirectory
+from testbed.plan import Plan
+from testbed.runner.start import Ended
+
+Follow = Callable[[dict[str, Any]], None]
+"""Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without."""
+
+
+class Place(Protocol):
+    """This machine, virtual time, or machines of an inventory."""
+
+    def fitted(self, plan: Plan) -> Plan:
+        """The plan as it can be carried out here. Raises InputError if it cannot."""
+
+    def check(self, out: Path, plan: Plan) -> None:
+        """Make `out`, the folder of runs. Raises MachineError if it, or the place, is not up to the plan."""
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+        """Carry out the run whose plan stands in run.json.
+
+        Raises MachineError or TestbedError if there is nothing to look at afterwards, KeyboardInterrupt when
+        the user asked twice.
+        """

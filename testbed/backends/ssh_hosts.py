@@ -1,0 +1,302 @@
+"""Carries out plans on the machines of an inventory: each its share, led together, and shipped back.
+
+Once: log in to all machines, examine them, bring our code there. For each run: start a supervisor on each
+machine that the plan needs, lead them through it (`testbed.hosts.conductor`), ship their files into the one
+run directory while it goes on or at its end, make one run.json of theirs, and remove the run's folder from
+machines whose files are all here.
+"""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from experiments.rundir import RunDirectory, read_json
+from testbed.backends.place import Follow
+from testbed.errors import MachineError, TestbedError
+from testbed.hosts.archive import Archive, machine_archive
+from testbed.hosts.checks import Examined, examine, raise_if_unfit
+from testbed.hosts.conductor import Conductor
+from testbed.hosts.connecting import connected
+from testbed.hosts.deploy import PYTHON, code_folder, deploy
+from testbed.hosts.inventory import Inventory, Machine, When
+from testbed.hosts.logins import Logins
+from testbed.hosts.merging import machines_json, merged
+from testbed.hosts.peer import Events, Peer
+from testbed.hosts.placement import Placement, fitted, place, shares
+from testbed.hosts.ssh import Connection, RemoteProcess, connect
+from testbed.plan import Plan, plan_from_json
+from testbed.runner.start import Ended, check_disk, interruptible
+from testbed.share import share_to_json
+from testbed.shipping.lane import Source
+from testbed.shipping.limits import Limits
+from testbed.shipping.names import MACHINES
+from testbed.shipping.receiver import ship
+from testbed.shipping.result import Progress, Shipped
+from topologies.errors import InputError
+
+
+class SshHosts:
+    """The machines of an inventory, logged in to. A context manager."""
+
+    def __init__(self, inventory: Inventory, say: Callable[[str], None]) -> None:
+        self._inventory = inventory
+        self._say = say
+        self._stack = contextlib.ExitStack()
+        self._archive: Archive
+        self._logins: Logins
+        self.examined: list[Examined] = []
+        """What each machine can do."""
+
+    def __enter__(self) -> Self:
+        """Raises MachineError, with all that is wrong, if a machine cannot take part."""
+        with contextlib.ExitStack() as stack:
+            self._say(f"logging in to {len(self._inventory.machines)} machines")
+            connections = stack.enter_context(connected(self._inventory.machines))
+            self._archive = machine_archive()
+            self._say("examining them")
+            self.examined = examine(self._inventory, connections, self._archive)
+            raise_if_unfit(self.examined)
+            here = [connection for connection in connections if isinstance(connection, Connection)]
+            self._logins = Logins(here)
+            stack.callback(self._logins.close)
+            sent = sum(deploy(here, self._archive))
+            if sent:
+                self._say(f"brought our code to {sent} of them")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def fitted(self, plan: Plan) -> Plan:
+        """See `Place`."""
+        placement = place(plan, self._inventory)
+        return fitted(plan, self._inventory, placement, self._mtu_bytes(placement))
+
+    def check(self, out: Path, plan: Plan) -> None:
+        """See `Place`. The machines have been examined; here the captures must fit."""
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            check_disk(out, plan)
+        except OSError as error:
+            raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+        """See `Place`."""
+        return _Run(run, self._inventory, self._logins, self._archive, follow).carry_out()
+
+    def _mtu_bytes(self, placement: Placement) -> int:
+        """What the experiment network takes, by what the machines say of their interfaces."""
+        taking_part = {machine.name for machine in placement.machines}
+        return min(
+            each.facts.addresses[address].mtu
+            for each in self.examined
+            if each.machine.name in taking_part and each.facts is not None
+            for address in {each.machine.experiment, *each.machine.links.values()} - {None}
+            if address is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    """A machine's files, for shipping. Each `open` starts a sender there, through a connection of its own."""
+
+    machine: Machine
+    command: list[str]
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    def open(self) -> "_Stream":
+        """Raises MachineError, UnreachableError."""
+        connection = connect(self.machine)
+        try:
+            return _Stream(connection, connection.open(self.command, root=True))
+        except TestbedError:
+            connection.close()
+            raise
+
+
+class _Stream:
+    """The sender's bytes; closing it logs out as well."""
+
+    def __init__(self, connection: Connection, process: RemoteProcess) -> None:
+        self._connection = connection
+        self._process = process
+
+    def read(self, size: int) -> bytes:
+        return self._process.read(size)
+
+    def write(self, data: bytes) -> None:
+        self._process.write(data)
+
+    def said(self) -> str:
+        return self._process.said()
+
+    def close(self) -> None:
+        self._process.close()
+        self._connection.close()
+
+
+class _Run:
+    """One run on the machines."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        inventory: Inventory,
+        logins: Logins,
+        archive: Archive,
+        follow: Follow,
+    ) -> None:
+        self._run = run
+        self._inventory = inventory
+        self._archive = archive
+        self._follow = follow
+        self._content = run.read_run()
+        self._plan: Plan = plan_from_json(self._content["plan"])
+        self._placement = place(self._plan, inventory)
+        self._shares = shares(self._plan, inventory, self._placement, int(run.name[-6:], 16))
+        self._events: Events = queue.SimpleQueue()
+        self._logins = logins
+        self._peers = [self._peer(machine) for machine in self._placement.machines]
+        self._over: set[str] = set()  # machines whose files grow no more
+        self._shipped: dict[str, Shipped] = {}
+
+    def carry_out(self) -> Ended:
+        clients = {
+            name: sum(
+                process.role == "client" and process.host in share.hosts for process in self._plan.processes
+            )
+            for name, share in self._shares.items()
+        }
+        conductor = Conductor(
+            self._peers,
+            self._events,
+            self._follow,
+            clients=clients,
+            duration_us=self._plan.duration_us,
+        )
+        try:
+            with interruptible(self._hear_user) as user:
+                self._start()
+                with self._shipping(conductor):
+                    conductor.lead()
+        finally:
+            for peer in self._peers:
+                peer.farewell()
+        content = self._merge(conductor)
+        self._remove_folders()
+        if conductor.failed and "zero_ns" not in content["times"]:
+            kind = MachineError if conductor.failed["kind"] == "machine" else TestbedError
+            raise kind(conductor.failed["text"])
+        return Ended(content, by_user=user.asked)
+
+    # --- Machines
+
+    def _peer(self, machine: Machine) -> Peer:
+        def command(what: str) -> list[str]:
+            return self._ours(machine, "testbed.hosts.agent", what, self._folder(machine))
+
+        return Peer(machine, lambda: connect(machine), command, self._events, self._inventory.lease_us / 1e6)
+
+    def _ours(self, machine: Machine, module: str, *arguments: str) -> list[str]:
+        """A command of our own code on a machine."""
+        path = f"PYTHONPATH={code_folder(machine, self._archive)}"
+        return ["env", path, PYTHON, "-m", module, *arguments]
+
+    def _folder(self, machine: Machine) -> str:
+        """The run's folder on a machine."""
+        return str(PurePosixPath(machine.runs, self._run.name))
+
+    def _start(self) -> None:
+        for peer in self._peers:
+            share = self._shares[peer.name]
+            content = {**self._content, "share": share_to_json(share)}
+            given = {"run": content, "lease_s": self._inventory.lease_us / 1e6}
+            peer.start(given)
+
+    def _hear_user(self, message: dict[str, Any]) -> None:
+        self._events.put(("", message))
+
+    # --- Files
+
+    @contextlib.contextmanager
+    def _shipping(self, conductor: Conductor) -> Iterator[None]:
+        """Ship while the body goes on, or after it, as the inventory says."""
+        if self._inventory.shipping.when is When.END:
+            yield
+            self._over.update(peer.name for peer in self._peers)
+            self._ship(conductor)
+            return
+        thread = threading.Thread(target=self._ship, args=(conductor,), name="shipping", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.update(peer.name for peer in self._peers)
+            while thread.is_alive():
+                thread.join(0.25)
+                self._follow({})
+
+    def _ship(self, conductor: Conductor) -> None:
+        senders: Sequence[Source] = [
+            _Sender(
+                machine,
+                self._ours(machine, "testbed.shipping.sender", self._folder(machine)),
+            )
+            for machine in self._placement.machines
+        ]
+        limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
+        self._shipped = ship(
+            senders,
+            self._run.path,
+            limits=limits,
+            listener=self._tell_progress,
+            stop_following=lambda name: name in conductor.ended or name in self._over,
+            give_up=lambda name: name in conductor.lost and name in self._over,
+        )
+
+    def _tell_progress(self, progress: Progress) -> None:
+        self._follow(
+            {
+                "did": "shipping",
+                "machine": progress.machine,
+                "state": str(progress.state),
+                "bytes": progress.bytes,
+                "of_bytes": progress.of_bytes,
+                "note": progress.note,
+            }
+        )
+
+    def _merge(self, conductor: Conductor) -> dict[str, Any]:
+        order = [machine.name for machine in self._placement.machines]
+        clocks = {peer.name: peer.clock.best for peer in self._peers}
+        problems = [*conductor.problems]
+        for name in order:
+            if name in self._shipped:
+                problems += self._shipped[name].lines()
+        base = {
+            **self._content,
+            "machines": machines_json(self._placement, conductor.zeros, clocks),
+            "shipped": [each.as_json() for each in self._shipped.values()],
+            "problems": problems,
+        }
+        parts = {}
+        for name in order:
+            with contextlib.suppress(InputError):  # it was not shipped, which its problem says
+                parts[name] = read_json(self._run.path / MACHINES / name / "run.json")
+        return self._run.update_run(**merged(base, parts, order))
+
+    def _remove_folders(self) -> None:
+        """From the machines whose files are all here."""
+        for machine in self._placement.machines:
+            shipped = self._shipped.get(machine.name)
+            if shipped is not None and shipped.complete:
+                with contextlib.suppress(TestbedError):  # it is small, and `cutset hosts --clean` finds it
+                    self._logins.to(machine).run(["rm", "-rf", "--", self._folder(machine)], root=True)
