@@ -68,6 +68,7 @@ class Lab:
         with contextlib.ExitStack() as stack:
             self.place = Path(tempfile.mkdtemp(prefix="cutset-lab-"))
             stack.callback(shutil.rmtree, self.place, ignore_errors=True)
+            stack.callback(self._forget)  # when the sandbox has killed them
             sandbox = stack.enter_context(Sandbox(["sleep", "infinity"], token=self.place.name))
             (init,) = psutil.Process(sandbox.process.pid).children()
             self.pid = init.pid
@@ -77,7 +78,6 @@ class Lab:
                     name, number, self.pid, self.place, mtu=self._mtu, folder=self._folder, login=self.key
                 )
             for machine in self.machines.values():
-                stack.callback(machine.forget)
                 machine.plug_in()
             for machine in self.machines.values():
                 machine.wait_until_up()
@@ -154,13 +154,13 @@ class Lab:
         """Let the control network carry no more than this in each direction, for all machines together;
         None: as much as it can.
         """
-        self._ip([], tc=rate_lines(rate_bits_per_s))
+        self._batch("tc", rate_lines(rate_bits_per_s))
 
     def _prepare(self) -> None:
         disks = self.place / "disks"
         disks.mkdir()
         subprocess.run(self.inside(["mount", "-t", "tmpfs", "tmpfs", str(disks)]), check=True)
-        self._ip(control_lines())
+        self._batch("ip", control_lines())
         self.home = self.place / "home"
         ssh = self.home / ".ssh"
         ssh.mkdir(parents=True)
@@ -170,13 +170,13 @@ class Lab:
         key.write_bytes(self.key.private)
         key.with_suffix(".pub").write_text(self.key.public + "\n")
 
-    def _ip(self, lines: Sequence[str], *, tc: Sequence[str] = ()) -> None:
-        for tool, batch in (("ip", lines), ("tc", tc)):
-            if batch:
-                command = self.inside(
-                    [tool, "-force", "-batch", "-"] if tool == "tc" else [tool, "-batch", "-"]
-                )
-                subprocess.run(command, input="\n".join(batch), text=True, check=True)
+    def _forget(self) -> None:
+        for machine in self.machines.values():
+            machine.forget()
+
+    def _batch(self, tool: str, lines: Sequence[str]) -> None:
+        command = self.inside([tool, "-batch", "-"])
+        subprocess.run(command, input="\n".join(lines), text=True, check=True)
 
 
 class ControllerProcess(subprocess.Popen[str]):

@@ -1,7 +1,7 @@
-"""A machine of the lab: its life, what can be done to it, and what can be seen of it from outside.
+"""A machine of the lab: its life, what can be done to it, and what can be seen of it.
 
-It is not asked: what it runs, has and has written is read from the kernel, so a machine that is cut off, or
-whose disk is full, is seen all the same.
+It is not asked by SSH: what it runs, has and has written is read from outside (`observation`, `disk`), so a
+machine that is cut off, or whose disk is full, is seen all the same.
 """
 
 import contextlib
@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import psutil
 
 from tests.testbed.hosts.disk import lay_out, written
 from tests.testbed.hosts.keys import Key
+from tests.testbed.hosts.observation import Process, Standing, mounts_of, network_of, processes_below
 from tests.testbed.hosts.wiring import (
     control_address,
     control_port,
@@ -47,21 +47,17 @@ LogLevel VERBOSE
 Subsystem sftp internal-sftp
 """
 """Passwords are offered, so that a client that would ask for one does."""
+LISTENING = "Server listening on"
+"""What it writes into its log."""
+HOLD_UDP_PORT = """\
+import socket, sys
+holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+holder.bind(("0.0.0.0", int(sys.argv[1])))
+print("held", flush=True)
+sys.stdin.read()
+"""
 TIMEOUT_S = 60.0
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process on a machine. `pid` is as seen from the tests."""
-
-    pid: int
-    command: tuple[str, ...]
-
-    @property
-    def line(self) -> str:
-        """Its command line."""
-        return " ".join(self.command)
 
 
 class LabMachine:
@@ -106,19 +102,10 @@ class LabMachine:
         namespaces = ["--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
         enter = ["nsenter", "--target", str(self._lab), "--net", "--mount", "--pid", "--"]
         mortal = ["setpriv", "--pdeathsig", "KILL"]  # when nsenter is killed
+        python = [sys.executable, "-I", "-S", str(INIT), json.dumps(order)]
         with self._log.open("ab") as log:
             self._power = subprocess.Popen(
-                [
-                    *enter,
-                    *mortal,
-                    "unshare",
-                    *namespaces,
-                    sys.executable,
-                    "-I",
-                    "-S",
-                    str(INIT),
-                    json.dumps(order),
-                ],
+                [*enter, *mortal, "unshare", *namespaces, *python],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -172,9 +159,13 @@ class LabMachine:
 
         Raises CalledProcessError unless check is false.
         """
-        enter = ["nsenter", "--target", str(self.pid), "--all", "--root", "--wd=/", "--", *argv]
         defaults = {"timeout": TIMEOUT_S, "capture_output": True, "text": True, "env": ENVIRONMENT}
-        return subprocess.run(enter, **{"check": True, **defaults, **options})  # noqa: PLW1510
+        return subprocess.run(self.inside(argv), **{"check": True, **defaults, **options})  # noqa: PLW1510
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The argument list that runs a command on it, for as long as whoever runs it lives."""
+        mortal = ["setpriv", "--pdeathsig", "KILL"]
+        return ["nsenter", "--target", str(self.pid), "--all", "--root", "--wd=/", "--", *mortal, *argv]
 
     def kill(self, *words: str, signal_number: int = signal.SIGKILL) -> int:
         """Send a signal to each process whose command line has all these words; how many there were."""
@@ -194,7 +185,7 @@ class LabMachine:
 
     def kill_connections(self) -> int:
         """Kill the server's end of each SSH connection; how many there were. Their commands live on."""
-        sessions = [process for process in self._all() if process.line.startswith("sshd: ")]
+        sessions = [process for process in self.processes() if process.is_session]
         for session in sessions:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(session.pid, signal.SIGKILL)
@@ -204,17 +195,34 @@ class LabMachine:
         """Give its SSH server another key, as a machine that was installed anew has."""
         self.host_key = Key.new()
         self.run(["sh", "-c", f"cat > {HOST_KEY}"], input=self.host_key.private.decode())
-        for process in self._all():
-            if _listens(process):
-                os.kill(process.pid, signal.SIGHUP)
-        # It re-executes itself; what it says on its port tells when it has.
+        started = self.log().count(LISTENING)
+        (server,) = [process for process in processes_below(self.pid) if process.is_server]
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(
+            lambda: self.log().count(LISTENING) > started, f"{self.name}'s SSH server with its new key"
+        )
+
+    @contextlib.contextmanager
+    def occupied_udp_port(self, port: int) -> Iterator[None]:
+        """Somebody else on it has this UDP port."""
+        holder = subprocess.Popen(
+            self.inside(["python3", "-c", HOLD_UDP_PORT, str(port)]),
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with holder:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            yield
+            holder.kill()
 
     def limit_folder(self, size_bytes: int) -> None:
         """Let no more than this fit below the inventory's folder: a small disk there, or the one that is
         there already made smaller or larger.
         """
         size = f"size={size_bytes}"
-        mounted = self.folder in {where for where, _ in self.mounts()}
+        mounted = self.folder in {where for where, _ in mounts_of(self.pid)}
         kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", size, "tmpfs"]
         self.run(["mkdir", "-p", self.folder])
         self.run(["mount", *kind, self.folder])
@@ -233,38 +241,18 @@ class LabMachine:
         """All processes on it, in whatever namespace, but not what makes it a machine: its first process and
         its SSH server.
         """
-        return [process for process in self._all() if not _listens(process)]
+        return [process for process in processes_below(self.pid) if not process.is_server]
 
-    def mounts(self) -> list[tuple[str, str]]:
-        """Mount point and file system type of all that is mounted on it (proc(5), mountinfo)."""
-        lines = (Path("/proc") / str(self.pid) / "mountinfo").read_text().splitlines()
-        fields = [line.split() for line in lines]
-        return [(words[4], words[words.index("-") + 1]) for words in fields]
-
-    def network(self) -> Mapping[str, Any]:
-        """Its interfaces, addresses, routes, rules, queueing disciplines and settings, to compare."""
-        asked = {
-            "links": ["ip", "-j", "-d", "link"],
-            "addresses": ["ip", "-j", "address"],
-            "routes": ["ip", "-j", "route", "show", "table", "all"],
-            "rules": ["ip", "-j", "rule"],
-            "queues": ["tc", "-j", "qdisc"],
-            "namespaces": ["ip", "-j", "netns"],
-        }
-        said = {name: json.loads(self.run(command).stdout or "[]") for name, command in asked.items()}
-        settings = self.run(
-            ["sysctl", "-a", "-r", "^net[.]"],
-            stderr=subprocess.DEVNULL,
-            capture_output=False,
-            stdout=subprocess.PIPE,
-        ).stdout
-        return {**said, "settings": settings.splitlines()}
+    def standing(self) -> Standing:
+        """What it runs and has: processes, mounts, and all of its network. Not its files."""
+        processes = tuple(process.line for process in self.processes())
+        return Standing(processes, mounts_of(self.pid), network_of(lambda argv: self.run(argv).stdout))
 
     def changed_files(self) -> list[str]:
         """Every file and directory that something made, changed or deleted on it, wherever."""
         disk = self._seen(str(self._disk), self._lab)
         found = written(disk / "upper", disk / "own")
-        for where, kind in self.mounts():
+        for where, kind in mounts_of(self.pid):
             if kind == "tmpfs" and where != "/dev":
                 top = self.path(where)
                 found += [f"{where}/{path.relative_to(top)}" for path in top.rglob("*")]
@@ -281,14 +269,6 @@ class LabMachine:
             "/etc/hosts": f"127.0.0.1 localhost\n{self.control} {self.name}\n".encode(),
         }
 
-    def _all(self) -> list[Process]:
-        found = []
-        for process in psutil.Process(self.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(Process(process.pid, tuple(process.cmdline())))
-        return found
-
     def _forward(self, state: int) -> None:
         """bridge(8): 0 disabled, 3 forwarding."""
         port = control_port(self._number)
@@ -298,7 +278,3 @@ class LabMachine:
     @staticmethod
     def _seen(path: str, pid: int) -> Path:
         return Path(f"/proc/{pid}/root") / path.lstrip("/")
-
-
-def _listens(process: Process) -> bool:
-    return process.line.startswith("sshd: /usr/sbin/sshd ") or process.command[:2] == ("/usr/sbin/sshd", "-D")

@@ -67,6 +67,6 @@ def rate_lines(rate_bits_per_s: int | None) -> list[str]:
     """For `tc -batch`: pace both directions, or stop pacing."""
     ends = (CONTROLLER_END, CONTROLLER_PORT)
     if rate_bits_per_s is None:
-        return [f"qdisc del dev {end} root" for end in ends]
+        return [f"qdisc replace dev {end} root noqueue" for end in ends]
     shape = f"tbf rate {rate_bits_per_s}bit burst {max(rate_bits_per_s // 400, 3000)} latency 200ms"
     return [f"qdisc replace dev {end} root {shape}" for end in ends]

@@ -1,0 +1,95 @@
+"""What a machine of the lab runs and has, read from the kernel from outside: it is not asked itself.
+
+Sources: proc(5), ip(8), tc(8).
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+SSHD = "/usr/sbin/sshd"
+_ASKED: Mapping[str, Sequence[str]] = {
+    "interfaces": ["ip", "-j", "-d", "link"],
+    "addresses": ["ip", "-j", "address"],
+    "routes": ["ip", "-j", "route", "show", "table", "all"],
+    "rules": ["ip", "-j", "rule"],
+    "queueing disciplines": ["tc", "-j", "qdisc"],
+    "network namespaces": ["ip", "-j", "netns"],
+}
+_SETTINGS = ["sysctl", "--ignore", "--all", "--pattern", "^net[.]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process on a machine. `pid` is as seen from the tests."""
+
+    pid: int
+    command: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """Its command line."""
+        return " ".join(self.command)
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is the SSH server that waits for connections."""
+        return self.line.startswith(f"sshd: {SSHD} ") or self.command[:2] == (SSHD, "-D")
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it is the SSH server's end of a connection."""
+        return self.line.startswith(("sshd: ", "sshd-session: ")) and not self.is_server
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A machine at a moment, without its files: for comparing it before and after."""
+
+    processes: tuple[str, ...]
+    mounts: tuple[tuple[str, str], ...]
+    network: Mapping[str, tuple[str, ...]]  # by what it is, sorted
+
+    def differences(self, before: "Standing") -> list[str]:
+        """What is here and was not there before, or the other way round, one thing a line."""
+        kinds = {"processes": (self.processes, before.processes)}
+        kinds["mounts"] = tuple(tuple(map(" ".join, each.mounts)) for each in (self, before))
+        kinds |= {kind: (self.network[kind], before.network[kind]) for kind in self.network}
+        lines = []
+        for kind, (now, then) in kinds.items():
+            lines += [f"more {kind}: {thing}" for thing in now if thing not in then]
+            lines += [f"fewer {kind}: {thing}" for thing in then if thing not in now]
+        return lines
+
+
+def processes_below(pid: int) -> list[Process]:
+    """All processes that descend from this one, in whatever namespace, and are not dead."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(Process(process.pid, tuple(process.cmdline())))
+    return found
+
+
+def mounts_of(pid: int) -> tuple[tuple[str, str], ...]:
+    """Mount point and file system type of all that is mounted in this process's namespace."""
+    lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+    fields = [line.split() for line in lines]
+    return tuple((words[4], words[words.index("-") + 1]) for words in fields)
+
+
+def network_of(ask: Callable[[Sequence[str]], str]) -> dict[str, tuple[str, ...]]:
+    """What is in a machine's network namespace; `ask` runs a command there and returns what it says."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, command in _ASKED.items():
+        things: list[Any] = json.loads(ask(command) or "[]")
+        found[kind] = tuple(sorted(json.dumps(thing, sort_keys=True) for thing in things))
+    lines = ask(_SETTINGS).splitlines()
+    found["settings"] = tuple(sorted(line for line in lines if "conntrack_count" not in line))
+    return found
