@@ -33,6 +33,9 @@ PAUSE_S = 0.05
 UNDER_WAY_MAX = 12
 """Requests: of 1 MiB each enough for 1 Gbit/s over 100 ms."""
 LISTINGS_MAX = 4096
+"""Parts of one listing."""
+BUSY_MAX = 1 << 16
+"""How often a sender may say that it is still at an answer."""
 
 
 class Stream(Protocol):
@@ -84,6 +87,7 @@ class Conversation:
         self._under_way: deque[Asked | None] = deque()  # None: a LIST
         self._listed_s = float("-inf")
         self._final = False
+        self._busy = 0
         self._unpacker = Unpacker()
         self._waiting_since_s: float | None = None
 
@@ -156,7 +160,11 @@ class Conversation:
         kind, body = self._waiting(self._frames.next)
         self._heard(len(body))
         if kind is Kind.BUSY:
+            self._busy += 1
+            if self._busy > BUSY_MAX:
+                raise ShippingError("it is busy without end")
             return
+        self._busy = 0
         if kind is Kind.FAILED:
             raise ShippingError(f"the sender gives up: {decode_text(body)}")
         asked = self._under_way[0]

@@ -88,7 +88,7 @@ class Disk:
         """Reserve so many bytes; what stands against it, "" if nothing."""
         with self._lock:
             if self._limit_bytes is not None and self._used_bytes + size > self._limit_bytes:
-                return f"the limit of {self._limit_bytes / 1e9:g} GB on this run's files is reached"
+                return f"the limit of {self._limit_bytes / 1e6:,.0f} MB on this run's files is reached"
             if self._until_look_bytes < size:
                 free_bytes = shutil.disk_usage(self._folder).free
                 if free_bytes < FREE_BYTES_MIN + size:

@@ -12,7 +12,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from io import FileIO
 from pathlib import Path
 
@@ -38,10 +38,21 @@ IN_THE_MAKING = ".tmp"
 
 
 class Sender:
-    """Answers about one folder. alive: called when it was asked something, or got on with an answer."""
+    """Answers about one folder.
 
-    def __init__(self, folder: Path, write: Callable[[bytes], object], alive: Callable[[], object]) -> None:
+    alive: called when it was asked something, or got on with an answer. without: files of the folder that are
+    of no use elsewhere.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        write: Callable[[bytes], object],
+        alive: Callable[[], object],
+        without: Collection[str] = (),
+    ) -> None:
         self._folder = folder
+        self._without = without
         self._write = write
         self._alive = alive
         self._told: dict[str, Entry] = {}
@@ -69,7 +80,7 @@ class Sender:
                     raise ShippingError(f"{kind} is no request")
 
     def _list(self) -> None:
-        found = {entry.path: entry for entry in walk(self._folder)}
+        found = {entry.path: entry for entry in walk(self._folder) if entry.path not in self._without}
         new = [entry for path, entry in sorted(found.items()) if self._told.get(path) != entry]
         names: list[Entry | str] = [*sorted(self._told.keys() - found.keys()), *new]
         self._told = found
@@ -150,10 +161,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed.shipping.sender")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--idle", type=int, default=IDLE_S, help="seconds without a request until it ends")
+    parser.add_argument("--without", action="append", default=[], metavar="FILE", help="do not tell of this")
     arguments = parser.parse_args()
     os.nice(NICENESS)
     signal.alarm(arguments.idle)
-    sender = Sender(arguments.folder, _write_all, lambda: signal.alarm(arguments.idle))
+    sender = Sender(
+        arguments.folder, _write_all, lambda: signal.alarm(arguments.idle), frozenset(arguments.without)
+    )
     try:
         sender.serve(Frames(lambda size: os.read(0, size)))
     except BrokenPipeError:

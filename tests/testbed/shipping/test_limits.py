@@ -65,7 +65,7 @@ def test_the_limit_of_the_disk_ends_shipping_and_it_can_go_on_later(tmp_path: Pa
     shipped = ship_all(tmp_path / "run", *machines, limits=limited)
     assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) <= 6 * MIB
     assert not shipped["h0"].complete
-    assert shipped["h0"].problem == "the limit of 0.00629146 GB on this run's files is reached"
+    assert shipped["h0"].problem == "the limit of 6 MB on this run's files is reached"
     again = ship_all(tmp_path / "run", *machines)
     assert again["h0"].complete
     assert again["h1"].complete

@@ -1,0 +1,72 @@
+"""A machine of an inventory as a source: a sender there, over an SSH connection of its own.
+
+The connection is not the one that the run is controlled by, so that a full pipe of captures holds up no word
+of the controller's. The sender is started from our code on the machine (`testbed.hosts.deploy`), as root,
+because captures are root's.
+"""
+
+from dataclasses import dataclass
+
+from testbed.hosts.agent.files import LOCAL
+from testbed.hosts.deploy import PYTHON
+from testbed.hosts.inventory import Machine
+from testbed.hosts.ssh import Connection, RemoteProcess, connect
+from testbed.shipping.limits import IDLE_S, SILENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSource:
+    """folder: the run's, on the machine; code: where our code is on it (`testbed.hosts.deploy`)."""
+
+    machine: Machine
+    folder: str
+    code: str
+    idle_s: int = IDLE_S
+    silence_s: float = SILENCE_S
+
+    @property
+    def name(self) -> str:
+        """The machine's."""
+        return self.machine.name
+
+    def open(self) -> "SenderStream":
+        """See Source. Raises MachineError for host keys and logins, UnreachableError for the network."""
+        connection = connect(self.machine)
+        try:
+            process = connection.open(self.command(), root=True)
+        except BaseException:
+            connection.close()
+            raise
+        process.timeout_s = self.silence_s
+        return SenderStream(connection, process)
+
+    def command(self) -> list[str]:
+        """The sender's, on the machine."""
+        without = [word for name in sorted(LOCAL) for word in ("--without", name)]
+        sender = [PYTHON, "-m", "testbed.shipping.sender", self.folder, "--idle", str(self.idle_s)]
+        return ["env", f"PYTHONPATH={self.code}", *sender, *without]
+
+
+@dataclass(frozen=True, slots=True)
+class SenderStream:
+    """A running sender and the connection to it. See Stream."""
+
+    connection: Connection
+    process: RemoteProcess
+
+    def read(self, size: int, /) -> bytes:
+        """See Stream."""
+        return self.process.read(size)
+
+    def write(self, data: bytes, /) -> None:
+        """See Stream."""
+        self.process.write(data)
+
+    def said(self) -> str:
+        """See Stream."""
+        return self.process.said()
+
+    def close(self) -> None:
+        """See Stream. The sender reads the end of its input, and ends."""
+        self.process.close()
+        self.connection.close()
