@@ -1,0 +1,101 @@
+"""`cutset hosts`: what the machines of an inventory can do, and how to get what is missing there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from testbed.hosts.checks import Examined
+
+MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
+COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")
+UNKNOWN = "-"
+WIDTH_ELSEWHERE = 200
+
+
+@click.command(name="hosts")
+@click.argument("inventory", type=click.Path(path_type=Path))
+@click.option("--clean", is_flag=True, help="End what earlier runs left there, and remove what was fetched.")
+def command(inventory: Path, clean: bool) -> int:
+    """Check what the machines of INVENTORY can do, all at once.
+
+    Nothing is installed or changed there, except with --clean.
+    """
+    from testbed.cli import exit_codes
+    from testbed.hosts.archive import machine_archive
+    from testbed.hosts.checks import examine
+    from testbed.hosts.connecting import connected
+    from testbed.hosts.inventory import load_inventory
+
+    loaded = load_inventory(inventory)
+    with connected(loaded.machines) as connections:
+        examined = examine(loaded, connections, machine_archive())
+    _show(table(examined))
+    for line in problem_lines(examined):
+        click.echo(line)
+    unfit = [each.machine.name for each in examined if each.missing]
+    if unfit:
+        click.echo(f"cutset: cannot take part: {', '.join(unfit)}", err=True)
+        return exit_codes.MACHINE
+    click.echo("Every machine can take part in runs." if len(examined) > 1 else "It can take part in runs.")
+    return 0
+
+
+def table(examined: Sequence["Examined"]) -> "Table":
+    """A row for each machine, a column for each subject; what is not good is marked and coloured."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "machine", *COLUMNS):
+        shown.add_column(column, no_wrap=True)
+    for each in examined:
+        shown.add_row(_mark(each), each.machine.name, *(_cell(each, column) for column in COLUMNS))
+    return shown
+
+
+def _mark(each: "Examined") -> str:
+    states = {finding.state.value for finding in each.findings}
+    worst = next(state for state in reversed(MARKS) if state in states)
+    mark, colour = MARKS[worst]
+    return f"[{colour}]{mark}[/]"
+
+
+def _cell(each: "Examined", subject: str) -> str:
+    findings = [finding for finding in each.findings if finding.subject == subject]
+    if not findings:
+        return UNKNOWN
+    worst = max(findings, key=lambda finding: list(MARKS).index(finding.state.value))
+    text = ", ".join(dict.fromkeys(finding.cell for finding in findings))
+    return text if worst.state.value == "good" else f"[{MARKS[worst.state.value][1]}]{text}[/]"
+
+
+def problem_lines(examined: Sequence["Examined"]) -> list[str]:
+    """What is not as it should be, each with its remedy; the same on several machines is said once."""
+    machines: dict[tuple[str, str, str], list[str]] = {}
+    for each in examined:
+        for finding in each.findings:
+            if finding.problem:
+                key = (finding.state.value, finding.problem, finding.remedy)
+                machines.setdefault(key, []).append(each.machine.name)
+    lines = []
+    for (state, problem, remedy), names in machines.items():
+        mark, colour = MARKS[state]
+        who = "" if problem.startswith(f"{names[0]}: ") else f"{', '.join(names)}: "
+        lines.append(f"{click.style(mark, fg=colour)} {who}{problem}")
+        if remedy:
+            lines.append(f"  -> {remedy}")
+    return lines
+
+
+def _show(shown: "Table") -> None:
+    """As wide as the terminal; elsewhere as wide as it is."""
+    import sys
+
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE).print(shown)
