@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench fuzz archive requirements clean
+.PHONY: help setup run test lint format bench fuzz archive requirements clean vagrant test-provision
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -15,7 +15,9 @@ SECONDS ?= 60
 export PATH := $(PATH):/usr/sbin:/sbin
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+setup: packages-run $(READY) ## set up what is missing, and start nothing
 
 run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
@@ -39,6 +41,12 @@ fuzz: packages-test $(READY) ## look for input that breaks a reader of captures:
 
 archive: $(READY) ## let Spark start in half the time: an archive of its classes, made once
 	@$(BIN)/python -m analysis.archiving
+
+vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
+	@vagrant up
+
+test-provision: packages-test ## set up in a fresh Debian 12, as root: 5 minutes, 4 GB, the network (not part of make test)
+	@sh tests/testbed/provision/fresh_debian.sh
 
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -12,5 +12,5 @@ def prepare_command() -> str:
     names = shlex.join(package.name for package in packages() if package.job == MACHINE)
     return (
         "sudo apt-get update && sudo env DEBIAN_FRONTEND=noninteractive"
-        f" apt-get install -y --no-install-recommends python3 {names}"
+        f" apt-get install -y --no-install-recommends {names}"
     )

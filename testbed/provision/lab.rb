@@ -1,0 +1,66 @@
+# The virtual machines of the lab as an inventory: what the Vagrantfile writes down once they are all up.
+#
+# A machine's fingerprint is read on the machine itself, through Vagrant's own connection, and so is the public key
+# that the first machine made for itself; the inventory then names the fingerprints, and nothing is accepted unseen.
+# `machines` are Vagrant's (the class Vagrant::Machine): they have a name and `communicate`.
+module Lab
+  CONTROL = "192.168.56.".freeze # within what VirtualBox lets host-only networks have
+  EXPERIMENT = "10.10.1.".freeze
+  FIRST = 10 # last byte of the first machine's addresses
+  MTU = 1600 # of the experiment network: a full packet and its tunnel's headers
+  USER = "vagrant".freeze
+  HOST_KEY = "/etc/ssh/ssh_host_ed25519_key.pub".freeze
+  OWN_KEY = "/home/#{USER}/.ssh/id_ed25519.pub".freeze
+
+  module_function
+
+  def name(number)
+    "h#{number}"
+  end
+
+  def control(number)
+    "#{CONTROL}#{FIRST + number}"
+  end
+
+  def experiment(number)
+    "#{EXPERIMENT}#{FIRST + number}"
+  end
+
+  # Let the first machine log in to all of them; returns the inventory's text.
+  def join(machines)
+    key = asked(machines.first, "cat #{OWN_KEY}")[/\Assh-ed25519 [A-Za-z0-9+\/=]+/]
+    raise "#{machines.first.name} has no key of its own: vagrant provision #{machines.first.name}" unless key
+
+    machines.each { |machine| asked(machine, allow(key)) }
+    inventory(machines.map { |machine| fingerprint(asked(machine, "ssh-keygen -lf #{HOST_KEY}")) })
+  end
+
+  # A command that adds a public key to those that may log in, once.
+  def allow(key)
+    "grep -qF '#{key}' ~/.ssh/authorized_keys || echo '#{key}' >>~/.ssh/authorized_keys"
+  end
+
+  def fingerprint(said)
+    said[/SHA256:[A-Za-z0-9+\/]{43}/] or raise "no fingerprint in #{said.inspect}"
+  end
+
+  def inventory(fingerprints)
+    lines = fingerprints.each_with_index.map do |fingerprint, number|
+      "  - {name: #{name(number)}, control: #{control(number)}, experiment: #{experiment(number)}," \
+        " host_key: \"#{fingerprint}\"}"
+    end
+    <<~YAML
+      # Written by the Vagrantfile: the virtual machines of this lab.
+      inventory: vagrant
+      user: #{USER}
+      machines:
+      #{lines.join("\n")}
+    YAML
+  end
+
+  def asked(machine, command)
+    said = +""
+    machine.communicate.execute(command) { |stream, data| said << data if stream == :stdout }
+    said
+  end
+end

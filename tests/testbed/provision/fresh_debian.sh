@@ -1,0 +1,77 @@
+#!/bin/sh
+# Set up in a fresh Debian 12, and run an experiment there: `make test-provision`, as root. Prints what works.
+#
+# debootstrap makes a minimal tree in a new folder; a mount and PID namespace has it as its root, so all that is mounted
+# or started there goes with it. Packages come from where this machine's apt and pip are configured to get them: apt's
+# Debian sources are written down again for the tree, pip's settings are passed on, with the folders that they
+# name (read-only). The checkout is copied as git has it, with what is changed. Exit code: of the first step that fails.
+set -eu
+
+release=bookworm
+here=$(cd "$(dirname "$0")/../../.." && pwd)
+
+fail() { # fail TEXT
+    printf 'test-provision: %s\n' "$1" >&2
+    exit 3
+}
+
+sources() { # apt's sources of the release and its updates, as lines for sources.list
+    apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+        grep -E "^deb [^ ]+ $release(-[a-z]+)? " | sort -u
+}
+
+folders() { # local folders that pip's settings name; of a package index all of it, not only its list
+    "$here/.venv/bin/python" -m pip config list | grep -v '\.cert=' | grep -oE "/[^ ,'\\]+" |
+        sed 's|^//*|/|; s|/simple$||' | sort -u | while read -r folder; do [ ! -d "$folder" ] || echo "$folder"; done
+}
+
+inside() { # with the tree as root
+    mount --bind "$tree" "$tree"
+    for folder in dev sys; do mount --rbind "/$folder" "$tree/$folder"; done
+    mount -t tmpfs -o mode=1777 none "$tree/dev/shm"
+    for folder in $(folders); do
+        mkdir -p "$tree$folder"
+        mount --bind -o ro "$folder" "$tree$folder"
+    done
+    cd "$tree"
+    mkdir -p old
+    pivot_root . old
+    mount -t proc none proc
+    umount -l old
+    exec chroot . /bin/sh root/cutset/tests/testbed/provision/in_fresh_debian.sh
+}
+
+if [ "${1:-}" = inside ]; then
+    tree=$2
+    inside
+fi
+[ "$(id -u)" = 0 ] || fail 'needs root (for a root file system of its own): sudo make test-provision'
+mirror=$(sources | awk -v r="$release" '$3 == r && $4 == "main" { print $2; exit }')
+[ -n "$mirror" ] || fail "apt on this machine knows no source of Debian $release"
+tree=$(mktemp -d "${TMPDIR:-/tmp}/cutset-fresh-XXXXXX")
+trap 'rm -rf --one-file-system "$tree"' EXIT
+trap 'exit 130' INT TERM
+printf 'a fresh Debian %s in %s\n' "$release" "$tree"
+debootstrap --variant=minbase "$release" "$tree" "$mirror" >"$tree.log" 2>&1 || {
+    tail -n 20 "$tree.log" >&2
+    rm -f "$tree.log"
+    fail 'debootstrap failed'
+}
+rm -f "$tree.log"
+sources >"$tree/etc/apt/sources.list"
+grep -lsiE 'Acquire::.*(proxy|https)' /etc/apt/apt.conf /etc/apt/apt.conf.d/* | while read -r file; do
+    cp "$file" "$tree/etc/apt/apt.conf.d/"
+done
+cp /etc/resolv.conf /etc/hosts "$tree/etc/"
+mkdir -p "$tree/root/cutset"
+(cd "$here" && git ls-files -z --cached --others --exclude-standard --deduplicate |
+    tar --null --files-from=- --ignore-failed-read -cf -) | tar -xf - -C "$tree/root/cutset"
+# pip's own settings; the certificates apart, for the tree's package of them would replace the file.
+for file in /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do
+    [ ! -f "$file" ] || install -D "$file" "$tree$file"
+done
+if [ -n "${PIP_CERT:=$("$here/.venv/bin/python" -m pip config get global.cert 2>/dev/null || :)}" ]; then
+    cp "$PIP_CERT" "$tree/machine-certificates.crt"
+    export PIP_CERT=/machine-certificates.crt REQUESTS_CA_BUNDLE=/machine-certificates.crt
+fi
+unshare --mount --pid --fork --kill-child --propagation private sh "$0" inside "$tree"

@@ -1,0 +1,104 @@
+"""The Vagrantfile is valid for both providers and does what it says: tried with machines that are none."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.hosts.inventory import load_inventory
+
+PROJECT = Path(__file__).parents[3]
+FAKE = Path(__file__).with_name("fake_provider.rb")
+Vagrant = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
+    """Runs vagrant with a state of its own, and with a VirtualBox that only says its version."""
+    folder = tmp_path_factory.mktemp("vagrant")
+    virtualbox = folder / "bin" / "VBoxManage"
+    virtualbox.parent.mkdir()
+    virtualbox.write_text("#!/bin/sh\necho 7.0.20r163906\n")
+    virtualbox.chmod(0o755)
+    own = {
+        "VAGRANT_HOME": str(folder / "home"),
+        "VAGRANT_DOTFILE_PATH": str(folder / "dot"),  # what is up already, unless a test has its own
+        "PATH": f"{virtualbox.parent}:{os.environ['PATH']}",
+    }
+
+    def run(*arguments: str, cwd: Path = PROJECT, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["vagrant", *arguments],
+            cwd=cwd,
+            env=os.environ | own | more,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def pretended(tmp_path: Path) -> Path:
+    """A copy of what Vagrant reads, with the provider that only writes down what is asked of it."""
+    (tmp_path / "testbed" / "provision").mkdir(parents=True)
+    shutil.copy(PROJECT / "testbed" / "provision" / "lab.rb", tmp_path / "testbed" / "provision")
+    text = (PROJECT / "Vagrantfile").read_text()
+    (tmp_path / "Vagrantfile").write_text(f"require {str(FAKE)!r}\n{text}")
+    return tmp_path
+
+
+def up(vagrant: Vagrant, folder: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """What `vagrant up` said, and what it did on the machines."""
+    log = folder / "log"
+    own = {"FAKE_LOG": str(log), "VAGRANT_DOTFILE_PATH": str(folder / "dot")}
+    done = vagrant("up", "--provider", "fake", cwd=folder, **own, **environment)
+    return done, log.read_text()
+
+
+@pytest.mark.parametrize("provider", ["virtualbox", "libvirt"])
+def test_it_is_valid(vagrant, provider):
+    done = vagrant("validate", VAGRANT_DEFAULT_PROVIDER=provider, LAB="3")
+    assert (done.returncode, done.stdout.strip()) == (0, "Vagrantfile validated successfully."), done.stderr
+
+
+def test_one_machine_is_set_up_whole_and_there_is_no_inventory(vagrant, pretended):
+    done, log = up(vagrant, pretended)
+    assert done.returncode == 0, done.stderr
+    assert 'vagrant-shell "run"' in log
+    assert "make setup" in log
+    assert not (pretended / "lab.yaml").exists()
+
+
+def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints(vagrant, pretended):
+    done, log = up(vagrant, pretended, LAB="3")
+    assert done.returncode == 0, done.stderr
+    inventory = load_inventory(pretended / "lab.yaml")
+    assert [(m.name, m.control, m.experiment, m.user, m.host_key) for m in inventory.machines] == [
+        (f"h{n}", f"192.168.56.{10 + n}", f"10.10.1.{10 + n}", "vagrant", f"SHA256:{str(n) * 43}")
+        for n in range(3)
+    ]
+    assert log.count('vagrant-shell "run"') == 1
+    assert log.count('vagrant-shell "machine"') == 2
+    assert "h0 upload /home/vagrant/cutset/lab.yaml" in log
+    for machine in inventory.machines:  # the first may log in to all
+        assert f"{machine.name} execute grep -qF 'ssh-ed25519 AAAAkeyh0' ~/.ssh/authorized_keys" in log
+
+
+def test_what_is_no_key_is_not_written_where_keys_are(vagrant, pretended):
+    done, log = up(vagrant, pretended, LAB="2", FAKE_KEY="x' >/etc/passwd; echo '")
+    assert done.returncode != 0
+    assert "h0 has no key of its own: vagrant provision h0" in done.stdout + done.stderr
+    assert "authorized_keys" not in log
+    assert not (pretended / "lab.yaml").exists()
+
+
+def test_a_lab_is_one_to_twenty_machines(vagrant):
+    done = vagrant("validate", LAB="many")
+    assert done.returncode != 0
+    assert "LAB is the number of virtual machines, 1 to 20" in done.stderr
