@@ -19,24 +19,40 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psutil
 import yaml
 
+from testbed.network.namespaces import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.machine import LabMachine
+from tests.testbed.hosts.observation import SSHD
 from tests.testbed.hosts.wiring import control_lines, rate_lines
 
 FOLDER = "/var/tmp/cutset"
 EXPERIMENT_MTU = 1600
 """Large enough for 1500 bytes in a tunnel; a site's may be 1500."""
 TIMEOUT_S = 120.0
+
+Result = TypeVar("Result")
+
+
+def why_no_lab() -> str | None:
+    """Why there can be no lab here, or None."""
+    if os.geteuid() != 0:
+        return "the lab's machines are of root: only root can be root on them"
+    if not Path(SSHD).exists():
+        return f"{SSHD} is not installed (package openssh-server)"
+    if "overlay" not in Path("/proc/filesystems").read_text().split():
+        return "this kernel has no overlay file system"
+    return None
 
 
 class Lab:
@@ -145,6 +161,18 @@ class Lab:
                 **options,
             },
         )
+
+    def on_controller(self, work: Callable[[], Result]) -> Result:
+        """Call a function here, in this process, but in the controller's network: what it connects to is in
+        the lab, and stays so when it has returned.
+        """
+
+        def task() -> Result:
+            enter(f"/proc/{self.pid}/ns/net")
+            return work()
+
+        with ThreadPoolExecutor(1, thread_name_prefix="controller") as pool:
+            return pool.submit(task).result()
 
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The argument list that runs a command on the controller."""

@@ -1,0 +1,292 @@
+"""SSH to real servers: which host keys are taken, who logs in how, and what becomes of remote commands."""
+
+import dataclasses
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.errors import MachineError, TestbedError
+from testbed.hosts.inventory import Machine, load_inventory
+from testbed.hosts.ssh import Connection, UnreachableError, connect
+from tests.testbed.hosts.keys import Key
+from tests.testbed.hosts.lab import Lab
+from tests.testbed.leftovers import wait_until
+
+pytestmark = pytest.mark.network
+
+AWKWARD = [
+    "",
+    " ",
+    "two words",
+    "it's",
+    '"double"',
+    "back\\slash",
+    "new\nline",
+    "tab\t",
+    "$(touch /tmp/ran)",
+    "`touch /tmp/ran`",
+    "$HOME",
+    "${IFS}",
+    "; touch /tmp/ran",
+    "| cat",
+    "> /tmp/ran",
+    "* ? [a-z]",
+    "~",
+    "~root",
+    "-n",
+    "--",
+    "#comment",
+    "!history",
+    "a&b",
+    "{a,b}",
+    "ünïcödé ☃",
+    "\x01\x7f",
+]
+
+
+@pytest.fixture(autouse=True)
+def own_home(pair: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller's home, which knows no machine, and no agent."""
+    monkeypatch.setenv("HOME", str(pair.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    known_hosts(pair).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def machine(pair: Lab) -> Machine:
+    """h0, as the inventory has it: with its fingerprint and our key."""
+    return load_inventory(pair.inventory).machines[0]
+
+
+@pytest.fixture
+def connection(pair: Lab, machine: Machine) -> Iterator[Connection]:
+    with log_in(pair, machine) as connection:
+        yield connection
+
+
+def log_in(lab: Lab, machine: Machine, **changes: Any) -> Connection:
+    return lab.on_controller(lambda: connect(dataclasses.replace(machine, **changes), timeout_s=5.0))
+
+
+def known_hosts(lab: Lab) -> Path:
+    return lab.home / ".ssh/known_hosts"
+
+
+def write_private_key(path: Path, key: Key) -> Path:
+    path.touch(0o600)
+    path.write_bytes(key.private)
+    return path
+
+
+# Host keys.
+
+
+def test_a_machine_with_the_inventorys_fingerprint_is_logged_in_to(connection: Connection) -> None:
+    assert connection.run(["hostname"]).stdout == b"h0\n"
+
+
+def test_a_machine_with_another_fingerprint_is_refused_with_both(pair: Lab, machine: Machine) -> None:
+    other = Key.new().fingerprint
+    with pytest.raises(MachineError) as refusal:
+        log_in(pair, machine, host_key=other)
+    assert other in str(refusal.value)
+    assert pair["h0"].host_key.fingerprint in str(refusal.value)
+
+
+def test_an_unknown_machine_is_refused_and_nothing_is_remembered(pair: Lab, machine: Machine) -> None:
+    with pytest.raises(MachineError, match=r"^h0: .* is unknown"):
+        log_in(pair, machine, host_key=None)
+    assert not known_hosts(pair).exists()
+
+
+def test_the_command_that_the_refusal_names_makes_the_machine_known(pair: Lab, machine: Machine) -> None:
+    with pytest.raises(MachineError) as refusal:
+        log_in(pair, machine, host_key=None)
+    (command,) = re.findall(r"`(ssh-keyscan .*?)`", str(refusal.value))
+    assert pair.run(["sh", "-c", command]).returncode == 0
+    with log_in(pair, machine, host_key=None) as connection:
+        assert connection.run(["hostname"]).stdout == b"h0\n"
+
+
+def test_a_setting_that_would_accept_any_key_is_not_obeyed(pair: Lab, machine: Machine) -> None:
+    config = pair.home / ".ssh/config"
+    config.write_text("Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n")
+    try:
+        with pytest.raises(MachineError, match="is unknown"):
+            log_in(pair, machine, host_key=None)
+    finally:
+        config.unlink()
+
+
+def test_a_machine_in_between_has_to_be_known_as_well(pair: Lab, machine: Machine) -> None:
+    config = pair.home / ".ssh/config"
+    config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")
+    try:
+        with pytest.raises(MachineError, match=rf"{pair['h1'].control} is unknown"):
+            log_in(pair, machine)
+    finally:
+        config.unlink()
+
+
+def test_a_key_that_has_changed_is_refused_until_the_old_one_is_forgotten(
+    pair: Lab, machine: Machine
+) -> None:
+    pair.know()
+    before = pair["h0"].host_key.fingerprint
+    pair["h0"].replace_host_key()
+    try:
+        with pytest.raises(MachineError, match="has CHANGED") as refusal:
+            log_in(pair, machine, host_key=None)
+        assert before in str(refusal.value)
+        assert pair["h0"].host_key.fingerprint in str(refusal.value)
+        (command,) = re.findall(r"`(ssh-keygen -R .*?)`", str(refusal.value))
+        assert pair.run([*command.split(), "-f", known_hosts(pair)]).returncode == 0
+        with pytest.raises(MachineError, match="is unknown"):
+            log_in(pair, machine, host_key=None)
+    finally:
+        pair.write_inventory(pair.inventory.name)
+
+
+def test_known_hosts_does_not_outvote_the_inventory(pair: Lab, machine: Machine) -> None:
+    pair.know()
+    with pytest.raises(MachineError):
+        log_in(pair, machine, host_key=Key.new().fingerprint)
+
+
+# Who logs in.
+
+
+def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
+    pair: Lab, machine: Machine, tmp_path: Path
+) -> None:
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
+    said = len(pair["h0"].log())
+    try:
+        stranger = write_private_key(tmp_path / "stranger", Key.new())
+        with pytest.raises(MachineError, match="takes none of our keys"):
+            log_in(pair, machine, key=stranger)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
+    tried = pair["h0"].log()[said:]
+    assert "Failed publickey" in tried
+    assert "password" not in tried
+
+
+def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
+    pair: Lab, machine: Machine, tmp_path: Path
+) -> None:
+    locked = write_private_key(tmp_path / "locked", pair.key)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True)
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")
+    try:
+        with pytest.raises(MachineError, match="agent"):
+            log_in(pair, machine, key=locked)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
+
+
+def test_the_agents_key_logs_in(
+    pair: Lab, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket, own = tmp_path / "agent", pair.home / ".ssh/id_ed25519"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL) as agent:
+        try:
+            wait_until(socket.is_socket, "the agent")
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+            subprocess.run(["ssh-add", "-q", own], check=True)
+            own.rename(tmp_path / "aside")
+            with log_in(pair, machine, key=None) as connection:
+                assert connection.run(["hostname"]).stdout == b"h0\n"
+        finally:
+            if not own.exists():
+                (tmp_path / "aside").rename(own)
+            agent.terminate()
+
+
+# Remote commands.
+
+
+def test_arguments_arrive_as_they_are(connection: Connection) -> None:
+    done = connection.run(["printf", r"%s\0", *AWKWARD])
+    assert done.stdout.decode().split("\0")[:-1] == AWKWARD
+    assert connection.run(["test", "-e", "/tmp/ran"]).code == 1
+
+
+def test_a_programs_name_is_quoted_like_its_arguments(connection: Connection) -> None:
+    assert connection.run(["echo $HOME; true"]).code == 127
+
+
+def test_a_command_gets_its_input_and_says_what_it_says(connection: Connection) -> None:
+    done = connection.run(["sh", "-c", "cat; echo oops >&2; exit 3"], data=b"\0\xff" * 300_000)
+    assert (done.code, done.stdout, done.said) == (3, b"\0\xff" * 300_000, "oops")
+
+
+def test_a_command_that_reads_none_of_its_input_ends_as_it_ends(connection: Connection) -> None:
+    assert connection.run(["sh", "-c", "exit 4"], data=bytes(20_000_000)).code == 4
+
+
+def test_a_command_that_a_signal_ends_has_no_exit_code(connection: Connection) -> None:
+    assert connection.run(["sh", "-c", "kill -9 $$"]).code == -1
+
+
+def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection) -> None:
+    with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
+        connection.run(["sleep", "60"], timeout_s=0.2)
+
+
+def test_several_commands_share_a_connection(connection: Connection) -> None:
+    with connection.open(["cat"]) as one, connection.open(["cat"]) as other:
+        one.write(b"one")
+        other.write(b"other")
+        one.end_input()
+        other.end_input()
+        assert (other.read(100), one.read(100)) == (b"other", b"one")
+        assert (one.read(1), one.wait(), other.wait()) == (b"", 0, 0)
+
+
+def test_a_file_is_written_as_it_is(connection: Connection, pair: Lab, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 5000)
+    connection.put(tmp_path / "file", "/var/tmp/a file")
+    connection.put(b"short", "/var/tmp/$(other)")
+    assert pair["h0"].path("/var/tmp/a file").read_bytes() == bytes(range(256)) * 5000
+    assert pair["h0"].path("/var/tmp/$(other)").read_bytes() == b"short"
+
+
+def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: Connection) -> None:
+    with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: "):
+        connection.put(b"x", "/proc/nothing")
+
+
+# Broken connections.
+
+
+def test_a_connection_that_breaks_is_said_to_be_lost(connection: Connection, pair: Lab) -> None:
+    with connection.open(["sleep", "60"]) as process:
+        pair["h0"].kill_connections()
+        process.read(1)
+    with pytest.raises(UnreachableError, match=r"^h0: "):
+        connection.run(["true"])
+    assert not connection.alive
+    pair["h0"].kill("sleep 60")
+
+
+def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
+    pair: Lab, machine: Machine
+) -> None:
+    pair["h0"].cut_control()
+    try:
+        with pytest.raises(UnreachableError, match=r"^h0: cannot be reached"):
+            pair.on_controller(lambda: connect(machine, timeout_s=1.0))
+    finally:
+        pair["h0"].restore_control()
+    with log_in(pair, machine) as again:
+        assert again.run(["hostname"]).stdout == b"h0\n"
+
+
+def test_a_machine_without_a_server_is_unreachable(pair: Lab, machine: Machine) -> None:
+    with pytest.raises(UnreachableError, match=r"^h0: cannot be reached by SSH at .*:2222"):
+        log_in(pair, machine, port=2222)
