@@ -9,10 +9,15 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from testbed.errors import TestbedError
+    from testbed.hosts.archive import Archive
     from testbed.hosts.checks import Examined
+    from testbed.hosts.cleaning import Cleared
+    from testbed.hosts.ssh import Connection
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
 COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")
+SHOWN_IF_WRONG = ("login", "Python", "tools")
 UNKNOWN = "-"
 WIDTH_ELSEWHERE = 200
 
@@ -32,8 +37,11 @@ def command(inventory: Path, clean: bool) -> int:
     from testbed.hosts.inventory import load_inventory
 
     loaded = load_inventory(inventory)
+    archive = machine_archive()
     with connected(loaded.machines) as connections:
-        examined = examine(loaded, connections, machine_archive())
+        if clean:
+            _clean(connections, archive)
+        examined = examine(loaded, connections, archive)
     _show(table(examined))
     for line in problem_lines(examined):
         click.echo(line)
@@ -50,11 +58,13 @@ def table(examined: Sequence["Examined"]) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("", "machine", *COLUMNS):
+    wrong = {finding.subject for each in examined for finding in each.missing}
+    columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("", "machine", *columns):
         shown.add_column(column, no_wrap=True)
     for each in examined:
-        shown.add_row(_mark(each), each.machine.name, *(_cell(each, column) for column in COLUMNS))
+        shown.add_row(_mark(each), each.machine.name, *(_cell(each, column) for column in columns))
     return shown
 
 
@@ -99,3 +109,29 @@ def _show(shown: "Table") -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE).print(shown)
+
+
+def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:
+    """Clean the machines that can be reached, and say what was done; the table says why the others cannot."""
+    from experiments.rundir import RUNS
+    from testbed.errors import TestbedError
+    from testbed.hosts.cleaning import clean
+
+    reached = [connection for connection in connections if not isinstance(connection, TestbedError)]
+    for result in clean(reached, RUNS, archive):
+        lines = [str(result)] if isinstance(result, TestbedError) else cleared_lines(result)
+        for line in lines:
+            click.echo(line)
+
+
+def cleared_lines(cleared: "Cleared") -> list[str]:
+    """What was done on a machine, and what stays there."""
+    lines = [f"ended {run}, which nobody was connected to" for run in cleared.ended]
+    lines += [f"removed {run}, whose files are here" for run in cleared.removed]
+    lines += [f"removed {cleared.code} other versions of our code"] if cleared.code else []
+    lines += [f"left {run} alone: it is in use" for run in cleared.in_use]
+    lines += [
+        f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"
+        for run, size in cleared.kept.items()
+    ]
+    return [f"{cleared.machine}: {line}" for line in lines or ["nothing to clean"]]

@@ -8,12 +8,12 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
-from testbed.hosts import examination
+from testbed.hosts import examination, run_folders
+from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
 from testbed.hosts.deploy import PYTHON
 from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts
@@ -21,6 +21,7 @@ from testbed.hosts.findings import Finding, judge, unreachable
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.on_each import on_each
 from testbed.hosts.request import request
+from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection, RemoteProcess
 
 CLOCK_READINGS = 8
@@ -79,8 +80,7 @@ def raise_if_unfit(examined: Sequence[Examined]) -> None:
 
 def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """The dialogue with the program. Raises TestbedError."""
-    program = Path(examination.__file__).read_text()
-    with connection.open([PYTHON, "-c", program], root=True) as process:
+    with connection.open([PYTHON, "-c", sent_program(files, run_folders, examination)], root=True) as process:
         process.timeout_s = ANSWER_S
         lines = _Lines(process, connection.machine.name)
         process.write(json.dumps(asked).encode() + b"\n")

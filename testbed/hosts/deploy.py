@@ -6,13 +6,13 @@ PYTHONPATH as it is.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.hosts import unpacking
 from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import Machine
 from testbed.hosts.on_each import all_or_raise, on_each
+from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection, RemoteProcess
 
 PYTHON = "python3"
@@ -38,7 +38,8 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
     """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content()
     with connection.open(
-        [PYTHON, "-c", program(), connection.machine.code, archive.sha256, str(len(content))], root=True
+        [PYTHON, "-c", sent_program(unpacking), connection.machine.code, archive.sha256, str(len(content))],
+        root=True,
     ) as process:
         process.timeout_s = ANSWER_S
         answer = _line(process)
@@ -52,11 +53,6 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
             said = " ".join(process.said().split()) or f"{PYTHON} says nothing"
             raise TestbedError(f"{connection.machine.name}: cannot put our code there: {said}")
         return answer == "unpacked"
-
-
-def program() -> str:
-    """The program that unpacks, as text."""
-    return Path(unpacking.__file__).read_text()
 
 
 def _line(process: RemoteProcess) -> str:

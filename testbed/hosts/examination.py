@@ -1,7 +1,7 @@
 """Runs on a machine, as root: finds out what it can do, and answers with facts. Nothing is judged or changed.
 
-`python3 -c THIS`, with the standard library alone, and in a Python that old machines understand, so that they
-get an answer, too. It takes one line of JSON on standard input, the request, and gives one line of JSON, the
+Sent there (`testbed.hosts.sent_program`), and in a Python that old machines understand, so that they get an
+answer, too. It takes one line of JSON on standard input, the request, and gives one line of JSON, the
 facts. Whoever asks then sends an empty line for each reading of the clock, which is nanoseconds since 1970.
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from testbed.hosts.run_folders import run_folders, size_bytes, state
+
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 ATTEMPT_TIMEOUT_S = 10.0
 ECHO_ROUNDS, ECHO_WAIT_S = 3, 0.4
@@ -34,7 +36,6 @@ IP_AND_ICMP_BYTES = 28
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3  # linux/in.h: do not fragment, whatever was learnt of the path
 CLOCK_UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
 ADJTIMEX_BYTES, ADJTIMEX_STATUS = 256, slice(40, 44)  # on 64-bit machines
-RUN_VARIABLE = b"CUTSET_RUN="
 
 
 def main() -> None:
@@ -69,8 +70,7 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
         "memory_bytes": memory(),
         "processors": os.cpu_count(),
         "synchronised": synchronised(),
-        "runs": runs(Path(request["folder"]) / "runs"),
-        "processes": processes(),
+        "runs": runs(Path(request["folder"])),
     }
 
 
@@ -229,26 +229,8 @@ def synchronised() -> bool | None:
 
 
 def runs(path: Path) -> list[dict[str, Any]]:
-    """The run folders that are there, and their bytes."""
-    return [
-        {"name": run.name, "bytes": sum(file.lstat().st_size for file in run.rglob("*") if file.is_file())}
-        for run in (sorted(path.iterdir()) if path.is_dir() else [])
-    ]
-
-
-def processes() -> dict[str, int]:
-    """How many processes there are of each run: they carry its name in their environment."""
-    counts: dict[str, int] = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (process / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended
-        for variable in variables:
-            if variable.startswith(RUN_VARIABLE) and len(variable) > len(RUN_VARIABLE):
-                name = variable[len(RUN_VARIABLE) :].decode(errors="replace")
-                counts[name] = counts.get(name, 0) + 1
-    return counts
+    """The run folders that are there, their bytes, and whether somebody uses them."""
+    return [{"name": run.name, "bytes": size_bytes(run), "state": state(run)} for run in run_folders(path)]
 
 
 if __name__ == "__main__":

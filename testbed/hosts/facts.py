@@ -44,6 +44,15 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFolder:
+    """What a run has there. `state`: see `testbed.hosts.run_folders`."""
+
+    name: str
+    bytes: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The answer of `testbed.hosts.examination`."""
 
@@ -59,8 +68,7 @@ class Facts:
     memory_bytes: int
     processors: int
     synchronised: bool | None
-    runs: Mapping[str, int]
-    processes: Mapping[str, int]
+    runs: tuple[RunFolder, ...]
 
 
 def read_facts(given: Mapping[str, Any]) -> Facts:
@@ -79,8 +87,7 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
             memory_bytes=int(given["memory_bytes"]),
             processors=int(given["processors"] or 1),
             synchronised=given["synchronised"],
-            runs={run["name"]: int(run["bytes"]) for run in given["runs"]},
-            processes=dict(given["processes"]),
+            runs=tuple(RunFolder(**run) for run in given["runs"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TestbedError(f"the machine's answer makes no sense: {type(error).__name__}: {error}") from None

@@ -3,7 +3,6 @@
 Pure. Each subject has a finding or several; `cell` is how the subject reads in a table.
 """
 
-import re
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, State
 from testbed.errors import TestbedError
 from testbed.hosts.facts import ClockReading, Echo, Facts
 from testbed.hosts.inventory import Inventory, Machine
-from testbed.hosts.request import MACHINE_TOOLS, NAMESPACES, NETEM, PROBE_BYTES, TUNNEL, TUNNEL_BYTES
+from testbed.hosts.placement import VXLAN_OVERHEAD_BYTES
+from testbed.hosts.request import MACHINE_TOOLS, NAMESPACES, NETEM, PROBE_BYTES, TUNNEL
+from testbed.hosts.run_folders import IN_USE, LEFT
 
-RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{6}")
 MESSAGE_CHARACTERS_MAX = 200
 
 
@@ -136,7 +136,7 @@ def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[F
                 State.NOTE,
                 cell,
                 f"the MTU of {found.interface} is {found.mtu}: links between machines get"
-                f" {found.mtu - TUNNEL_BYTES} at most",
+                f" {found.mtu - VXLAN_OVERHEAD_BYTES} at most",
                 f"ip link set {found.interface} mtu {PROBE_BYTES}, if all of that network can",
             )
         else:
@@ -222,7 +222,7 @@ def _disk(machine: Machine, facts: Facts) -> Iterator[Finding]:
 
 
 def _memory(facts: Facts) -> Finding:
-    cell = f"{facts.memory_bytes / 2**30:.0f} GiB, {facts.processors} CPU{'s' * (facts.processors > 1)}"
+    cell = f"{facts.memory_bytes / 2**30:.0f} GiB, {facts.processors} CPU"
     if facts.memory_bytes < MEMORY_BYTES_ADVISED:
         return Finding("memory", State.NOTE, cell)
     return Finding("memory", State.GOOD, cell)
@@ -235,18 +235,18 @@ def _code(facts: Facts, sha256: str) -> Finding:
 
 
 def _runs(facts: Facts) -> Finding:
-    running = [name for name in facts.processes if RUN_NAME.fullmatch(name)]
-    left = {name: size for name, size in facts.runs.items() if name not in running}
-    parts = [f"{len(running)} running"] * bool(running) + [f"{len(left)} left"] * bool(left)
+    used = [run for run in facts.runs if run.state == IN_USE]
+    left = [run for run in facts.runs if run.state != IN_USE]
+    parts = [f"{len(runs)} {what}" for runs, what in ((used, IN_USE), (left, LEFT)) if runs]
     if not left:
         return Finding("runs", State.GOOD, ", ".join(parts) or "none")
-    listed = ", ".join(f"{name} ({size / 1e6:.0f} MB)" for name, size in left.items())
+    listed = ", ".join(f"{run.name} ({run.bytes / 1e6:.0f} MB)" for run in left)
     return Finding(
         "runs",
         State.NOTE,
         ", ".join(parts),
-        f"not fetched yet: {listed}",
-        "`cutset fetch RUN` brings them here, `cutset hosts INVENTORY --clean` removes what was brought",
+        f"left by earlier runs: {listed}",
+        "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
     )
 
 

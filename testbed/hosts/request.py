@@ -3,6 +3,7 @@
 from typing import Any
 
 from testbed.hosts.inventory import Inventory, Machine
+from testbed.hosts.placement import VXLAN_OVERHEAD_BYTES
 from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.tools import RUN_TOOLS
@@ -10,9 +11,8 @@ from topologies.shape import Shape
 
 MACHINE_TOOLS = {**RUN_TOOLS, **TRY_TOOLS}
 """Programs, and the Debian packages that bring them."""
-TUNNEL_BYTES = 50
-"""What a VXLAN tunnel adds to each packet: IPv4, UDP, VXLAN and the inner Ethernet header (RFC 7348)."""
-PROBE_BYTES = Shape().mtu_bytes + TUNNEL_BYTES
+PROBE_BYTES = Shape().mtu_bytes + VXLAN_OVERHEAD_BYTES
+"""Of packets that links of the usual MTU put into the experiment network."""
 NAMESPACES, NETEM, TUNNEL = "namespaces", "netem", "tunnel"
 
 

@@ -1,0 +1,71 @@
+"""Removes from machines what earlier runs have left there, and says what stays (`testbed.hosts.clearing`)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.rundir import RunDirectory
+from testbed.errors import TestbedError
+from testbed.hosts import clearing, run_folders
+from testbed.hosts.agent import files
+from testbed.hosts.archive import Archive
+from testbed.hosts.deploy import PYTHON
+from testbed.hosts.on_each import on_each
+from testbed.hosts.sent_program import sent_program
+from testbed.hosts.ssh import Connection
+from topologies.errors import InputError
+
+CLEAR_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What was done on a machine: names of runs, and how many archives of other versions were removed.
+
+    ended: nobody was connected to their supervisors. in_use: left alone. kept: not shipped whole; bytes.
+    """
+
+    machine: str
+    ended: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    in_use: tuple[str, ...] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)
+    code: int = 0
+
+
+def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> list[Cleared | TestbedError]:
+    """Clean all these machines at once; in their order what was done, or what went wrong.
+
+    runs: where runs are kept here, which say what of them has been shipped. archive: the code that stays.
+    """
+    program = sent_program(files, run_folders, clearing)
+
+    def one(connection: Connection) -> Cleared:
+        machine = connection.machine
+        request = {
+            "folder": machine.folder,
+            "shipped": shipped_from(runs, machine.name),
+            "code": archive.sha256,
+        }
+        data = json.dumps(request).encode() + b"\n"
+        done = connection.run([PYTHON, "-c", program], data=data, timeout_s=CLEAR_TIMEOUT_S, root=True)
+        if done.code != 0:
+            raise TestbedError(f"{machine.name}: cannot clean: {done.said[-300:]}")
+        answer = json.loads(done.stdout)
+        names = {key: tuple(answer[key]) for key in ("ended", "removed", "in_use")}
+        return Cleared(machine.name, **names, kept=answer["kept"], code=answer["code"])
+
+    return on_each(one, connections)
+
+
+def shipped_from(runs: Path, machine: str) -> list[str]:
+    """The runs below `runs` that have all files of this machine."""
+    names = []
+    for path in sorted(runs.glob("*/run.json")):
+        with suppress(InputError):  # a run that cannot be read has shipped nothing
+            shipped = RunDirectory(path.parent).read_run().get("shipped", [])
+            if any(each["machine"] == machine and each["complete"] for each in shipped):
+                names.append(path.parent.name)
+    return names
