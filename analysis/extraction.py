@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.clocks.machines import Clocks, clock_of_capture
+from analysis.clocks.making import read_clocks
 from analysis.errors import CaptureError
 from analysis.pcap.batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.pcap.compressed import capture_name, readable, unpack
@@ -130,6 +132,11 @@ def open_table(path: Path, table: str) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression=COMPRESSION, use_dictionary=dictionary)
 
 
+def is_wire(capture: Mapping[str, Any]) -> bool:
+    """Whether a capture is there to compare machines' clocks by: what it shows is in others too."""
+    return bool(capture.get("wire"))
+
+
 def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path, str]]:
     """The index of each capture of a run, made where it is missing; and why others cannot be used.
 
@@ -154,22 +161,39 @@ def listed_captures(run: RunDirectory) -> list[dict[str, Any]]:
 
 def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[Task]:
     """Everything to be done, the longest first."""
-    spans = (span for path, index in indices.items() for span in spans_of(path, index, TimeRange()))
+    content = run.read_run()
+    clocks = read_clocks(run, content)
+    spans = (
+        span
+        for path, capture in _listed(run)
+        if path in indices and not is_wire(capture)
+        for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, content, clocks))
+    )
     tasks: list[Task] = [PacketsTask(number, together) for number, together in enumerate(pack(spans))]
-    tasks += _messages_tasks(run, indices)
+    tasks += _messages_tasks(run, indices, content, clocks)
     return sorted(tasks, key=lambda task: -task.weight)
 
 
-def _messages_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> Iterator[MessagesTask]:
-    plan = run.read_run().get("plan", {})
+def _listed(run: RunDirectory) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The captures that run.json names, with where each can be read; each once."""
+    captures = {run.capture(Path(capture["file"]).name): capture for capture in listed_captures(run)}
+    for path, capture in captures.items():
+        yield readable(path), capture
+
+
+def _messages_tasks(
+    run: RunDirectory, indices: Mapping[Path, CaptureIndex], content: Mapping[str, Any], clocks: Clocks
+) -> Iterator[MessagesTask]:
+    plan = content.get("plan", {})
     system, port = plan.get("system"), plan.get("parameters", {}).get("port")
     if system not in CODECS or port is None:
         return
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
-    for listed in listed_captures(run):
-        path, host = readable(run.capture(Path(listed["file"]).name)), str(listed.get("host"))
+    for path, listed in _listed(run):
+        host = str(listed.get("host"))
         if path in indices and host in addresses:
-            capture = HostCapture(str(path), host, addresses[host], port)
+            clock = clock_of_capture(listed, content, clocks)
+            capture = HostCapture(str(path), host, addresses[host], port, clock)
             yield MessagesTask(capture, system, indices[path].good_bytes)
 
 

@@ -16,7 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis import tables, transfers
-from analysis.extraction import listed_captures
+from analysis.clocks import notes as clock_notes
+from analysis.clocks.machines import Clocks, on_reference
+from analysis.clocks.making import make_clocks, read_details
+from analysis.extraction import is_wire, listed_captures
 from analysis.making import in_the_making
 from analysis.schemas import TRANSFERS
 from analysis.timelines import acts, latency, recovery_table, throughput
@@ -41,7 +44,7 @@ from analysis.timelines.tasks import (
     write,
 )
 from analysis.workers.choice import workers_for
-from analysis.workers.pool import InThisProcess
+from analysis.workers.pool import Children, InThisProcess
 from analysis.workers.work import Workers
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
@@ -91,7 +94,7 @@ def analyze(
     InputError when there is nothing that could be analysed, or no cluster.
     """
     run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
-    case = _open(run)
+    case = _open(run, make_clocks(run, Children.of_this_machine(), progress))
     if not _anything(case):
         return _analyze(case, progress, InThisProcess())
     run.analysis.mkdir(exist_ok=True)
@@ -104,7 +107,8 @@ def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[
 
     Raises AnalysisError or InputError as `analyze`.
     """
-    return _analyze(_open(run), progress, InThisProcess())
+    here = InThisProcess()
+    return _analyze(_open(run, make_clocks(run, here, progress)), progress, here)
 
 
 def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
@@ -121,10 +125,11 @@ def _anything(case: _Case) -> bool:
     return case.hosts or case.links or case.recorded
 
 
-def _open(run: RunDirectory) -> _Case:
-    content = run.read_run()
-    facts = read_facts(content)
-    there = [c for c in listed_captures(run) if run.capture(Path(c["file"]).name).is_file()]
+def _open(run: RunDirectory, clocks: Clocks) -> _Case:
+    content = on_reference(run.read_run(), clocks)
+    facts = read_facts(content, clocks)
+    captures = [capture for capture in listed_captures(run) if not is_wire(capture)]
+    there = [c for c in captures if run.capture(Path(c["file"]).name).is_file()]
     writers = (*facts.with_role("driver"), *facts.clients)
     return _Case(
         run=run,
@@ -191,7 +196,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
             CheckClients(clients, drivers, facts, count=not case.hosts)
             for clients in _together(_files(run, facts.clients))
         ),
-        *(CheckPublisher(name, path) for name, path in drivers),
+        *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
     ]
 
 
@@ -250,16 +255,20 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if case.hosts or case.taken else [FROM_ACKNOWLEDGEMENT]
     notes += [] if results["samples"].num_rows else [NO_LATENCY]
+    machines = read_details(run)
+    notes += clock_notes.notes(machines, facts.zero_ns)
     damaged = _damaged(case) if case.hosts else {}
     unfit = unfit_hosts(case.content, facts, damaged)
     comparable = case.hosts and case.recorded
     return Findings(
         deliveries=deliveries.to_pylist() if deliveries is not None else None,
         publishers=results["publishers"].to_pylist(),
-        latency=latency.headline(results["samples"]),
+        latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
         fidelity=results["fidelity"].to_pylist(),
         agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
         damaged=damaged,
         notes=(*notes, *reasons),
+        clocks=clock_notes.summary(machines),
+        unknown_clocks=tuple(clock_notes.problems(machines)),
     )

@@ -105,6 +105,11 @@ class RunDirectory:
         return self.analysis / "unpacked"
 
     @property
+    def clocks(self) -> Path:
+        """How far the machines' clocks were from each other, of a run on several machines."""
+        return self.analysis / "clocks.json"
+
+    @property
     def figures(self) -> Path:
         """The folder of PNG and SVG figures."""
         return self.path / "figures"

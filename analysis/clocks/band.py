@@ -1,10 +1,10 @@
 """From segments and bounds to a `Clock`: what the offset can have been at every time, given how fast it may
 change.
 
-Where an offset is at most `u` at one time, it is at most `u` and what the fastest rate adds at any later time,
-and at most `u` and what the slowest one takes away at any earlier one; so each packet bounds the whole segment,
-and the least of all is the bound. It is computed at knots and joined by straight lines, which are raised by
-the most that it can rise between two knots.
+Where an offset is at most `u` at one time, it is at most `u` and what the fastest rate adds at any later
+time, and at most `u` and what the slowest one takes away at any earlier one; so each packet bounds the whole
+segment, and the least of all is the bound. It is computed at knots and joined by straight lines, which are
+raised by the most that it can rise between two knots.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,10 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
             least, most = band.low_high(at)
             low[end, mine] = np.minimum(low[end, mine], least - band.sag * width[mine])
             high[end, mine] = np.maximum(high[end, mine], most + band.sag * width[mine])
-    low, high = np.where(np.isfinite(low), low, high - UNKNOWN_NS), np.where(np.isfinite(high), high, low + UNKNOWN_NS)
+    low, high = (
+        np.where(np.isfinite(low), low, high - UNKNOWN_NS),
+        np.where(np.isfinite(high), high, low + UNKNOWN_NS),
+    )
     return Clock(
         knots.astype(np.int64) + bounds.origin_ns,
         *(values + bounds.base_ns for values in (low[0], high[0], low[1], high[1])),

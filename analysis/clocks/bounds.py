@@ -7,7 +7,6 @@ What it says it says of the time `b` by this clock. Of the packets of a short *w
 most are kept: the others bound nothing that these do not, but for what the clock drifts within a window.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,8 +157,3 @@ def _least(window: Ints, values: npt.NDArray[np.float64] | Ints) -> Ints:
     first = np.flatnonzero(np.diff(window[order], prepend=-1))
     rows: Ints = np.sort(order[first])
     return rows
-
-
-def joined(exchanges: Sequence[Exchange]) -> Exchange:
-    """Nothing but the exchange with most packets in its poorer direction: others would add next to nothing."""
-    return max(exchanges, key=lambda one: min(one.seen_left, one.seen_came))

@@ -16,6 +16,9 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+_STEPS = 2
+"""To find what a clock showed at a time by the reference clock: its offset there changes little with it."""
+
 KEYS = ("t_ns", "low_ns", "high_ns", "low_next_ns", "high_next_ns")
 
 
@@ -59,13 +62,19 @@ class Clock:
         """One time by this clock as a time by the reference clock."""
         return int(self.corrected(np.array([t_ns], np.int64))[0])
 
-    def bar_ns(self, t_ns: int) -> float:
-        """By how much `at` of this time may be wrong, either way."""
-        low, high = self.bounds(np.array([t_ns], np.int64))
-        return float(high[0] - low[0]) / 2
+    def bars_ns(self, t_ns: Ints) -> Floats:
+        """By how much `corrected` may be wrong, either way, where it gives these times."""
+        own = t_ns
+        for _ in range(_STEPS):
+            low, high = self.bounds(own)
+            own = t_ns + np.rint((low + high) / 2).astype(np.int64)
+        low, high = self.bounds(own)
+        return (high - low) / 2
 
     def reach(self, first_ns: int, last_ns: int) -> tuple[int, int]:
         """Times by the reference clock that hold whatever this clock showed between two of its own."""
+        if self.is_reference:
+            return first_ns, last_ns
         inside = self.t_ns[(self.t_ns > first_ns) & (self.t_ns < last_ns)]
         low, high = self.bounds(np.concatenate(([first_ns], inside - 1, inside, [last_ns])))
         return int(first_ns - high.max()) - 1, int(last_ns - low.min()) + 1

@@ -24,7 +24,7 @@ UNKNOWN_NS = 3_600_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control connection said of a machine's clock: its offset from the controller's, and the error."""
+    """What a control connection said of a machine's clock: how far from the controller's, and the error."""
 
     t_ns: int  # by the machine's clock
     offset_ns: float
@@ -117,9 +117,7 @@ def _by_packets(near: Estimate, met: Met) -> Estimate:
 
 
 def _stretch(bounds: Bounds, band: Band) -> Stretch:
-    times = np.concatenate(
-        (band.low_at[np.isfinite(band.low)], band.high_at[np.isfinite(band.high)])
-    )
+    times = np.concatenate((band.low_at[np.isfinite(band.low)], band.high_at[np.isfinite(band.high)]))
     at = np.array([times.min(), (times.min() + times.max()) / 2, times.max()])
     low, high = band.low_high(at)
     return Stretch(
@@ -150,9 +148,7 @@ def _by_control(
         told = _beside(bounds, bounds_of(seen.exchange, reference.clock, seen.least_ns))
         better = _of_one_band(machine, reference, told)
         if (better.clock.high_ns >= better.clock.low_ns).all():
-            estimate = replace(
-                better, seen_there=seen.exchange.seen_left, seen_back=seen.exchange.seen_came
-            )
+            estimate = replace(better, seen_there=seen.exchange.seen_left, seen_back=seen.exchange.seen_came)
     return estimate
 
 
@@ -172,9 +168,7 @@ def _beside(bounds: Bounds, more: Bounds) -> Bounds:
 
 def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
     rates = (-RATE_MAX, RATE_MAX)
-    band = Band(
-        -np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates
-    )
+    band = Band(-np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates)
     clock = clock_of(bounds, [band])
     return Estimate(machine, clock, CONTROL, (*reference.way, machine), (_stretch(bounds, band),))
 

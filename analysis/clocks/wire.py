@@ -22,12 +22,11 @@ _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A capture at one end of a link, and the addresses of those who send from there."""
+    """A capture at one end of a link, and of those who send from there the addresses, first and last."""
 
     machine: str
     capture: Path
-    low: int
-    high: int
+    senders: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,7 @@ class MatchEnds:
         first, second = same(near.key, far.key)
         row, other = near_rows[near.row[first]], far_rows[far.row[second]]
         order = np.argsort(row, kind="stable")
-        return Sightings(
-            here["offset"][row][order], here["t_ns"][row][order], there["t_ns"][other][order]
-        )
+        return Sightings(here["offset"][row][order], here["t_ns"][row][order], there["t_ns"][other][order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +96,8 @@ def _read(capture: Path) -> dict[str, Ints]:
 
 def _sent(packets: Mapping[str, Ints], sender: End, mtu_bytes: int) -> tuple[Segments, Ints]:
     """The segments that come from one end, and which rows they stand for."""
-    source = packets["src_lo"]
-    rows = np.flatnonzero((packets["src_hi"] == 0) & (source >= sender.low) & (source <= sender.high))
+    source, sent = packets["src_lo"], np.zeros(len(packets["src_lo"]), np.bool_)
+    for first, last in sender.senders:
+        sent |= (source >= first) & (source <= last)
+    rows = np.flatnonzero(sent & (packets["src_hi"] == 0))
     return segments({name: packets[name][rows] for name in KEY_COLUMNS}, mtu_bytes), rows

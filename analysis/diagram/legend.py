@@ -57,6 +57,10 @@ def draw_notes(canvas: Canvas, y: float) -> float:
     if canvas.unlabelled:
         left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
     y += 8
+    if canvas.scene.bar_ms is not None:
+        y += NOTE_ROW
+        bar = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms, as their clocks are known"
+        canvas.text(LEFT - 6, y, bar, "faint")
     if left_out:
         for row in _wrapped(["Left out:", *"; ".join(left_out).split()], int((canvas.width - LEFT) / 6.6)):
             y += NOTE_ROW

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from analysis import transfers
 from analysis.diagram.choosing import Beside, Wanted, choose
 from analysis.diagram.moments import Moment, around, disturbed_streams, victim
@@ -78,6 +80,7 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
         left_out=(*_other_streams(rows, wanted, shown_of_it), *chosen.left_out),
         messages=sum(len(arrow.flights) for arrow in chosen.arrows),
         command=drawn_by,
+        bar_ms=_bar_ms(record, shown, moment),
     )
 
 
@@ -135,6 +138,15 @@ def _rows(run: RunDirectory, record: RunRecord, moment: Moment) -> list[Row]:
         for row in table.to_pylist()
         if row["t_ns"] >= begins_ns or (row["t_complete_ns"] or 0) >= begins_ns
     ]
+
+
+def _bar_ms(record: RunRecord, hosts: Iterable[str], moment: Moment) -> float | None:
+    """The widest bar between any of these hosts; None if they have one clock."""
+    hosts = list(hosts)
+    if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
+        return None
+    times = _zero_ns(record) + np.rint(np.array([moment.from_s, moment.to_s]) * 1e9).astype(np.int64)
+    return float(record.clocks.bars_ns(hosts, hosts, times).max()) / 1e6
 
 
 def _zero_ns(record: RunRecord) -> int:

@@ -68,3 +68,4 @@ class Scene:
     left_out: tuple[str, ...]  # "36 heartbeats", in words
     messages: int  # that are drawn, each of a run counted
     command: str  # that draws it again
+    bar_ms: float | None = None  # by how much times between hosts may be wrong at most; None for one clock

@@ -85,6 +85,9 @@ def _notes(hop: Hop, facts: Facts) -> Iterator[str]:
         yield f"left at {left} and never came"
     elif not hop.is_first:
         yield "again: it was there already"
+    bar_ns = _bar_ns(hop, facts)
+    if bar_ns is not None and copy.arrived_ns is not None:
+        yield f"queued and total ±{bar_ns / 1e6:.3f}: two machines' clocks measured them"
     if copy.collected:
         yield "as a tombstone: it had been collected"
     if hop.asked is not None:
@@ -92,6 +95,11 @@ def _notes(hop: Hop, facts: Facts) -> Iterator[str]:
     if hop.sent_again_ns:
         times = ", ".join(_at(t_ns, facts).strip() for t_ns in hop.sent_again_ns)
         yield f"sent again at {times}"
+
+
+def _bar_ns(hop: Hop, facts: Facts) -> float | None:
+    """By how much times from the sender to the receiver may be wrong; None for one clock."""
+    return facts.clocks.bar_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
 
 
 def _packets(hop: Hop, facts: Facts) -> Iterator[str]:
@@ -170,6 +178,7 @@ def _hop_json(hop: Hop, facts: Facts) -> dict[str, Any]:
         "fate": copy.fate,
         **times,
         **durations,
+        "bar_ms": None if (bar_ns := _bar_ns(hop, facts)) is None else bar_ns / 1e6,
         "sent_again_s": [facts.seconds(t_ns) for t_ns in hop.sent_again_ns],
         "asked": hop.asked.type if hop.asked else None,
         "packets": [

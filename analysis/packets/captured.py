@@ -7,6 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.clocks.clock import REFERENCE, Clock
+from analysis.clocks.machines import clock_of_capture
+from analysis.clocks.making import read_clocks
 from analysis.extraction import listed_captures, load_indices
 from analysis.packets.filters import within
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
@@ -27,6 +30,7 @@ class Captured:
     host: str | None
     link: str | None
     index: CaptureIndex
+    clock: Clock = REFERENCE
 
     @property
     def place(self) -> str:
@@ -43,7 +47,7 @@ class Captured:
         """Its packets of these times, in the order of capture, some at a time: columns of PACKETS, and
         `link_type`.
         """
-        for span in spans_of(self.path, self.index, times):
+        for span in spans_of(self.path, self.index, times, self.clock):
             for columns in read_columns(span, names):
                 inside = within(columns["t_ns"], times)
                 if inside.any():
@@ -53,9 +57,18 @@ class Captured:
 def captures_of(run: RunDirectory) -> list[Captured]:
     """The captures of a run that can be read, in the order in which the run lists them."""
     indices, _ = load_indices(run)
+    content = run.read_run()
+    clocks = read_clocks(run, content)
     listed = {readable(run.capture(Path(each["file"]).name)): each for each in listed_captures(run)}
     return [
-        Captured(capture_name(path), path, each.get("host"), each.get("link"), indices[path])
+        Captured(
+            capture_name(path),
+            path,
+            each.get("host"),
+            each.get("link"),
+            indices[path],
+            clock_of_capture(each, content, clocks),
+        )
         for path, each in listed.items()
         if path in indices
     ]

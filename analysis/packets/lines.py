@@ -2,6 +2,7 @@
 
 A line says when the message was first seen (seconds since time 0 of the run), who sent it to whom, how long
 it took from its first byte at the sender until it was whole at the receiver, its bytes, and how it reads.
+Where the two stood on different machines, what it took has the bar of their clocks beside it.
 Faults stand between the messages, at the time when they took hold.
 """
 
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.messages.label import label
 from analysis.packets.dissect import dissect
-from analysis.packets.objects import delay_ms
+from analysis.packets.objects import bar_ms, delay_ms
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.facts import Facts, Fault
@@ -24,6 +25,7 @@ Paint = Callable[[str, str], str]
 """Text and colour to what is shown; on anything but a terminal, the text."""
 
 TIME, DELAY, BYTES = 12, 9, 7  # widths
+BAR = 7  # width of a bar, where there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",
@@ -43,6 +45,8 @@ class Lines:
     def __init__(self, facts: Facts, times: TimeRange, paint: Paint = plain) -> None:
         """times: which faults are of interest."""
         self._zero_ns = facts.zero_ns
+        self._facts = facts
+        self._delay = DELAY + (BAR if facts.clocks.by_machine else 0)
         self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
         self._paint = paint
         self.names = max((len(name) for name in facts.hosts), default=4)
@@ -50,19 +54,27 @@ class Lines:
     def header(self) -> str:
         """Names and units of the columns."""
         ends = f"{'from':<{self.names}}    {'to':<{self.names}}"
-        return self.dim(f"{'time s':>{TIME}}  {ends}  {'delay ms':>{DELAY}}  {'bytes':>{BYTES}}  message")
+        return self.dim(
+            f"{'time s':>{TIME}}  {ends}  {'delay ms':>{self._delay}}  {'bytes':>{BYTES}}  message"
+        )
 
     def message(self, row: Row) -> str:
         """One row of TRANSFERS."""
         delay = delay_ms(row)
         took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
+        took += self._bar(row)
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
-        text = f"{ends}  {took:>{DELAY}}  {row['length']:>{BYTES}}  {label(row)}"
+        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {label(row)}"
         marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
         line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
         colour = "red" if row["fate"] == LOST else "yellow" if row["retransmitted"] else ""
         return self._paint(line, colour) if colour else line
+
+    def _bar(self, row: Row) -> str:
+        """By how much the delay may be wrong, where two machines' clocks measured it."""
+        bar = bar_ms(row, self._facts)
+        return "" if bar is None else f" ±{bar:.3f}"
 
     def faults_until(self, t_ns: int | None) -> Iterator[str]:
         """The faults that took hold up to this time, or all; each is given once."""

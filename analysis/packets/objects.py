@@ -40,6 +40,7 @@ KEYS = {
     "bytes": "on the wire, with its header",
     "fate": "arrived, lost, or unseen: sent to where nothing was captured",
     "delay_ms": "from its first byte at the sender until it was whole at the receiver",
+    "bar_ms": "by how much delay_ms may be wrong, where two machines' clocks measured it; null for one clock",
     "retransmitted": "some byte of it was seen more than once",
     "sent": "s: its first byte left the sender",
     "left": "s: its last byte, and all before it, had left the sender",
@@ -96,6 +97,7 @@ def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),
+            "bar_ms": bar_ms(row, facts),
         }
         found = {name: found[name] for name in KEYS}
         return found | {name: row[name] for name in CONTENT if row[name] is not None}
@@ -113,6 +115,14 @@ def delay_ms(row: Row) -> float | None:
     if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
         return None
     return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
+
+
+def bar_ms(row: Row, facts: Facts) -> float | None:
+    """By how much `delay_ms` may be wrong, where two machines' clocks measured it; None for one clock."""
+    bar_ns = (
+        None if delay_ms(row) is None else facts.clocks.bar_ns(row["sender"], row["receiver"], row["t_ns"])
+    )
+    return None if bar_ns is None else round(bar_ns / 1e6, 6)
 
 
 def last_seq(row: Row) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from analysis.clocks.clock import REFERENCE, Clock
 from analysis.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.pcap.format import Format
 from analysis.pcap.fragments import Fragment, place, within
@@ -48,22 +49,26 @@ class Span:
     start: int
     end: int
     fragments: tuple[Fragment, ...] = ()  # of its packets, those that need another one to be understood
+    clock: Clock = REFERENCE  # by which it was captured
 
 
-def spans_of(path: Path, index: CaptureIndex, times: TimeRange) -> Iterator[Span]:
-    """Cut a capture into spans of about SPAN_BYTES, leaving out splits of other times."""
+def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = REFERENCE) -> Iterator[Span]:
+    """Cut a capture into spans of about SPAN_BYTES, leaving out splits of other times.
+
+    times: by the run's reference clock. clock: by which it was captured.
+    """
     start = end = 0
     form = index.sections[0]
     for split in index.splits:
-        if not times.meets(split.first_ns, split.last_ns):
+        if not times.meets(*clock.reach(split.first_ns, split.last_ns)):
             continue
         if split.offset != end or end - start >= SPAN_BYTES or form is not index.sections[split.section]:
             if end > start:
-                yield Span(str(path), form, start, end, within(index.fragments, start, end))
+                yield Span(str(path), form, start, end, within(index.fragments, start, end), clock)
             start, form = split.offset, index.sections[split.section]
         end = split.end
     if end > start:
-        yield Span(str(path), form, start, end, within(index.fragments, start, end))
+        yield Span(str(path), form, start, end, within(index.fragments, start, end), clock)
 
 
 def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
@@ -83,7 +88,7 @@ def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
 def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
     """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`.
 
-    Beside columns of PACKETS there is `link_type`.
+    Beside columns of PACKETS there is `link_type`. Times are by the run's reference clock.
     """
     data = map_bytes(Path(span.path))
     start = span.start
@@ -93,6 +98,8 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
             records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
             columns = read_fields(data, records, names)
             place(columns, span.fragments)
+            if "t_ns" in columns:
+                columns["t_ns"] = span.clock.corrected(columns["t_ns"].astype(np.int64, copy=False))
             columns["link_type"] = np.broadcast_to(records.link_type, records.t_ns.shape)
             yield columns
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.clocks.clock import REFERENCE, Clock
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.decode import Decoder
 from analysis.pcap.fields import Columns
@@ -38,12 +39,15 @@ _COUNTS_ROWS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class HostCapture:
-    """A capture of one host. `address` tells in from out; `port` is where the system under test listens."""
+    """A capture of one host. `address` tells in from out; `port` is where the system under test listens;
+    `clock` is the host's.
+    """
 
     path: str
     host: str
     address: str
     port: int
+    clock: Clock = REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
     path = Path(capture.path)
     data = map_bytes(path)
     conversations = Conversations(data, capture, codec, emit)
-    for span in spans_of(path, load_index(path), TimeRange()):
+    for span in spans_of(path, load_index(path), TimeRange(), capture.clock):
         conversations.take(read_columns(span))
         release(data)
     conversations.end()

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.clocks.machines import ONE_CLOCK, Clocks
+from analysis.clocks.making import read_on_reference
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -35,6 +37,7 @@ class RunRecord:
     missing: tuple[str, ...]  # names of tables that are not there
     chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
     captures: tuple[Row, ...] = ()  # what of each capture could be used
+    clocks: Clocks = ONE_CLOCK
 
     @property
     def name(self) -> str:
@@ -94,7 +97,7 @@ class RunRecord:
 
 def read_record(directory: RunDirectory) -> RunRecord:
     """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
-    run = directory.read_run()
+    run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
         raise InputError(
             str(directory.path), None, "", "is not analysed yet: cutset analyze " + str(directory.path)
@@ -102,6 +105,7 @@ def read_record(directory: RunDirectory) -> RunRecord:
     tables = {name: _read_table(directory.table(name)) for name in TABLES}
     return RunRecord(
         run=run,
+        clocks=clocks,
         summary=directory.read_summary(),
         throughput=tables["throughput"] or (),
         latency=tables["latency"] or (),

@@ -153,7 +153,7 @@ def _read_log(path: Path, host: str, facts: Facts) -> Iterator[Act]:
 def _act(record: Mapping[str, Any], host: str, facts: Facts) -> Act:
     peer = facts.hosts.get(facts.host_of.get(str(record.get("to") or record.get("peer")), ""))
     return Act(
-        t_ns=int(record["t_ns"]),
+        t_ns=facts.clocks.of(host).at(int(record["t_ns"])),
         what=record["event"],
         region=facts.hosts[host].region,
         peer=peer.region if peer else None,

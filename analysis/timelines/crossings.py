@@ -37,7 +37,7 @@ def crossings(run: Json) -> list[Crossing]:
     sides = {
         (capture["link"], capture["side"]): capture["file"].removesuffix(".pcap")
         for capture in plan["captures"]
-        if capture.get("link")
+        if capture.get("link") and not capture.get("wire")
     }
     found = []
     for link in plan["links"]:

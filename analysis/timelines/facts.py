@@ -9,6 +9,7 @@ times. It is small and can be sent to Spark's workers whole.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from analysis.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
 from analysis.timelines.presence import read_presence
@@ -58,7 +59,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A run as the timelines see it. Times are CLOCK_REALTIME nanoseconds."""
+    """A run as the timelines see it. Times are CLOCK_REALTIME nanoseconds by the run's reference clock."""
 
     run: str
     experiment: str
@@ -81,6 +82,7 @@ class Facts:
     starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
     collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
     keyed: bool = False  # events carry keys, so that two of them may be alike
+    clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """Names of the hosts with a role, in the plan's order."""
@@ -106,6 +108,12 @@ class Facts:
         """All clients."""
         return self.with_role("client")
 
+    def of_region(self, region: str, *roles: str) -> tuple[str, ...]:
+        """Names of the hosts of a region with any of these roles."""
+        return tuple(
+            host.name for host in self.hosts.values() if host.region == region and host.role in roles
+        )
+
     @property
     def steady_clients(self) -> tuple[str, ...]:
         """The clients that ran from beginning to end; "every client" means these."""
@@ -128,8 +136,11 @@ class Facts:
         return self.outcome == "completed" and self.drained_ns is not None
 
 
-def read_facts(run: Json) -> Facts:
-    """Facts from run.json's content. Raises AnalysisError if it has no plan: then nothing was ever run."""
+def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
+    """Facts from run.json's content, with times by the reference clock (`clocks.machines.on_reference`).
+
+    Raises AnalysisError if it has no plan: then nothing was ever run.
+    """
     plan = run.get("plan")
     if not plan:
         raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
@@ -159,6 +170,7 @@ def read_facts(run: Json) -> Facts:
         starts=presence.starts,
         collect=(collect["predicate"], int(collect["argument"])) if collect else None,
         keyed=bool(workload.get("keys")),
+        clocks=clocks,
     )
 
 

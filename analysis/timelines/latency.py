@@ -12,17 +12,22 @@ later by the way back and, of a chain, by the way down and up it, but not later 
 latency; they are counted as lost elsewhere.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import ints
+from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.facts import Facts
-from analysis.timelines.percentiles import grouped
+from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.schemas import BIN_NS
 
 PERCENTS = (50, 95, 99, 100)
+TAKERS = ("proxy", "driver")
+"""Who takes events first; a latency counts from there."""
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -65,9 +70,32 @@ def table(collected: pa.Table, facts: Facts) -> pa.Table:
             "count": totals,
             "mean_ms": sums / np.maximum(totals, 1) / 1e6,
             **milliseconds,
+            "bar_ms": _bars_ms(origins, (names % width + low) * BIN_NS + facts.zero_ns, facts),
         },
         schema=schemas.LATENCY,
     )
+
+
+def _bars_ms(origins: Sequence[str], t_ns: Ints, facts: Facts) -> pa.Array:
+    """By how much the latency of events from these regions may be wrong: from their proxies to clients."""
+    found, several = np.zeros(len(t_ns)), np.zeros(len(t_ns), bool)
+    clients = facts.steady_clients or facts.clients
+    for region in set(origins) if facts.clocks.by_machine else ():
+        mine = np.array([origin == region for origin in origins])
+        takers = facts.of_region(region, *TAKERS)
+        found[mine] = facts.clocks.bars_ns(takers, clients, t_ns[mine]) / 1e6
+        several[mine] = not all(facts.clocks.together(one, other) for one in takers for other in clients)
+    return pa.array(found, mask=~several)
+
+
+def bars(latencies: pa.Table) -> dict[str, float]:
+    """By how much the headline may be wrong, in the median over events and at most; nothing for one clock."""
+    known = latencies.filter(pc.is_valid(latencies.column("bar_ms")))
+    if not known.num_rows:
+        return {}
+    bar_ns = np.rint(known.column("bar_ms").to_numpy() * 1e6).astype(np.int64)
+    median_ns = weighted(bar_ns, ints(known, "count"), 50)
+    return {"bar_ms": (median_ns or 0) / 1e6, "bar_max_ms": float(bar_ns.max()) / 1e6}
 
 
 def headline(collected: pa.Table) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ belong to none: what a cut swallows is no infidelity. A cut period must let noth
 counted as leaked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from analysis.timelines.percentiles import weighted
 from analysis.timelines.periods import Period
 
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 GUARD_NS = 10_000_000
 """A change takes hold and heals within 10 ms of its applied time (DESIGN, Links)."""
@@ -75,6 +76,16 @@ class Behaviour:
     excess: Delays | None = None
     loss: float | None = None
     rate_bits_per_s: float | None = None
+    clocks: "Uncertain | None" = None  # where two machines' clocks measured it
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """What is sure of delays that two clocks measured: each packet's has its bar."""
+
+    bar_ns: int  # in the median
+    least_ns: int  # some packet took no more than this, whatever the clocks showed
+    excess: Delays  # packets took at least this beyond what was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +164,16 @@ def _hashes(keys: Ints) -> npt.NDArray[np.uint64]:
 _MIX = (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 
 
-def measure(near: Side, far: Side, periods: Sequence[Period], span_ns: tuple[int, int]) -> list[Behaviour]:
-    """One Behaviour per period. span_ns: when both sides were being captured."""
+def measure(
+    near: Side,
+    far: Side,
+    periods: Sequence[Period],
+    span_ns: tuple[int, int],
+    bars: Callable[[Ints], Floats] | None = None,
+) -> list[Behaviour]:
+    """One Behaviour per period. span_ns: when both sides were being captured. bars: by how much delays of
+    these times may be wrong, where two clocks measured them.
+    """
     near_index, far_index = match(near, far)
     delay_ns = far.t_ns[far_index] - near.t_ns[near_index]
     near_left, far_left = near.data.copy(), far.data.copy()
@@ -172,14 +191,16 @@ def measure(near: Side, far: Side, periods: Sequence[Period], span_ns: tuple[int
         out_ns = (start_ns + period.delay_us * 1000, end_ns + period.delay_us * 1000 + queue_ns(period))
         came = (far.t_ns >= out_ns[0]) & (far.t_ns < out_ns[1])
         sent, missing = int(inside.sum()), int((inside & near_left).sum()) - int((came & far_left).sum())
+        excess_ns = (delay_ns - wait_ns - period.delay_us * 1000)[mine]
         behaviour = Behaviour(
             packets=sent,
             matched=int(mine.sum()),
             leaked=0,
             delays=_delays(delay_ns[mine]),
-            excess=_delays((delay_ns - wait_ns - period.delay_us * 1000)[mine]),
+            excess=_delays(excess_ns),
             loss=max(0, missing) / sent if sent else None,
             rate_bits_per_s=_peak_rate(far, came),
+            clocks=_uncertain(delay_ns[mine], excess_ns, bars(near.t_ns[near_index][mine])) if bars else None,
         )
         found.append(behaviour)
     return found
@@ -224,6 +245,14 @@ def _delays(delay_ns: Ints) -> Delays | None:
     ones = np.ones(len(delay_ns), np.int64)
     p50_ns, p99_ns = weighted(delay_ns, ones, 50), weighted(delay_ns, ones, 99)
     return None if p50_ns is None or p99_ns is None else Delays(int(delay_ns.min()), p50_ns, p99_ns)
+
+
+def _uncertain(delay_ns: Ints, excess_ns: Ints, bar_ns: Floats) -> Uncertain | None:
+    bar = np.ceil(bar_ns).astype(np.int64)
+    excess = _delays(excess_ns - bar)
+    if excess is None:
+        return None
+    return Uncertain(int(np.median(bar)), int((delay_ns + bar).min()), excess)
 
 
 def _peak_rate(far: Side, came: Bools) -> float | None:

@@ -7,6 +7,7 @@ Everything here stands in run.json; each check gives the reasons for which the r
 import itertools
 from statistics import median
 
+from analysis.clocks.machines import machines_of
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
 
@@ -37,24 +38,35 @@ def machine_problems(run: Json, facts: Facts) -> list[str]:
 
 def capture_drops(run: Json) -> int | None:
     """Packets that the kernel did not give to the captures; None if some capture could not say."""
-    drops = [capture.get("kernel_drops") for capture in run.get("captures") or ()]
-    return None if any(count is None for count in drops) else sum(drops)
+    drops = [capture.get("kernel_drops") for capture in _told(run)]
+    known = [int(count) for count in drops if count is not None]
+    return sum(known) if len(known) == len(drops) else None
 
 
 def cpu_max(run: Json, facts: Facts) -> float | None:
     """The busiest second of the run, as a part of all processors; None without samples."""
-    return max((busy for _, busy in _samples(run, facts)), default=None)
+    return max((busy for samples in _samples(run, facts).values() for _, busy in samples), default=None)
 
 
-def _samples(run: Json, facts: Facts) -> list[tuple[int, float]]:
-    """Processor samples between time 0 and the drivers' end."""
+def _samples(run: Json, facts: Facts) -> dict[str, list[tuple[int, float]]]:
+    """Each machine's processor samples between time 0 and the drivers' end."""
     end_ns = facts.stopped_ns or facts.ended_ns
-    samples = [(int(sample["t_ns"]), float(sample["busy"])) for sample in run.get("cpu") or ()]
-    return [(t_ns, busy) for t_ns, busy in samples if facts.zero_ns <= t_ns <= (end_ns or t_ns)]
+    found: dict[str, list[tuple[int, float]]] = {}
+    for sample in run.get("cpu") or ():
+        t_ns = int(sample["t_ns"])
+        if facts.zero_ns <= t_ns <= (end_ns or t_ns):
+            machine = str(sample.get("machine") or "the machine")
+            found.setdefault(machine, []).append((t_ns, float(sample["busy"])))
+    return found
+
+
+def _told(run: Json) -> list[Json]:
+    """The captures that figures rest on: what those lack that are there for clocks, others show."""
+    return [capture for capture in run.get("captures") or () if not capture.get("wire")]
 
 
 def _capture_drops(run: Json) -> list[str]:
-    captures = run.get("captures") or ()
+    captures = _told(run)
     dropped = [capture for capture in captures if capture.get("kernel_drops")]
     unknown = [capture["file"] for capture in captures if capture.get("kernel_drops") is None]
     problems = [
@@ -74,20 +86,25 @@ def _link_drops(run: Json) -> list[str]:
 
 
 def _saturation(run: Json, facts: Facts) -> list[str]:
-    longest = current = 0
-    for _, busy in _samples(run, facts):
-        current = current + 1 if busy >= CPU_LIMIT else 0
-        longest = max(longest, current)
-    if longest < CPU_SAMPLES:
-        return []
-    return [f"processors were over {CPU_LIMIT:.0%} busy for {longest} s in a row"]
+    problems = []
+    for machine, samples in _samples(run, facts).items():
+        longest = current = 0
+        for _, busy in samples:
+            current = current + 1 if busy >= CPU_LIMIT else 0
+            longest = max(longest, current)
+        where = f" of {machine}" if len(machines_of(run)) > 1 else ""
+        if longest >= CPU_SAMPLES:
+            problems.append(f"processors{where} were over {CPU_LIMIT:.0%} busy for {longest} s in a row")
+    return problems
 
 
 def _stalls(run: Json, facts: Facts) -> list[str]:
-    times = [t_ns for t_ns, _ in _samples(run, facts)]
-    gaps = [after - before for before, after in itertools.pairwise(times)]
-    worst_ns = max(gaps, default=0) - SAMPLE_NS
-    return [f"the machine stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
+    problems = []
+    for machine, samples in _samples(run, facts).items():
+        gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
+        worst_ns = max(gaps, default=0) - SAMPLE_NS
+        problems += [f"{machine} stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
+    return problems
 
 
 def _late_changes(run: Json) -> list[str]:

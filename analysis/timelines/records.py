@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analysis.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes
@@ -19,27 +20,34 @@ from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_h
 RECORD = np.dtype(list(RECORD_FIELDS))
 
 
-def read_file(host: str, path: Path) -> pa.Table:
+def read_file(host: str, path: Path, clocks: Clocks = ONE_CLOCK) -> pa.Table:
     """One file as rows of `schemas.RECORDS`; a file that is not there has none.
 
     Raises AnalysisError if it is no record of deliveries.
     """
-    return read_files([(host, path)])
+    return read_files([(host, path)], clocks=clocks)
 
 
-def read_files(files: Sequence[tuple[str, Path]], stream: int | None = None) -> pa.Table:
-    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of one stream only, if given.
+def read_files(
+    files: Sequence[tuple[str, Path]], stream: int | None = None, *, clocks: Clocks = ONE_CLOCK
+) -> pa.Table:
+    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of one stream only, if given. Times
+    are by the run's reference clock.
 
     Raises AnalysisError as `read_file`.
     """
     parts, extra = [np.zeros(0, RECORD)], [np.zeros((3, 0), np.int64)]
-    for number, (_, path) in enumerate(files):
+    for number, (host, path) in enumerate(files):
         rows = _records(path)
         session = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
         beside = np.stack((np.full(len(rows), number), session, np.arange(len(rows))))
         if stream is not None:
             wanted = rows["stream"] == stream
             rows, beside = rows[wanted], beside[:, wanted]
+        clock = clocks.of(host)
+        if not clock.is_reference:
+            rows = rows.copy()
+            rows["time_ns"] = clock.corrected(rows["time_ns"].astype(np.int64))
         parts.append(rows)
         extra.append(beside)
     rows, (place, session, position) = np.concatenate(parts), np.concatenate(extra, axis=1)

@@ -8,6 +8,7 @@ log when it noticed.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
@@ -81,12 +82,24 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
             f"{name}_s": _seconds(pair[f"{name}_ns"])
             for name in ("switch", "catch_up", "settled", "returned")
         },
+        "bar_s": _bar_s(pair, fault, facts),
         "backlog_events": pair["backlog_events"],
         "lost": pair["lost"],
         "old_way": pair["old_way"],
         "new_way": pair["new_way"],
         "reason": "; ".join(reasons) or None,
     }
+
+
+def _bar_s(pair: dict[str, Any], fault: Fault, facts: Facts) -> float | None:
+    """By how much the pair's times may be wrong: between where the fault was and where events came."""
+    gateways = {name for hop in fault.hops for region in hop for name in facts.of_region(region, "gateway")}
+    struck, client = {*gateways, *fault.processes}, pair["client"]
+    if all(facts.clocks.together(host, client) for host in struck):
+        return None
+    measured = [pair[f"{name}_ns"] for name in ("switch", "catch_up", "settled", "returned")]
+    ends_ns = np.array([fault.t_ns, *(fault.t_ns + each for each in measured if each is not None)], np.int64)
+    return round(float(facts.clocks.bars_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
 
 
 def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
@@ -99,6 +112,8 @@ def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], 
     detected = [row["detect_s"] for row in affected if row["detect_s"] is not None]
     sums = {name: _sum([row[name] for row in rows]) for name in SUMS}
     figures = {"detect_s": min(detected, default=None), **worst, **sums, "affected_pairs": len(affected)}
+    bars = [row["bar_s"] for row in affected if row["bar_s"] is not None]
+    figures |= {"bar_s": max(bars)} if bars else {}
     if fault.applied_ns is None:
         return figures, ["it never took hold"]
     if not affected:

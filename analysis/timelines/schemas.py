@@ -148,6 +148,7 @@ LATENCY = _schema(
     ("p95_ms", _DOUBLE, False),
     ("p99_ms", _DOUBLE, False),
     ("max_ms", _DOUBLE, False),
+    ("bar_ms", _DOUBLE, True),  # by how much these may be wrong; null where one clock measured them
 )
 
 # One row per fault, stream and client, from the events alone.
@@ -180,6 +181,7 @@ RECOVERY = _schema(
     ("catch_up_s", _DOUBLE, True),
     ("settled_s", _DOUBLE, True),
     ("returned_s", _DOUBLE, True),  # until the owner was the source again, after a restore
+    ("bar_s", _DOUBLE, True),  # by how much these times may be wrong; null where one clock measured them
     ("backlog_events", _BIGINT, True),
     ("lost", _BIGINT, True),
     ("duplicated", _BIGINT, True),
@@ -200,6 +202,7 @@ FIDELITY = _schema(
     ("delay_min_ms", _DOUBLE, True),
     ("delay_p50_ms", _DOUBLE, True),
     ("delay_p99_ms", _DOUBLE, True),
+    ("bar_ms", _DOUBLE, True),  # by how much delays may be wrong; null where one clock measured them
     ("excess_p50_ms", _DOUBLE, True),  # beyond the delay and what the rate makes packets wait
     ("excess_p99_ms", _DOUBLE, True),
     ("configured_loss", _DOUBLE, False),

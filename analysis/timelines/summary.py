@@ -6,7 +6,9 @@ Pure: plain data in, plain data out. A figure that could not be measured is null
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` says which direction and period of it
 is shown: the one with the largest `excess_p99_ms`, the delay beyond the configured one and what the rate
-makes packets wait.
+makes packets wait. A run on several machines also has `clocks`, a row for each machine, `latency.bar_ms` and
+`bar_max_ms`, `recovery.<fault>.bar_s` and a link's `bar_ms`: by how much times may be wrong, since two clocks
+measured them.
 
 The verdict, in this order: `crashed` if the run did not come to its end, `invalid` if the testbed did not do
 what was asked, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
@@ -47,11 +49,18 @@ class Findings:
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
     notes: tuple[str, ...] = ()
+    clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, where there are several
+    unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
 
 
 def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
-    invalid = [*_unfinished(facts), *machine_problems(run, facts), *_link_problems(findings)]
+    invalid = [
+        *_unfinished(facts),
+        *machine_problems(run, facts),
+        *findings.unknown_clocks,
+        *_link_problems(findings),
+    ]
     if facts.outcome == "completed":  # else it is no wonder that captures are torn
         invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     throughput, notes = _throughput(facts, findings.deliveries)
@@ -77,6 +86,8 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "agreement": _agreement(findings.agreement),
         "problems": [*(run.get("problems") or ())],
     }
+    if findings.clocks:
+        summary["clocks"] = findings.clocks
     wanted = (run.get("experiment") or {}).get("expect") or ()
     summary["expectations"] = [Expectation.parse(text).evaluate(summary) for text in wanted]
     summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
@@ -103,12 +114,14 @@ def _link_problems(findings: Findings) -> list[str]:
 
 
 def _unmeasured_links(findings: Findings) -> list[str]:
-    """Why a link's delay is null: said only where no period of the link could be measured."""
+    """Why a link's delay is null: said only where no period of the link could be measured; and where clocks
+    are not known well enough to judge it.
+    """
     measured = {row["link"] for row in findings.fidelity or () if row["delay_p50_ms"] is not None}
     return [
         f"{row['link']}: {row['reason']}"
         for row in findings.fidelity or ()
-        if row["valid"] and row["link"] not in measured and row["reason"]
+        if row["valid"] and row["reason"] and (row["link"] not in measured or row["delay_p50_ms"] is not None)
     ]
 
 
@@ -132,6 +145,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "direction": row["direction"],
                 "from_s": row["from_s"],
                 "to_s": row["to_s"],
+                **({"bar_ms": row["bar_ms"]} if row.get("bar_ms") is not None else {}),
                 "valid": all(other["valid"] for other in rows if other["link"] == link),
             }
         )

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.clocks.machines import Clocks
 from analysis.timelines import (
     acts,
     agreement,
@@ -110,7 +111,9 @@ class CheckClients:
 
     def run(self) -> dict[str, pa.Table]:
         """A row for each client and stream; also sums up what arrived, if asked to."""
-        published, got = read_files(self.published), read_files(self.clients)
+        published, got = (
+            read_files(files, clocks=self.facts.clocks) for files in (self.published, self.clients)
+        )
         names = [name for name, _ in self.clients]
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
         return {"deliveries": deliveries.check(names, published, got, self.facts), **arrived}
@@ -122,10 +125,15 @@ class CheckPublisher:
 
     driver: str
     records: Path
+    clocks: Clocks
 
     def run(self) -> dict[str, pa.Table]:
         """The driver's rows."""
-        return {"publishers": publishers.check_order(self.driver, read_file(self.driver, self.records))}
+        return {
+            "publishers": publishers.check_order(
+                self.driver, read_file(self.driver, self.records, self.clocks)
+            )
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,8 @@ class FollowRecords:
     def run(self) -> dict[str, pa.Table]:
         """Latency samples and recovery pairs."""
         published, taken, got = (
-            read_files(files, self.stream) for files in (self.drivers, self.proxies, self.clients)
+            read_files(files, self.stream, clocks=self.facts.clocks)
+            for files in (self.drivers, self.proxies, self.clients)
         )
         cut = records_pieces(published, taken, got, self.names)
         history = recovery.History(self.facts, self.stream, cut, self.logged)
