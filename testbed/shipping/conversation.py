@@ -127,26 +127,31 @@ class Conversation:
 
     def _ask(self) -> float | None:
         """Ask for as much as may be under way; how long to wait for the rate, None if for nothing."""
-        self._ask_list()
+        requests = self._list_request()
+        wait_s = None
         while len(self._under_way) < UNDER_WAY_MAX:
             request = self._transfer.next(self._bounds.rate.chunk_bytes)
             if request is None:
-                return None
+                break
             if isinstance(request, Read):
                 wait_s = self._bounds.rate.book(request.length, self._bounds.now_s())
                 if wait_s > 0:
-                    return wait_s
+                    break
+                wait_s = None
                 problem = self._bounds.disk.take(request.length)
                 if problem:
                     self._bounds.rate.give_back(request.length)
                     raise DiskLimitError(problem)
             self._under_way.append(self._transfer.asked(request))
-            self._stream.write(encode_read(request) if isinstance(request, Read) else encode_hash(request))
-        return None
+            requests += encode_read(request) if isinstance(request, Read) else encode_hash(request)
+        if requests:
+            self._stream.write(requests)
+        return wait_s
 
-    def _ask_list(self) -> None:
+    def _list_request(self) -> bytes:
+        """A LIST, if it is time for one."""
         if None in self._under_way:
-            return
+            return b""
         now_s = self._bounds.now_s()
         ending = not self._final and self._over()
         again = self._final and self._transfer.stale and not self._under_way
@@ -154,7 +159,8 @@ class Conversation:
             self._listed_s = now_s
             self._final = self._final or ending
             self._under_way.append(None)
-            self._stream.write(encode(Kind.LIST))
+            return encode(Kind.LIST)
+        return b""
 
     def _answer(self) -> None:
         kind, body = self._waiting(self._frames.next)

@@ -30,7 +30,8 @@ class Copy:
 
     def append(self, data: bytes) -> None:
         """Put bytes behind those that are here."""
-        self._target.parent.mkdir(parents=True, exist_ok=True)
+        if not self.size:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
         with FileIO(self._path, "a", opener=_open_no_link) as file:
             view = memoryview(data)
             while view:

@@ -1,0 +1,65 @@
+"""What a controller does, as a program: ships a folder of each machine of an inventory, and prints what came.
+
+    python -m tests.testbed.shipping.controller INVENTORY FOLDER RUN [--how ship|sftp] [--follow FILE]
+
+FOLDER is below each machine's `runs`. Prints "shipping" when it begins, then, as JSON, what became of each
+machine. sftp: as paramiko does it by itself, to compare. --follow: the run is over when FILE is there.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from testbed.hosts.archive import machine_archive
+from testbed.hosts.connecting import connected
+from testbed.hosts.deploy import code_folder, deploy
+from testbed.hosts.inventory import Machine, load_inventory
+from testbed.hosts.on_each import all_or_raise, on_each
+from testbed.hosts.ssh import connect
+from testbed.shipping.limits import Limits
+from testbed.shipping.over_ssh import MachineSource
+from testbed.shipping.receiver import ship
+
+
+def main() -> None:
+    """See above."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("inventory", type=Path)
+    parser.add_argument("folder")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--how", choices=["ship", "sftp"], default="ship")
+    parser.add_argument("--follow", type=Path)
+    given = parser.parse_args()
+    inventory, archive = load_inventory(given.inventory), machine_archive()
+    with connected(inventory.machines) as connections:
+        deploy(all_or_raise(connections), archive)
+    given.run.mkdir(exist_ok=True)
+    sys.stdout.write("shipping\n")
+    sys.stdout.flush()
+    if given.how == "sftp":
+        all_or_raise(on_each(lambda machine: sftp(machine, given.folder, given.run), inventory.machines))
+        return
+    shipped = ship(
+        [
+            MachineSource(machine, f"{machine.runs}/{given.folder}", code_folder(machine, archive))
+            for machine in inventory.machines
+        ],
+        given.run,
+        limits=Limits(patience_s=1),
+        listener=lambda _: None,
+        stop_following=lambda _: given.follow is None or given.follow.exists(),
+    )
+    sys.stdout.write(json.dumps({name: one.as_json() for name, one in shipped.items()}))
+
+
+def sftp(machine: Machine, folder: str, run: Path) -> None:
+    """All captures of a machine, one by one."""
+    with connect(machine) as connection, connection._connection.sftp() as client:
+        (run / "captures").mkdir(exist_ok=True)
+        for name in client.listdir(f"{machine.runs}/{folder}/captures"):
+            client.get(f"{machine.runs}/{folder}/captures/{name}", str(run / "captures" / name))
+
+
+if __name__ == "__main__":
+    main()
