@@ -14,26 +14,11 @@ from typing import Annotated, Any
 from pydantic import PlainSerializer, TypeAdapter
 
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan
+from testbed.tunnel import Tunnel
 from topologies.shape import Shape
 
 WIRE_SNAPLEN_BYTES = 128
 """Of captures between machines: Ethernet, IP and TCP with its options, which is what tells packets apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tunnel:
-    """A VXLAN device (RFC 7348) to one other machine. `link` is a WAN link, or what a region's LAN is called
-    between the two machines; `side` is this machine's end of it, as captures name it.
-    """
-
-    interface: str
-    link: str
-    side: str
-    machine: str  # the other one
-    local: str  # addresses in the experiment network
-    remote: str
-    network: int  # its VXLAN network identifier
-    port: int  # UDP
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults import Carried
 from testbed.plan import Plan, plan_from_json
-from testbed.runner.record import Outcome, Phase, RunRecord
+from testbed.runner.phases import Outcome, Phase
+from testbed.runner.record import RunRecord
 from testbed.runner.start import Ended
 
 READY_US = 30_000_000  # for all processes to be ready

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.hosts.peer import Events, Peer
 from testbed.runner.draining import highest, reached
 from testbed.runner.meeting import Place
-from testbed.runner.record import Phase
+from testbed.runner.phases import Phase
 
 Follow = Callable[[dict[str, Any]], None]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.hosts.facts import ClockReading
 from testbed.hosts.placement import Placement
-from testbed.runner.record import Outcome, Phase
+from testbed.runner.phases import Outcome, Phase
 
 LISTS = ("changes", "processes", "captures", "probes", "counters", "cpu")
 _PHASES = list(Phase)

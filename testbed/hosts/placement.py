@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from testbed.hosts.inventory import Inventory, Machine, Shaping
+from testbed.network.commands import OUTSIDE_MTU_BYTES
 from testbed.plan import CapturePlan, LinkChange, LinkPlan, Plan
-from testbed.share import Share, Tunnel
+from testbed.share import Share
+from testbed.tunnel import Tunnel
 from topologies.errors import InputError
 from topologies.shape import Shape
 
@@ -113,7 +115,17 @@ def shares(plan: Plan, inventory: Inventory, placement: Placement, first_network
             ends, (addresses, reversed(addresses)), strict=True
         ):
             tunnels[machine.name].append(
-                Tunnel(interface, link, side, other.name, local, remote, network, inventory.vxlan_port)
+                Tunnel(
+                    interface=interface,
+                    link=link,
+                    side=side,
+                    machine=other.name,
+                    local=local,
+                    remote=remote,
+                    network=network,
+                    port=inventory.vxlan_port,
+                    mtu_bytes=OUTSIDE_MTU_BYTES,
+                )
             )
             if region:
                 behind[machine.name] |= {

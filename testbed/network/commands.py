@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from testbed.network.layout import Bridge, Interface, Layout, Neighbour, Route
 from testbed.plan import HostPlan
-from testbed.share import Tunnel
+from testbed.tunnel import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216
 """Of all in the root namespace: so large that only the hosts' own interfaces decide what may be sent."""

@@ -18,9 +18,15 @@ def main() -> int:
     return 0 if asyncio.run(_conduct(sys.argv[1], *sys.argv[2:])) else 1
 
 
-async def _conduct(directory: str, prompt: str | None = None) -> bool:
-    at_prompt = None if prompt is None else Prompt(command_of(prompt))
-    return await conduct(RunDirectory(Path(directory)), Channel.inherited(), at_prompt)
+async def _conduct(directory: str, module: str | None = None) -> bool:
+    run, channel = RunDirectory(Path(directory)), Channel.inherited()
+    if module is None:
+        return await conduct(run, channel)
+    # Only a prompt's runner understands faults in words, and what that needs is slow to import.
+    from testbed.runner.at_prompt import AtThePrompt  # noqa: PLC0415
+
+    prompt = Prompt(command_of(module))
+    return await conduct(run, channel, prompt, AtThePrompt(prompt).until_left)
 
 
 if __name__ == "__main__":

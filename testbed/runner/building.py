@@ -18,7 +18,8 @@ from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting, Place
-from testbed.runner.record import Phase, RunRecord
+from testbed.runner.phases import Phase
+from testbed.runner.record import RunRecord
 from testbed.runner.specs import node_specs
 from testbed.runner.stage import Stage
 from testbed.share import Share, part_of

@@ -7,7 +7,7 @@ from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import TestbedError
 from testbed.runner.building import probe
 from testbed.runner.meeting import Place
-from testbed.runner.record import Phase
+from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 from testbed.share import sender
 

@@ -11,14 +11,14 @@ from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import plan_from_json
 from testbed.runner import monitor
-from testbed.runner.at_prompt import AtThePrompt
 from testbed.runner.building import build
 from testbed.runner.collecting import collect
 from testbed.runner.draining import drain
 from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting
+from testbed.runner.phases import Outcome
 from testbed.runner.prompt import Prompt
-from testbed.runner.record import Outcome, RunRecord
+from testbed.runner.record import RunRecord
 from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.runner.stage import Stage
 from testbed.sandbox.channel import Channel
@@ -27,7 +27,12 @@ from testbed.share import everything, share_from_json
 PROGRESS_PERIOD_S = 0.5
 
 
-async def conduct(directory: RunDirectory, channel: Channel, prompt: Prompt | None = None) -> bool:
+async def conduct(
+    directory: RunDirectory,
+    channel: Channel,
+    prompt: Prompt | None = None,
+    until: Until = until_duration_is_over,
+) -> bool:
     """Carry out the run whose plan stands in its run.json, at a prompt if there is one; false if it broke
     before there was anything to collect.
     """
@@ -36,7 +41,6 @@ async def conduct(directory: RunDirectory, channel: Channel, prompt: Prompt | No
     meeting = Meeting(channel, alone="share" not in record.content)
     try:
         with _listening(channel, ending, meeting, prompt):
-            until = until_duration_is_over if prompt is None else AtThePrompt(prompt).until_left
             await _go_through(record, ending, meeting, until)
     except TestbedError as error:
         record.problem(str(error))

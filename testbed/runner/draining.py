@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from testbed.processes import NodeProcess
 from testbed.runner.meeting import Place
-from testbed.runner.record import Phase
+from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 
 SETTLE_S = 0.6

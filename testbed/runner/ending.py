@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from testbed.runner.record import Outcome
+from testbed.runner.phases import Outcome
 
 
 class Ending:

@@ -13,32 +13,14 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.rundir import RunDirectory, write_whole
+from testbed.runner.phases import Phase
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
-
-
-class Phase(StrEnum):
-    """How far a run got."""
-
-    PLANNED = "planned"
-    BUILDING = "building"
-    RUNNING = "running"
-    DRAINING = "draining"
-    COLLECTED = "collected"
-
-
-class Outcome(StrEnum):
-    """How a run ended. A crash is the testbed's, not a node's: that is a problem of a completed run."""
-
-    COMPLETED = "completed"
-    INTERRUPTED = "interrupted"
-    CRASHED = "crashed"
 
 
 class Listener(Protocol):

@@ -15,7 +15,7 @@ from testbed.faults import Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.runner.meeting import Place
-from testbed.runner.record import Phase
+from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 from testbed.runner.starting import Starts
 

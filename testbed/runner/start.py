@@ -21,7 +21,7 @@ from typing import Any
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import Plan, plan_to_json
-from testbed.runner.record import Outcome, Phase
+from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
 from testbed.runner.versions import made_with
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
@@ -35,7 +35,6 @@ one.
 
 LOOK_S = 0.25
 DISK_RESERVE_BYTES = 128 << 20
-RUNNER_LOG = "runner.log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +128,6 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
 def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
     while not channel.ended:
         yield channel.receive(LOOK_S) or {}
-
-
-def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> dict[str, Any]:
-    """The content of run.json, with the outcome that a sandbox that died could not write down.
-
-    log: the file that says more, as problems name it.
-    """
-    content = run.read_run()
-    if content["outcome"] is not None:
-        return content
-    reason = f"the run died while {content['phase']}: see {log}"
-    return run.update_run(
-        outcome=Outcome.CRASHED,
-        problems=[*content["problems"], reason],
-        times={**content["times"], "ended_ns": time.time_ns()},
-    )
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         # What only a supervisor needs is not imported where bytes are only passed on.
         from experiments.rundir import RunDirectory, write_json  # noqa: PLC0415
         from testbed.hosts.agent.supervisor import Supervisor, listen, note_process  # noqa: PLC0415
-        from testbed.share import share_from_json  # noqa: PLC0415
+        from testbed.tunnel import Tunnel  # noqa: PLC0415
 
         run, content = RunDirectory(folder), given["run"]
         try:
@@ -83,7 +83,8 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         os.close(writing)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         try:
-            Supervisor(run, share_from_json(content["share"]), given["lease_s"]).serve(listener)
+            tunnels = [Tunnel(**tunnel) for tunnel in content["share"]["tunnels"]]
+            Supervisor(run, tunnels, given["lease_s"]).serve(listener)
         finally:
             for name in (files.SOCKET, files.STATE):
                 (folder / name).unlink(missing_ok=True)

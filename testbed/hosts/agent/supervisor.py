@@ -11,7 +11,7 @@ import selectors
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.rundir import RunDirectory, write_json
@@ -19,9 +19,9 @@ from testbed.errors import MachineError, TestbedError
 from testbed.hosts.agent import files
 from testbed.hosts.agent.messages import PASSING, LineError, Lines, Message, line_of
 from testbed.hosts.agent.tunnels import make_tunnels
-from testbed.runner.start import RUNNER_LOG, settle
+from testbed.runner.phases import RUNNER_LOG, settle
 from testbed.sandbox import Sandbox
-from testbed.share import Share
+from testbed.tunnel import Tunnel
 
 LOOK_S = 0.5
 STOP_S = 60.0
@@ -36,14 +36,14 @@ class Supervisor:
     def __init__(
         self,
         run: RunDirectory,
-        share: Share,
+        tunnels: Sequence[Tunnel],
         lease_s: float,
         *,
         now_ns: Callable[[], int] = time.time_ns,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._run = run
-        self._share = share
+        self._tunnels = tunnels
         self._lease_s = lease_s
         self._now_ns = now_ns
         self._now_s = now_s
@@ -74,7 +74,7 @@ class Supervisor:
         command = [sys.executable, "-m", "testbed.runner", str(self._run.path)]
         try:
             sandbox = stack.enter_context(Sandbox(command, token=self._run.name, errors=errors))
-            make_tunnels(self._share.tunnels, sandbox.process.pid)
+            make_tunnels(self._tunnels, sandbox.process.pid)
         except TestbedError as error:
             kind = "machine" if isinstance(error, MachineError) else "testbed"
             self._say({"did": "failed", "kind": kind, "text": str(error)})

@@ -7,8 +7,7 @@ It ends with the sandbox's namespace, so there is nothing to remove. Pure, but f
 from collections.abc import Sequence
 
 from testbed.batches import run_batch
-from testbed.network.commands import OUTSIDE_MTU_BYTES
-from testbed.share import Tunnel
+from testbed.tunnel import Tunnel
 
 
 def make_tunnels(tunnels: Sequence[Tunnel], pid: int) -> None:
@@ -21,7 +20,7 @@ def tunnel_lines(tunnels: Sequence[Tunnel], pid: int) -> list[str]:
     have their own checksums.
     """
     return [
-        f"link add {tunnel.interface} netns {pid} mtu {OUTSIDE_MTU_BYTES} type vxlan id {tunnel.network}"
+        f"link add {tunnel.interface} netns {pid} mtu {tunnel.mtu_bytes} type vxlan id {tunnel.network}"
         f" local {tunnel.local} remote {tunnel.remote} dstport {tunnel.port} nolearning noudpcsum"
         for tunnel in tunnels
     ]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from testbed.runner.ending import Ending
-from testbed.runner.record import Outcome
+from testbed.runner.phases import Outcome
 
 
 async def forever() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from experiments.rundir import RunDirectory, write_json, write_whole
 from testbed.runner import record as record_module
-from testbed.runner.record import Phase, RunRecord
+from testbed.runner.phases import Phase
+from testbed.runner.record import RunRecord
 from testbed.sandbox.channel import Channel
 
 
