@@ -58,6 +58,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
     TOPOLOGY is a name (see `cutset list`) or a YAML file.
     """
+    from testbed.emulab.limits import doubts
     from testbed.emulab.preparing import prepare_command
     from testbed.emulab.request import Density, Hardware, site_request
     from testbed.emulab.rspec import request_rspec
@@ -68,6 +69,8 @@ def profile(  # noqa: PLR0917 (click passes them by name)
         raise click.UsageError("--machines-per-region and --regions-per-machine exclude each other")
     density = Density(machines_per_region, regions_per_machine)
     request = site_request(load_topology(topology), Shaping(shaping), density)
+    for doubt in doubts(request):
+        click.echo(f"note: {doubt}", err=True)
     prepare = None if bare else prepare_command()
     _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
 

@@ -2,7 +2,7 @@
 
 Only elements of the core schema are used, so that every site of the family can read it. Properties of a link
 stand once for each direction: capacity in kbit/s, latency in ms, packet loss as a fraction. Source: the
-schemas (`vocabulary.py`), and geni-lib's documentation for the units.
+schemas (`vocabulary.py`), and for the units the documentation of geni-lib and of GENI's developers.
 """
 
 from decimal import Decimal

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from testbed.cli import main
+from testbed.emulab.limits import doubts
 from testbed.emulab.preparing import prepare_command
 from testbed.emulab.request import ONE_EACH, Density, Hardware, site_request
 from testbed.emulab.rspec import request_rspec
@@ -118,6 +119,17 @@ def test_what_the_site_cannot_do_is_refused_with_what_can(links, said):
     with pytest.raises(InputError, match=f"{said}.*--shaping hosts"):
         site_request(topology(links), Shaping.EMULAB)
     assert site_request(topology(links), Shaping.HOSTS).machines == ("r0", "r1", "r2")
+
+
+def test_what_emulab_does_not_promise_is_asked_for_with_a_note(capsys):
+    assert main.run(["emulab", "profile", "four-regions", "--shaping", "emulab"]) == 0
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0] == "note: r0-r1: 10gbit is more than the 1gbit that Emulab promises"
+    assert len(notes) == 6
+    near = topology("{between: [r0, r1], delay: 0.5ms}, {between: [r1, r2], delay: 2ms, rate: 1gbit}")
+    assert list(doubts(site_request(near, Shaping.EMULAB))) == [
+        "r0-r1: 500us is less than the 2ms that Emulab promises"
+    ]
 
 
 def test_too_few_too_many_and_too_long_are_refused():
