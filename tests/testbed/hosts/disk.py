@@ -8,6 +8,7 @@ Source: the kernel's Documentation/filesystems/overlayfs.rst, "whiteouts and opa
 
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,10 +26,14 @@ EMPTY_DIRECTORIES: Mapping[str, int] = {
 }
 """Where a machine has nothing of what the machine of the tests has, and their modes."""
 SYSTEM_PYTHON = "/usr/bin/python3"
+UID = 1500
+"""Of the ordinary user of machines where root does not log in."""
 
 
-def lay_out(layer: Path, files: Mapping[str, bytes]) -> None:
-    """Write the machine's own layer: its empty directories and these files (private ones: see `_mode`)."""
+def lay_out(layer: Path, files: Mapping[str, bytes], more: Path | None) -> None:
+    """Write the machine's own layer: its empty directories, these files, and all that is in a folder."""
+    if more is not None:
+        subprocess.run(["cp", "--archive", f"{more}/.", layer], check=True)
     for name, mode in EMPTY_DIRECTORIES.items():
         path = _inside(layer, name)
         path.mkdir(parents=True, exist_ok=True)
@@ -44,6 +49,30 @@ def lay_out(layer: Path, files: Mapping[str, bytes]) -> None:
         link = _inside(layer, "/usr/local/bin/python3")
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(Path(sys.base_prefix).resolve() / "bin/python3")
+
+
+def add_user(layer: Path, name: str, *, sudo: bool) -> None:
+    """Give the machine an ordinary user with a home; sudo: who may become root without a password.
+
+    Sources: passwd(5), shadow(5), group(5), sudoers(5).
+    """
+    lines = {
+        "/etc/passwd": (f"{name}:x:{UID}:{UID}::/home/{name}:/bin/bash", 0o644),
+        "/etc/group": (f"{name}:x:{UID}:", 0o644),
+        "/etc/shadow": (f"{name}:*:20000::::::", 0o640),
+    }
+    for file, (line, mode) in lines.items():
+        path = _inside(layer, file)
+        path.write_text(f"{Path(file).read_text().rstrip()}\n{line}\n")
+        path.chmod(mode)
+    home = _inside(layer, f"/home/{name}")
+    home.mkdir(parents=True, mode=0o755)
+    os.chown(home, UID, UID)
+    if sudo:
+        rule = _inside(layer, f"/etc/sudoers.d/{name}")
+        rule.parent.mkdir(exist_ok=True)
+        rule.write_text(f"{name} ALL=(ALL:ALL) NOPASSWD: ALL\n")
+        rule.chmod(0o440)
 
 
 def written(upper: Path, layer: Path) -> list[str]:

@@ -32,13 +32,10 @@ from testbed.network.namespaces import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.keys import Key
-from tests.testbed.hosts.machine import LabMachine
+from tests.testbed.hosts.machine import LabMachine, Make
 from tests.testbed.hosts.observation import SSHD
 from tests.testbed.hosts.wiring import control_lines, rate_lines
 
-FOLDER = "/var/tmp/cutset"
-EXPERIMENT_MTU = 1600
-"""Large enough for 1500 bytes in a tunnel; a site's may be 1500."""
 TIMEOUT_S = 120.0
 
 Result = TypeVar("Result")
@@ -58,22 +55,14 @@ def why_no_lab() -> str | None:
 class Lab:
     """`count` machines, h0, h1 … `machines` has them by name, `inventory` is the file for `--on`."""
 
-    def __init__(
-        self,
-        count: int,
-        *,
-        mtu: int = EXPERIMENT_MTU,
-        folder: str = FOLDER,
-        inventory: Mapping[str, Any] | None = None,
-    ) -> None:
-        """mtu: of the experiment network. folder: of the inventory. inventory: more keys for it."""
-        self._mtu = mtu
-        self._folder = folder
+    def __init__(self, count: int, *, inventory: Mapping[str, Any] | None = None, **make: Any) -> None:
+        """inventory: more keys for it. make: how the machines are made (see `Make`)."""
+        self.key = Key.new()
+        self._make = Make(self.key, **make)
         self._inventory_keys = dict(inventory or {})
         self._names = [f"h{number}" for number in range(count)]
         self._stack = contextlib.ExitStack()
         self.machines: dict[str, LabMachine] = {}
-        self.key = Key.new()
         self.place: Path
         self.home: Path
         self.inventory: Path
@@ -90,9 +79,7 @@ class Lab:
             self.pid = init.pid
             self._prepare()
             for number, name in enumerate(self._names):
-                self.machines[name] = LabMachine(
-                    name, number, self.pid, self.place, mtu=self._mtu, folder=self._folder, login=self.key
-                )
+                self.machines[name] = LabMachine(name, number, self.pid, self.place, self._make)
             for machine in self.machines.values():
                 machine.plug_in()
             for machine in self.machines.values():
@@ -117,9 +104,9 @@ class Lab:
         """
         fields = {
             "inventory": "lab",
-            "user": "root",
+            "user": self._make.user,
             "key": str(self.home / ".ssh/id_ed25519"),
-            "folder": self._folder,
+            "folder": self._make.folder,
             **self._inventory_keys,
             **keys,
         }
@@ -229,12 +216,15 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.testbed.hosts.lab", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--machines", type=int, default=4, metavar="N")
-    parser.add_argument("--mtu", type=int, default=EXPERIMENT_MTU, help="of the experiment network")
-    parser.add_argument("--folder", default=FOLDER, help="of the inventory, on the machines")
+    parser.add_argument("--mtu", type=int, default=1600, help="of the experiment network")
+    parser.add_argument("--user", default="root", help="who logs in")
+    parser.add_argument("--sudo", action="store_true", help="this user may use sudo")
+    parser.add_argument("--files", type=Path, help="a folder with files that the machines have as well")
     parser.add_argument("command", nargs="*", help="a shell, unless given; LAB is the inventory's path")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with Lab(given.machines, mtu=given.mtu, folder=given.folder) as lab:
+    make = {"mtu": given.mtu, "user": given.user, "sudo": given.sudo, "files": given.files}
+    with Lab(given.machines, **make) as lab:
         lab.know()
         sys.stderr.write(f"{given.machines} machines; inventory: {lab.inventory}\n")
         command = given.command or [os.environ.get("SHELL", "sh")]

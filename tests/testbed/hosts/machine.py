@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from tests.testbed.hosts.disk import lay_out, written
+from tests.testbed.hosts.disk import add_user, lay_out, written
 from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.observation import Process, Standing, mounts_of, network_of, processes_below
 from tests.testbed.hosts.wiring import (
@@ -29,11 +30,11 @@ from tests.testbed.hosts.wiring import (
 from tests.testbed.leftovers import wait_until
 
 INIT = Path(__file__).with_name("machine_init.py")
-CONFIG, HOST_KEY, LOGINS = "/etc/ssh/sshd_config", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/authorized_keys"
+CONFIG, HOST_KEY, LOGINS = "/etc/ssh/sshd_config", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/logins"
 SSHD_CONFIG = f"""\
 AddressFamily inet
 HostKey {HOST_KEY}
-AuthorizedKeysFile {LOGINS}
+AuthorizedKeysFile {LOGINS}/%u
 PidFile none
 UsePAM no
 UseDNS no
@@ -60,21 +61,36 @@ TIMEOUT_S = 60.0
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
+@dataclass(frozen=True, slots=True)
+class Make:
+    """How the machines of a lab are made."""
+
+    login: Key
+    """What logs in."""
+    folder: str = "/var/tmp/cutset"
+    """The inventory's."""
+    mtu: int = 1600
+    """Of the experiment network: large enough for 1500 bytes in a tunnel. A site's may be 1500."""
+    user: str = "root"
+    """Who logs in."""
+    sudo: bool = False
+    """Whether this user, not being root, may become root without a password."""
+    files: Path | None = None
+    """A folder with files that the machines have besides those of the machine of the tests."""
+
+
 class LabMachine:
     """One machine. It is off until it is plugged in."""
 
-    def __init__(
-        self, name: str, number: int, lab: int, place: Path, *, mtu: int, folder: str, login: Key
-    ) -> None:
-        """lab: a process in the lab's namespaces; place: the lab's folder; login: the key that may log in."""
+    def __init__(self, name: str, number: int, lab: int, place: Path, make: "Make") -> None:
+        """lab: a process in the lab's namespaces; place: the lab's folder."""
         self.name = name
         self.control = control_address(number)
         self.experiment = experiment_address(number)
-        self.folder = folder
+        self.folder = make.folder
         self.host_key = Key.new()
-        self._login = login
+        self._make = make
         self._number = number
-        self._mtu = mtu
         self._lab = lab
         self._disk = place / "disks" / name  # as the lab sees it
         self._log = place / f"{name}.log"
@@ -90,10 +106,12 @@ class LabMachine:
         if not disk.is_dir():
             for layer in ("own", "upper", "work", "root"):
                 (disk / layer).mkdir(parents=True)
-            lay_out(disk / "own", self._own_files())
+            lay_out(disk / "own", self._own_files(), self._make.files)
+            if self._make.user != "root":
+                add_user(disk / "own", self._make.user, sudo=self._make.sudo)
         order = {
             "name": self.name,
-            "outside": outside_lines(self._number, self._mtu),
+            "outside": outside_lines(self._number, self._make.mtu),
             "inside": inside_lines(self._number),
             "lower": f"{self._disk}/own:/",
             **{layer: f"{self._disk}/{layer}" for layer in ("upper", "work", "root")},
@@ -264,7 +282,7 @@ class LabMachine:
         return {
             CONFIG: SSHD_CONFIG.encode(),
             HOST_KEY: self.host_key.private,
-            LOGINS: f"{self._login.public}\n".encode(),
+            f"{LOGINS}/{self._make.user}": f"{self._make.login.public}\n".encode(),
             "/etc/hostname": f"{self.name}\n".encode(),
             "/etc/hosts": f"127.0.0.1 localhost\n{self.control} {self.name}\n".encode(),
         }
