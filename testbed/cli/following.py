@@ -13,7 +13,9 @@ from typing import Any, Protocol, Self
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from testbed.cli.shipping_progress import QUIET_STATES, MachineFiles, ShippedSoFar
 
 LINE_PERIOD_S = 5.0
 PHASES = {
@@ -34,6 +36,7 @@ class Situation:
     events_per_s: int = 0
     now_ns: int | None = None  # of a run whose time is not this machine's
     watched: dict[str, Any] = field(default_factory=dict)  # what the live timelines said last
+    shipped: ShippedSoFar = field(default_factory=ShippedSoFar)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
@@ -58,6 +61,8 @@ class Situation:
             case "unwatched":
                 self.watched = {}
                 return str(message["text"])
+            case "shipping":
+                return self.shipped.take(message, time.monotonic())
         return None
 
     def elapsed_s(self, now_ns: int) -> float:
@@ -150,6 +155,10 @@ class PlainFollower:
         if new_phase or (passing and self._situation.zero_ns is not None):
             self._shown_s = time.monotonic()
             self.say(self._situation.text(time.time_ns()))
+        shipping = self._situation.shipped.text() if self._situation.phase != "running" else ""
+        if shipping and time.monotonic() - self._shown_s >= LINE_PERIOD_S:
+            self._shown_s = time.monotonic()
+            self.say(shipping)
 
     def say(self, text: str) -> None:
         """See Follower."""
@@ -190,6 +199,7 @@ class LiveFollower:
             transient=True,
         )
         self._task = self._progress.add_task("starting", total=None)
+        self._machine_tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -213,6 +223,8 @@ class LiveFollower:
             total=self._situation.duration_s if running else None,
             completed=self._situation.elapsed_s(now_ns) if running else 0,
         )
+        if message.get("did") == "shipping":
+            self._show_machine(self._situation.shipped.machines[message["machine"]])
 
     def say(self, text: str) -> None:
         """See Follower."""
@@ -221,6 +233,19 @@ class LiveFollower:
     def show(self, text: str) -> None:
         """See Follower."""
         self._progress.console.print(text, markup=False, highlight=False)
+
+    def _show_machine(self, files: MachineFiles) -> None:
+        """A bar for each machine that is to be waited for."""
+        task = self._machine_tasks.get(files.machine)
+        if task is None:
+            task = self._machine_tasks[files.machine] = self._progress.add_task("", total=None)
+        self._progress.update(
+            task,
+            description=self._described(files.text),
+            total=files.of_bytes or None,
+            completed=files.bytes,
+            visible=files.state not in QUIET_STATES,
+        )
 
     def _described(self, text: str) -> str:
         return text if self._terse is None else f"{self._terse}  {text}"

@@ -16,6 +16,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.shipping.conversation import Conversation, DiskLimitError, Stream
 from testbed.shipping.frames import ShippingError
 from testbed.shipping.limits import Bounds, Limits
+from testbed.shipping.messages import one_line
 from testbed.shipping.result import Progress, Shipped, State
 from testbed.shipping.transfer import Transfer
 
@@ -23,7 +24,6 @@ RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3
 """How often a machine may break the protocol."""
 SHOW_S = 0.2
-SAID_MAX = 400
 
 
 class Source(Protocol):
@@ -157,7 +157,7 @@ class Lane(threading.Thread):
         try:
             return talk.hold()
         except (OSError, EOFError) as error:
-            raise EOFError(" ".join(stream.said().split())[-SAID_MAX:] or str(error)) from None
+            raise EOFError(one_line(stream.said()) or str(error)) from None
         finally:
             self._talk = None
             _close(stream)

@@ -25,6 +25,7 @@ ENTRIES_MAX = 256
 """Names in one LISTING: even the longest then fit into a frame."""
 SIZE_MAX = 1 << 56
 DIGEST_BYTES = 32  # SHA-256
+TEXT_MAX = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,13 @@ def decode_digest(body: bytes) -> bytes:
 
 def decode_text(body: bytes) -> str:
     """What GONE and FAILED say, as one short line."""
-    return " ".join(body[:400].decode(errors="replace").split())
+    return one_line(body[:TEXT_MAX].decode(errors="replace"))
+
+
+def one_line(text: str) -> str:
+    """The end of what another machine says, fit to be shown: nothing that a terminal would act on."""
+    line = " ".join(text.split())[-TEXT_MAX:]
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def _entry(entry: Any) -> Entry:

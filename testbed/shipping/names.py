@@ -19,7 +19,7 @@ AGAIN = ".shipping"
 PATH_BYTES_MAX = 1024
 PART_BYTES_MAX = 200  # file systems take 255; leave room for what is appended
 DEPTH_MAX = 16
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 
 
 def checked(path: object) -> str:

@@ -107,6 +107,19 @@ class Progress:
         """What is still there only, of what is known."""
         return max(0, self.of_bytes - self.bytes)
 
+    def as_message(self) -> dict[str, Any]:
+        """For whoever shows the run (`testbed.cli.following`)."""
+        return {
+            "did": "shipping",
+            "machine": self.machine,
+            "state": str(self.state),
+            "bytes": self.bytes,
+            "of_bytes": self.of_bytes,
+            "wire_bytes": self.wire_bytes,
+            "files": self.files,
+            "note": self.note,
+        }
+
 
 def all_complete(shipped: Mapping[str, Shipped]) -> bool:
     """Whether everything of every machine is here."""

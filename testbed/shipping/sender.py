@@ -20,6 +20,7 @@ from testbed.shipping.digests import file_digest, tail_digest
 from testbed.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
 from testbed.shipping.messages import (
     ENTRIES_MAX,
+    TEXT_MAX,
     Entry,
     Hash,
     Listing,
@@ -176,7 +177,7 @@ def main() -> int:
     except BrokenPipeError:
         return 0  # nobody listens any more
     except (OSError, ShippingError) as error:
-        _write_all(encode(Kind.FAILED, str(error).encode(errors="replace")[:400]))
+        _write_all(encode(Kind.FAILED, str(error).encode(errors="replace")[:TEXT_MAX]))
         return 1
     return 0
 

@@ -31,6 +31,7 @@ from testbed.shipping.messages import (
     decode_hash,
     decode_listing,
     decode_read,
+    decode_text,
     encode_hash,
     encode_listing,
     encode_read,
@@ -168,6 +169,13 @@ def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
     lie = bytearray(zstandard.compress(bytes(1000)))
     with pytest.raises(ShippingError):
         Unpacker().data(bytes(lie[:-1]), 1000)
+
+
+def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+    assert (
+        decode_text(b"\x1b]0;title\x07 no\nsuch \xff file" + b"." * 9999)[:25]
+        == "?]0;title? no such \ufffd file"
+    )
 
 
 def test_data_that_was_damaged_is_noticed() -> None:

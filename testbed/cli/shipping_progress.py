@@ -1,0 +1,90 @@
+"""What the user sees of files that come from machines: for each machine how much is here and how much is
+left, how fast it comes, and lines for what ends or breaks. Times are seconds of any clock.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.shipping.result import State
+
+RATE_WINDOW_S = 3.0
+TELLING_STATES = frozenset({State.WAITING, State.SHIPPED, State.GIVEN_UP})
+"""Those that are worth a line of their own."""
+QUIET_STATES = frozenset({State.FOLLOWING, State.SHIPPED})
+"""Those in which there is nothing to wait for."""
+
+
+@dataclass(slots=True)
+class MachineFiles:
+    """How far one machine's files are."""
+
+    machine: str
+    state: State = State.CONNECTING
+    bytes: int = 0
+    of_bytes: int = 0
+    _seen: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def take(self, message: dict[str, Any], now_s: float) -> str | None:
+        """Update from a `Progress.as_message`; a line that stays, if it is worth one."""
+        state = State(message["state"])
+        changed, self.state = state is not self.state, state
+        self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]
+        self._seen.append((now_s, self.bytes))
+        while self._seen[0][0] < now_s - RATE_WINDOW_S:
+            self._seen.popleft()
+        return self._line(message) if changed and state in TELLING_STATES else None
+
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """Over the last seconds."""
+        (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
+        return max(0.0, (last - first) / (last_s - first_s)) if last_s > first_s else 0.0
+
+    @property
+    def text(self) -> str:
+        """Where it is, in a few words."""
+        here = f"{self.machine:<8} {self.state:<12} {_mb(self.bytes):>7} of {_mb(self.of_bytes):>7} MB"
+        rate = self.rate_bytes_per_s
+        left = self.of_bytes - self.bytes
+        if self.state is not State.SHIPPING or not rate or left <= 0:
+            return here
+        return f"{here}  {_mb(rate):>6} MB/s  {left / rate:>4.0f} s left"
+
+    def _line(self, message: dict[str, Any]) -> str:
+        if self.state is State.SHIPPED:
+            sent = f", sent as {_mb(message['wire_bytes'])} MB" if "wire_bytes" in message else ""
+            return f"{self.machine}: all its files are here: {_mb(self.bytes)} MB{sent}"
+        left = self.of_bytes - self.bytes
+        known = f"; {_mb(left)} MB are left there" if self.of_bytes else ""
+        return f"{self.machine}: {self.state}: {message['note'] or 'not all came'}{known}"
+
+
+@dataclass(slots=True)
+class ShippedSoFar:
+    """All machines' files."""
+
+    machines: dict[str, MachineFiles] = field(default_factory=dict)
+
+    def take(self, message: dict[str, Any], now_s: float) -> str | None:
+        """See MachineFiles."""
+        name = message["machine"]
+        return self.machines.setdefault(name, MachineFiles(name)).take(message, now_s)
+
+    def text(self) -> str:
+        """All that is under way, in a line; nothing if nothing is."""
+        return ", ".join(_short(files) for files in self.under_way())
+
+    def under_way(self) -> Iterable[MachineFiles]:
+        """The machines that are to be waited for."""
+        return [files for files in self.machines.values() if files.state not in QUIET_STATES]
+
+
+def _short(files: MachineFiles) -> str:
+    return f"{files.machine} {files.state} {_mb(files.bytes)}/{_mb(files.of_bytes)} MB"
+
+
+def _mb(size_bytes: float) -> str:
+    size_mb = size_bytes / 1e6
+    return f"{size_mb:,.0f}" if size_mb >= 10 else f"{size_mb:.1f}"
