@@ -1,0 +1,96 @@
+"""The program that unpacks our code on a machine, run here: what it takes, and what it leaves behind."""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from testbed.hosts import unpacking
+from testbed.hosts.archive import pack
+from testbed.hosts.sent_program import sent_program
+
+FILES = {"node/__init__.py": b"", "node/core/a.py": b"A = 1\n"}
+
+
+def unpack(
+    folder: Path, content: bytes, *, sha256: str | None = None, size: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the program as it runs on a machine."""
+    arguments = [str(folder), sha256 or hashlib.sha256(content).hexdigest(), str(size or len(content))]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", sent_program(unpacking), *arguments],
+        input=content,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_an_archive_is_unpacked_under_its_hash_and_asked_for_only_once(tmp_path: Path) -> None:
+    content = pack(FILES)
+    assert unpack(tmp_path / "c" / "code", content).stdout.split() == ["want", "unpacked"]
+    (target,) = (tmp_path / "c" / "code").iterdir()
+    assert target.name == hashlib.sha256(content).hexdigest()
+    assert {name: (target / name).read_bytes() for name in FILES} == FILES
+    assert unpack(tmp_path / "c" / "code", content).stdout.split() == ["have"]
+
+
+@pytest.mark.parametrize("problem", ["cut short", "other bytes"])
+def test_what_did_not_come_whole_leaves_nothing(tmp_path: Path, problem: str) -> None:
+    content = pack(FILES)
+    came = content[:-9] if problem == "cut short" else content[:-9] + bytes(9)
+    done = unpack(tmp_path / "code", came, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    assert done.returncode == 1
+    assert f"{len(came)} of {len(content)} bytes" in done.stderr
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_what_was_unpacked_before_the_machine_was_started_again_is_replaced(tmp_path: Path) -> None:
+    content = pack(FILES)
+    unpack(tmp_path / "code", content)
+    (target,) = (tmp_path / "code").iterdir()
+    (target / unpacking.UNPACKED_IN).write_text("another boot\n")
+    (target / "node/core/a.py").write_text("")  # it never reached the disk
+    assert unpack(tmp_path / "code", content).stdout.split() == ["want", "unpacked"]
+    assert (target / "node/core/a.py").read_bytes() == FILES["node/core/a.py"]
+    assert sorted(path.name for path in tmp_path.glob("code/*")) == [target.name]
+    assert not (target / "before").exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/../../outside"])
+def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w:gz") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = 1
+        tar.addfile(entry, io.BytesIO(b"x"))
+    done = unpack(tmp_path / "code", plain.getvalue())
+    assert done.returncode == 1
+    assert "no plain file of ours" in done.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["code"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cutset").mkdir()
+    (tmp_path / "cutset" / "code").mkdir()
+    os.chown(tmp_path / "cutset" / "code", 65534, 65534)
+    done = unpack(tmp_path / "cutset" / "code", pack(FILES))
+    assert done.returncode == 1
+    assert "is somebody else's" in done.stderr
+
+
+def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path: Path) -> None:
+    (tmp_path / "cutset").mkdir()
+    (tmp_path / "cutset").chmod(0o777)
+    done = unpack(tmp_path / "cutset" / "code", pack(FILES))
+    assert done.returncode == 1
+    assert "`chmod go-w" in done.stderr
+    (tmp_path / "cutset").chmod(0o1777)
+    assert unpack(tmp_path / "cutset" / "code", pack(FILES)).returncode == 0
