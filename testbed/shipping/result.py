@@ -87,6 +87,7 @@ class Shipped:
             "partial": [_file_json(file) for file in self.files if file.became is Became.PARTIAL],
             "missing": [_file_json(file) for file in self.files if file.became is Became.MISSING],
             "changed": [file.place for file in self.files if file.changed],
+            "said": self.lines(),
         }
 
 

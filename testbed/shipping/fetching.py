@@ -1,0 +1,173 @@
+"""Fetches what of a run is still on its machines: after the controller died, or a connection, or the disk
+was full. What is here already is only checked.
+
+A machine whose supervisor still waits for its controller is waited for, at most until its lease is over:
+until then its files may grow. Afterwards run.json is made of those of all machines again, and the run's
+folder is removed from machines that have nothing more to give.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.rundir import RunDirectory, read_json
+from testbed.errors import TestbedError
+from testbed.hosts.archive import Archive
+from testbed.hosts.connecting import connected
+from testbed.hosts.deploy import PYTHON, code_folder, deploy_to
+from testbed.hosts.inventory import Inventory, Machine
+from testbed.hosts.merging import LISTS, machines_json, merged
+from testbed.hosts.on_each import on_each
+from testbed.hosts.placement import place
+from testbed.hosts.run_folders import HELD, IN_USE
+from testbed.hosts.ssh import Connection
+from testbed.plan import plan_from_json
+from testbed.shipping.lane import Listener
+from testbed.shipping.limits import Limits
+from testbed.shipping.names import MACHINES
+from testbed.shipping.over_ssh import MachineSource
+from testbed.shipping.receiver import ship
+from testbed.shipping.result import Shipped
+from topologies.errors import InputError
+
+LOOK_S = 1.0
+TIDY_END_S = 120.0
+"""For a run that was told to end because its lease is over."""
+REMOVE_TIMEOUT_S = 120.0
+STATE = """\
+import sys, pathlib
+from testbed.hosts.run_folders import state
+print(state(pathlib.Path(sys.argv[1])))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One attempt. say: shows what goes on; listener: told how far each machine's files are."""
+
+    run: RunDirectory
+    inventory: Inventory
+    archive: Archive
+    limits: Limits
+    listener: Listener
+    say: Callable[[str], object]
+
+    def fetch(self) -> dict[str, Shipped]:
+        """What became of the machines that had not shipped everything; none if all have.
+
+        Raises InputError if the inventory is not that of the run, TestbedError if the run still goes on.
+        """
+        machines = self._machines()
+        known = {each["machine"]: each for each in self.run.read_run().get("shipped", ())}
+        asked = [each for each in machines if not known.get(each.name, {}).get("complete", False)]
+        if not asked:
+            return {}
+        self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
+        with connected(asked) as connections:
+            shipped = {
+                machine.name: Shipped(machine.name, (), str(result), 0, 0)
+                for machine, result in zip(asked, connections, strict=True)
+                if isinstance(result, TestbedError)
+            }
+            here = [result for result in connections if isinstance(result, Connection)]
+            for connection, result in zip(here, on_each(self._ready, here), strict=True):
+                if isinstance(result, TestbedError):
+                    name = connection.machine.name
+                    shipped[name] = Shipped(name, (), str(result), 0, 0)
+            ready = [connection for connection in here if connection.machine.name not in shipped]
+            shipped |= self._ship([connection.machine for connection in ready])
+            self._note(machines, known, shipped)
+            on_each(self._remove, [each for each in ready if shipped[each.machine.name].complete])
+        return shipped
+
+    def _machines(self) -> list[Machine]:
+        """Those that the run was on, the reference first."""
+        content = self.run.read_run()
+        by_name = {machine.name: machine for machine in self.inventory.machines}
+        names = [each["name"] for each in content.get("machines", ())]
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            problem = f"has no machine {', '.join(unknown)}, on which {self.run.name} was"
+            raise InputError(self.inventory.file, None, "machines", problem)
+        if names:
+            return [by_name[name] for name in names]
+        return place(plan_from_json(content["plan"]), self.inventory).machines
+
+    def _ready(self, connection: Connection) -> None:
+        """Our code is there, and nothing grows any more."""
+        machine = connection.machine
+        deploy_to(connection, self.archive)
+        command = [*self._with_our_code(machine), "-c", STATE, self._folder(machine)]
+        deadline_s, said = time.monotonic() + self.inventory.lease_us / 1e6 + TIDY_END_S, False
+        while True:
+            answer = connection.run(command, root=True)
+            state = answer.stdout.decode(errors="replace").strip()
+            if answer.code != 0:
+                raise TestbedError(f"{machine.name}: cannot look after the run there: {answer.said[-300:]}")
+            if state == IN_USE:
+                raise TestbedError(f"{machine.name}: the run goes on there, and its controller is connected")
+            if state != HELD:
+                return
+            if time.monotonic() > deadline_s:
+                raise TestbedError(f"{machine.name}: the run does not end there: try `cutset hosts --clean`")
+            if not said:
+                self.say(f"{machine.name}: waiting until its lease is over, and the run has ended there")
+                said = True
+            time.sleep(LOOK_S)
+
+    def _ship(self, machines: Sequence[Machine]) -> dict[str, Shipped]:
+        sources = [
+            MachineSource(machine, self._folder(machine), code_folder(machine, self.archive))
+            for machine in machines
+        ]
+        return ship(
+            sources,
+            self.run.path,
+            limits=self.limits,
+            listener=self.listener,
+            stop_following=lambda _: True,
+        )
+
+    def _note(
+        self, machines: Sequence[Machine], known: dict[str, dict[str, Any]], shipped: dict[str, Shipped]
+    ) -> None:
+        """Make run.json of all that is here now."""
+        order = [machine.name for machine in machines]
+        parts = {}
+        for name in order:
+            with suppress(InputError):  # it was not shipped, which `shipped` says
+                parts[name] = read_json(self.run.path / MACHINES / name / "run.json")
+        content = self.run.read_run()
+        said = {line for each in known.values() for line in each.get("said", ())}
+        problems = [line for line in content["problems"] if line not in said]
+        now = {**known, **{name: one.as_json() for name, one in shipped.items()}}
+        base = {
+            **content,
+            **{key: [] for key in LISTS},
+            "machines": content.get("machines") or self._clockless(order, parts),
+            "shipped": [now[name] for name in order if name in now],
+            "problems": problems + [line for one in shipped.values() for line in one.lines()],
+        }
+        self.run.update_run(**merged(base, parts, order))
+
+    def _clockless(self, order: Sequence[str], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """`machines` of run.json where the controller died before it could write down what it knew."""
+        placement = place(plan_from_json(self.run.read_run()["plan"]), self.inventory)
+        zeros = {
+            name: parts[name]["times"]["zero_ns"]
+            for name in order
+            if name in parts and "zero_ns" in parts[name]["times"]
+        }
+        return machines_json(placement, zeros, {})
+
+    def _remove(self, connection: Connection) -> None:
+        folder = self._folder(connection.machine)
+        connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
+
+    def _folder(self, machine: Machine) -> str:
+        return f"{machine.runs}/{self.run.name}"
+
+    def _with_our_code(self, machine: Machine) -> list[str]:
+        return ["env", f"PYTHONPATH={code_folder(machine, self.archive)}", PYTHON]
