@@ -1,8 +1,8 @@
 """Where a machine's file goes in the run directory. Names come from another machine and are not believed.
 
 What a host's processes write (captures, logs, deliveries, storage) goes where it would be in a run on this
-machine, since hosts' names differ between machines. Everything else, run.json first, belongs to the machine
-alone and goes into a folder of its own.
+machine, since hosts' names differ between machines. Everything else belongs to the machine alone and goes
+into a folder of its own: run.json first, and the log of what ran the hosts.
 """
 
 import re
@@ -11,6 +11,8 @@ from pathlib import PurePosixPath
 from testbed.shipping.frames import ShippingError
 
 SHARED = frozenset({"captures", "logs", "deliveries", "storage"})
+HOST_LOG = ".jsonl"
+"""How logs of hosts end (`experiments.rundir`)."""
 MACHINES = "machines"
 """The folder in the run directory that has a folder for each machine."""
 AGAIN = ".shipping"
@@ -38,6 +40,7 @@ def checked(path: object) -> str:
 def place(machine: str, path: str) -> PurePosixPath:
     """Where a machine's file goes, relative to the run directory. Raises ShippingError."""
     relative = PurePosixPath(checked(path))
-    if len(relative.parts) > 1 and relative.parts[0] in SHARED:
+    folder = relative.parts[0] if len(relative.parts) > 1 else ""
+    if folder in SHARED and (folder != "logs" or relative.suffix == HOST_LOG):
         return relative
     return PurePosixPath(MACHINES, checked(machine), relative)

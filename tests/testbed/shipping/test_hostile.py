@@ -147,6 +147,8 @@ def test_names_that_lead_elsewhere_are_refused(path: object) -> None:
     [
         ("captures/a.pcap", "captures/a.pcap"),
         ("storage/r0-proxy-0/log/1", "storage/r0-proxy-0/log/1"),
+        ("logs/r0-proxy-0.jsonl", "logs/r0-proxy-0.jsonl"),
+        ("logs/runner.log", "machines/h0/logs/runner.log"),
         ("run.json", "machines/h0/run.json"),
         ("captures", "machines/h0/captures"),
         ("summary.json", "machines/h0/summary.json"),
