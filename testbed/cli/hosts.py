@@ -128,7 +128,11 @@ def cleared_lines(cleared: "Cleared") -> list[str]:
     """What was done on a machine, and what stays there."""
     lines = [f"ended {run}, which nobody was connected to" for run in cleared.ended]
     lines += [f"removed {run}, whose files are here" for run in cleared.removed]
-    lines += [f"removed {cleared.code} other versions of our code"] if cleared.code else []
+    lines += (
+        [f"removed {cleared.code} other version{'s' * (cleared.code > 1)} of our code"]
+        if cleared.code
+        else []
+    )
     lines += [f"left {run} alone: it is in use" for run in cleared.in_use]
     lines += [
         f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"

@@ -117,8 +117,8 @@ class _Lines:
         said = " ".join(self._process.said().split())
         if "sudo" in said:
             return MachineError(
-                f"{self._name}: runs need root, and sudo wants a password ({said}): log in as root, or let"
-                " this user do all without one (a line `USER ALL=(ALL) NOPASSWD: ALL` for visudo)"
+                f"{self._name}: runs need root, and sudo does not give it without asking ({said}): log in as"
+                " root, or let this user do all without a password (`USER ALL=(ALL) NOPASSWD: ALL` for visudo)"
             )
         if code == 127:
             return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")

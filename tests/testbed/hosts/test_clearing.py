@@ -1,0 +1,170 @@
+"""What earlier runs have left on a machine: told apart by whether somebody uses it, ended and removed."""
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from testbed.hosts import clearing, run_folders
+from testbed.hosts.agent import files
+from testbed.hosts.cleaning import shipped_from
+from testbed.hosts.run_folders import HELD, IN_USE, LEFT, state
+from testbed.hosts.sent_program import sent_program
+
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
+NAME = "20260101T000000Z-link-failure-0a1b2c"
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that stand for supervisors; whatever is left of them ends with the test."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A machine's folder, not there yet, with a path that is short enough for a socket (unix(7))."""
+    with tempfile.TemporaryDirectory() as place:
+        yield Path(place) / "cutset"
+
+
+def make_run(folder: Path, name: str = NAME) -> Path:
+    run = folder / "runs" / name
+    (run / "captures").mkdir(parents=True)
+    (run / "captures" / "a.pcap").write_bytes(bytes(1000))
+    return run
+
+
+def hold(run: Path, processes: list[subprocess.Popen[str]], *, program: str = OBEDIENT) -> None:
+    """Let a process hold the run, as a supervisor does."""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    processes.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    note(run, process.pid, files.started_ticks(process.pid))
+
+
+def note(run: Path, pid: int, ticks: int | None) -> None:
+    (run / files.STATE).write_text(json.dumps({"pid": pid, "started_ticks": ticks}))
+
+
+def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
+    """Run the program as it runs on a machine."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", sent_program(files, run_folders, clearing)],
+        input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+NOTHING = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
+
+
+def test_a_machine_that_never_had_a_run_has_nothing_to_clear(folder: Path) -> None:
+    assert clear(folder) == NOTHING
+    assert not folder.exists()
+
+
+def test_a_run_whose_files_are_not_all_here_stays(folder: Path) -> None:
+    run = make_run(folder)
+    assert clear(folder) == {**NOTHING, "kept": {NAME: 1000}}
+    assert run.is_dir()
+
+
+def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
+    run, other = make_run(folder), make_run(folder, "other")
+    assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME], "kept": {"other": 1000}}
+    assert not run.exists()
+    assert other.is_dir()
+
+
+@pytest.mark.parametrize("program", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
+def test_a_supervisor_that_nobody_is_connected_to_is_ended(
+    folder: Path, processes: list[subprocess.Popen[str]], program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(folder)
+    hold(run, processes, program=program)
+    assert state(run) == HELD
+    monkeypatch.setattr(clearing, "END_TIMEOUT_S", 0.5)  # of one that does not hear
+    assert clearing.end(run)
+    assert processes[0].wait(10) < 0
+    assert state(run) == LEFT
+
+
+def test_a_run_that_its_controller_is_connected_to_is_left_alone(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    (folder / "code" / ("b" * 64)).mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as controller:
+        listener.bind(str(run / files.SOCKET))
+        listener.listen()
+        assert state(run) == HELD
+        controller.connect(str(run / files.SOCKET))
+        with listener.accept()[0]:
+            assert state(run) == IN_USE
+            assert clear(folder, shipped=(NAME,), code="a" * 64) == {**NOTHING, "in_use": [NAME]}
+    assert processes[0].poll() is None
+    assert run.is_dir()
+    assert len(list((folder / "code").iterdir())) == 1  # it may be what the run runs
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])
+def test_a_note_that_tells_nothing_means_that_nobody_holds_the_run(folder: Path, content: str) -> None:
+    run = make_run(folder)
+    (run / files.STATE).write_text(content)
+    assert state(run) == LEFT
+
+
+def test_another_process_that_got_the_supervisors_number_is_spared(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    ticks = files.started_ticks(processes[0].pid)
+    assert ticks is not None
+    note(run, processes[0].pid, ticks - 1)
+    assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME]}
+    assert processes[0].poll() is None
+
+
+def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:
+    for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64 + ".part.x1"):
+        (folder / "code" / name).mkdir(parents=True)
+    assert clear(folder, code="b" * 64) == {**NOTHING, "code": 2}
+    assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]
+
+
+def test_what_was_shipped_is_known_from_the_runs_here_machine_by_machine(tmp_path: Path) -> None:
+    def shipped(name: str, **complete: bool) -> None:
+        run = RunDirectory(tmp_path / name)
+        run.make()
+        run.update_run(shipped=[{"machine": key, "complete": value} for key, value in complete.items()])
+
+    shipped("all", h0=True, h1=True)
+    shipped("half", h0=True, h1=False)
+    RunDirectory(tmp_path / "local").make()
+    RunDirectory(tmp_path / "local").update_run(seed=1)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    assert shipped_from(tmp_path, "h0") == ["all", "half"]
+    assert shipped_from(tmp_path, "h1") == ["all"]
+    assert shipped_from(tmp_path, "h2") == []
