@@ -8,9 +8,8 @@ machines whose files are all here.
 
 import contextlib
 import queue
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -27,16 +26,18 @@ from testbed.hosts.logins import Logins
 from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
 from testbed.hosts.placement import Placement, fitted, place, shares
-from testbed.hosts.ssh import Connection, RemoteProcess, connect
+from testbed.hosts.ssh import Connection, connect
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, check_disk, interruptible
 from testbed.share import share_to_json
-from testbed.shipping.lane import Source
 from testbed.shipping.limits import Limits
 from testbed.shipping.names import MACHINES
+from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.receiver import ship
-from testbed.shipping.result import Progress, Shipped
+from testbed.shipping.result import Shipped
 from topologies.errors import InputError
+
+LOOK_S = 0.25
 
 
 class SshHosts:
@@ -101,48 +102,6 @@ class SshHosts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sender:
-    """A machine's files, for shipping. Each `open` starts a sender there, through a connection of its own."""
-
-    machine: Machine
-    command: list[str]
-
-    @property
-    def name(self) -> str:
-        return self.machine.name
-
-    def open(self) -> "_Stream":
-        """Raises MachineError, UnreachableError."""
-        connection = connect(self.machine)
-        try:
-            return _Stream(connection, connection.open(self.command, root=True))
-        except TestbedError:
-            connection.close()
-            raise
-
-
-class _Stream:
-    """The sender's bytes; closing it logs out as well."""
-
-    def __init__(self, connection: Connection, process: RemoteProcess) -> None:
-        self._connection = connection
-        self._process = process
-
-    def read(self, size: int) -> bytes:
-        return self._process.read(size)
-
-    def write(self, data: bytes) -> None:
-        self._process.write(data)
-
-    def said(self) -> str:
-        return self._process.said()
-
-    def close(self) -> None:
-        self._process.close()
-        self._connection.close()
-
-
 class _Run:
     """One run on the machines."""
 
@@ -166,6 +125,7 @@ class _Run:
         self._logins = logins
         self._peers = [self._peer(machine) for machine in self._placement.machines]
         self._over: set[str] = set()  # machines whose files grow no more
+        self._impatient = False  # the user does not want to wait for them
         self._shipped: dict[str, Shipped] = {}
 
     def carry_out(self) -> Ended:
@@ -184,6 +144,7 @@ class _Run:
         )
         try:
             with interruptible(self._hear_user) as user:
+                self._note_where(conductor)
                 self._start()
                 with self._shipping(conductor):
                     conductor.lead()
@@ -196,6 +157,14 @@ class _Run:
             kind = MachineError if conductor.failed["kind"] == "machine" else TestbedError
             raise kind(conductor.failed["text"])
         return Ended(content, by_user=user.asked)
+
+    def _note_where(self, conductor: Conductor) -> None:
+        """Write down where the run is, so that its files can be fetched even if we are no more."""
+        self._content |= {
+            "inventory": {"file": str(Path(self._inventory.file).absolute()), "code": self._archive.sha256},
+            "machines": machines_json(self._placement, conductor.zeros, {}),
+        }
+        self._run.update_run(**self._content)
 
     # --- Machines
 
@@ -222,6 +191,7 @@ class _Run:
             peer.start(given)
 
     def _hear_user(self, message: dict[str, Any]) -> None:
+        self._impatient = bool(self._over)
         self._events.put(("", message))
 
     # --- Files
@@ -234,44 +204,30 @@ class _Run:
             self._over.update(peer.name for peer in self._peers)
             self._ship(conductor)
             return
-        thread = threading.Thread(target=self._ship, args=(conductor,), name="shipping", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.update(peer.name for peer in self._peers)
-            while thread.is_alive():
-                thread.join(0.25)
-                self._follow({})
+        with ThreadPoolExecutor(1, thread_name_prefix="shipping") as pool:
+            shipping = pool.submit(self._ship, conductor)
+            try:
+                yield
+            finally:
+                self._over.update(peer.name for peer in self._peers)
+                while not shipping.done():
+                    wait([shipping], LOOK_S)
+                    self._follow({})
+                shipping.result()
 
     def _ship(self, conductor: Conductor) -> None:
-        senders: Sequence[Source] = [
-            _Sender(
-                machine,
-                self._ours(machine, "testbed.shipping.sender", self._folder(machine)),
-            )
+        sources = [
+            MachineSource(machine, self._folder(machine), code_folder(machine, self._archive))
             for machine in self._placement.machines
         ]
         limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
-            senders,
+            sources,
             self._run.path,
             limits=limits,
-            listener=self._tell_progress,
+            listener=lambda progress: self._follow(progress.as_message()),
             stop_following=lambda name: name in conductor.ended or name in self._over,
-            give_up=lambda name: name in conductor.lost and name in self._over,
-        )
-
-    def _tell_progress(self, progress: Progress) -> None:
-        self._follow(
-            {
-                "did": "shipping",
-                "machine": progress.machine,
-                "state": str(progress.state),
-                "bytes": progress.bytes,
-                "of_bytes": progress.of_bytes,
-                "note": progress.note,
-            }
+            give_up=lambda name: self._impatient or (name in conductor.lost and name in self._over),
         )
 
     def _merge(self, conductor: Conductor) -> dict[str, Any]:

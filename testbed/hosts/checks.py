@@ -118,7 +118,7 @@ class _Lines:
         if "sudo" in said:
             return MachineError(
                 f"{self._name}: runs need root, and sudo does not give it without asking ({said}): log in as"
-                " root, or let this user do all without a password (`USER ALL=(ALL) NOPASSWD: ALL` for visudo)"
+                " root, or let this user do all without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
             )
         if code == 127:
             return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")

@@ -51,6 +51,7 @@ class Conductor:
         self._phase = Phase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, dict[str, Any]] = {}
+        self._zero_ns = 0
         self._asked_s = 0.0
         self._told: set[str] = set()
         self._stopped = False
@@ -93,7 +94,9 @@ class Conductor:
                 self._counts[name] = message
             case "problem":
                 self._problem(name, message["text"])
-            case "change" | "log":
+            case "change":
+                self._follow({**message, "requested_ns": self._ours_ns(name, message["requested_ns"])})
+            case "log":
                 self._follow(message)
             case "failed":
                 self.failed = self.failed or {**message, "text": f"{name}: {message['text']}"}
@@ -107,6 +110,10 @@ class Conductor:
                 self._problem(name, f"lost for the run: {message['why']}")
             case "broken":
                 self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
+
+    def _ours_ns(self, name: str, time_ns: int) -> int:
+        """A time of a machine's clock by ours, as far as both were told time 0."""
+        return time_ns - self.zeros[name] + self._zero_ns
 
     def _problem(self, name: str, text: str) -> None:
         line = f"{name}: {text}"
@@ -153,7 +160,7 @@ class Conductor:
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
         self._told.add(Place.READY)
-        zero_ns = time.time_ns() + LEAD_NS
+        self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
             assert best is not None  # noqa: S101 (it has answered)

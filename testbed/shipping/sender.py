@@ -131,8 +131,7 @@ class Sender:
 
 
 def walk(folder: Path, below: str = "") -> Iterator[Entry]:
-    """All plain files below a folder: no links, no sockets, nothing hidden or in the making, no unspeakable
-    names.
+    """All plain files below a folder: no links, no sockets, nothing in the making, no unspeakable names.
 
     Raises OSError if the folder itself cannot be read.
     """
@@ -143,8 +142,6 @@ def walk(folder: Path, below: str = "") -> Iterator[Entry]:
             raise
         return  # taken away while we looked, or not ours to see: what is in it counts as missing
     for item in found:
-        if item.name.startswith("."):
-            continue
         path = f"{below}/{item.name}" if below else item.name
         try:
             if item.is_dir(follow_symlinks=False):
