@@ -33,7 +33,7 @@ from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.machine import LabMachine, Make
-from tests.testbed.hosts.observation import SSHD
+from tests.testbed.hosts.observation import SSHD, Standing
 from tests.testbed.hosts.wiring import control_lines, rate_lines
 
 TIMEOUT_S = 120.0
@@ -139,8 +139,9 @@ class Lab:
         self, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, **options: Any
     ) -> "ControllerProcess":
         """Start a command on the controller; env: more of the environment, options as for Popen."""
+        folder = options.pop("cwd", Path.cwd())
         return ControllerProcess(
-            self.inside(["setpriv", "--pdeathsig", "KILL", "env", f"--chdir={Path.cwd()}", *map(str, argv)]),
+            self.inside(["setpriv", "--pdeathsig", "KILL", "env", f"--chdir={folder}", *map(str, argv)]),
             **{
                 "env": {**os.environ, "PYTHONPATH": str(PROJECT), "HOME": str(self.home), **(env or {})},
                 "stdin": subprocess.DEVNULL,
@@ -164,6 +165,20 @@ class Lab:
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The argument list that runs a command on the controller."""
         return ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid", "--", *argv]
+
+    def standing(self) -> dict[str, Standing]:
+        """What each machine runs and has now (see `left_since`)."""
+        return {name: machine.standing() for name, machine in self.machines.items()}
+
+    def left_since(self, before: Mapping[str, Standing]) -> list[str]:
+        """What the machines run or have that they did not then, and the files that were written outside of
+        the inventory's folder, one thing a line.
+        """
+        return [
+            f"{name}: {line}"
+            for name, standing in before.items()
+            for line in self.machines[name].left_since(standing)
+        ]
 
     def slow_control(self, rate_bits_per_s: int | None) -> None:
         """Let the control network carry no more than this in each direction, for all machines together;

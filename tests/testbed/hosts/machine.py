@@ -180,6 +180,10 @@ class LabMachine:
         defaults = {"timeout": TIMEOUT_S, "capture_output": True, "text": True, "env": ENVIRONMENT}
         return subprocess.run(self.inside(argv), **{"check": True, **defaults, **options})  # noqa: PLW1510
 
+    def start(self, argv: Sequence[str]) -> None:
+        """Start a command on it as root that stays, without SSH."""
+        self.run(["setsid", "--fork", *argv], capture_output=False, stdout=subprocess.DEVNULL)
+
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The argument list that runs a command on it, for as long as whoever runs it lives."""
         mortal = ["setpriv", "--pdeathsig", "KILL"]
@@ -265,6 +269,11 @@ class LabMachine:
         """What it runs and has: processes, mounts, and all of its network. Not its files."""
         processes = tuple(process.line for process in self.processes())
         return Standing(processes, mounts_of(self.pid), network_of(lambda argv: self.run(argv).stdout))
+
+    def left_since(self, before: Standing) -> list[str]:
+        """What it runs or has that it did not then, and files outside of the inventory's folder."""
+        files = [name for name in self.changed_files() if not f"{name}/".startswith(f"{self.folder}/")]
+        return [*self.standing().differences(before), *(f"file: {name}" for name in files)]
 
     def changed_files(self) -> list[str]:
         """Every file and directory that something made, changed or deleted on it, wherever."""

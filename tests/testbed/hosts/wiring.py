@@ -45,11 +45,17 @@ def outside_lines(number: int, mtu: int) -> list[str]:
     """In the lab, for a machine that comes up: MACHINE stands for its network namespace."""
     control, experiment = control_port(number), f"e{number}"
     return [
-        f"link add {control} type veth peer name eth0 netns MACHINE",
-        f"link add {experiment} mtu {BRIDGE_MTU} type veth peer name exp0 mtu {mtu} netns MACHINE",
+        f"link add {control} type veth peer name eth0 address {_mac(1, number)} netns MACHINE",
+        f"link add {experiment} mtu {BRIDGE_MTU} type veth"
+        f" peer name exp0 address {_mac(2, number)} mtu {mtu} netns MACHINE",
         f"link set {control} up master {CONTROL_BRIDGE}",
         f"link set {experiment} up master {EXPERIMENT_BRIDGE}",
     ]
+
+
+def _mac(network: int, number: int) -> str:
+    """A card keeps its address when the machine is switched off and on."""
+    return f"02:00:00:00:{network:02x}:{number:02x}"
 
 
 def inside_lines(number: int) -> list[str]:
