@@ -75,6 +75,8 @@ def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
         return _nothing("no event published after the fault ever came")
     reasons: dict[str, str] = {}
     gap = published & (pair.published_ns <= first_ns) & (pair.came_ns >= fault_ns)
+    if first_ns < fault_ns or not gap.any():
+        return _nothing("events came before they were published: the machines' clocks are not known")
     end_ns = int(pair.came_ns[gap].max())
     if end_ns == NEVER:
         missing = int(pair.count[gap & (pair.came_ns == NEVER)].sum())
