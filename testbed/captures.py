@@ -23,6 +23,7 @@ from pathlib import Path
 from experiments.capture_parts import NAME_PATTERN, ROTATION_S, folder_of, held
 from testbed.errors import TestbedError
 from testbed.plan import CapturePlan
+from testbed.share import WIRE_SNAPLEN_BYTES
 
 SNAPLEN_MAX = 262_144
 """tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
@@ -107,7 +108,8 @@ class Captures:
             path = self._directory / point.capture.file
             if point.capture.in_parts:
                 folder_of(path).mkdir()
-            command = tcpdump_command(point, path, snaplen_bytes=snaplen_bytes, root=self._root)
+            size = WIRE_SNAPLEN_BYTES if point.capture.wire else snaplen_bytes
+            command = tcpdump_command(point, path, snaplen_bytes=size, root=self._root)
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
