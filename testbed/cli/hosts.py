@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from testbed.cli.doctor import MARKS
+
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from testbed.errors import TestbedError
@@ -15,9 +18,9 @@ if TYPE_CHECKING:
     from testbed.hosts.cleaning import Cleared
     from testbed.hosts.ssh import Connection
 
-MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
 COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")
 SHOWN_IF_WRONG = ("login", "Python", "tools")
+LEFT_OUT_FIRST = ("code", "memory", "disk", "clock", "runs", "peers", "network", "links")
 UNKNOWN = "-"
 WIDTH_ELSEWHERE = 200
 
@@ -42,7 +45,7 @@ def command(inventory: Path, clean: bool) -> int:
         if clean:
             _clean(connections, archive)
         examined = examine(loaded, connections, archive)
-    _show(table(examined))
+    _show(examined)
     for line in problem_lines(examined):
         click.echo(line)
     unfit = [each.machine.name for each in examined if each.missing]
@@ -53,19 +56,28 @@ def command(inventory: Path, clean: bool) -> int:
     return 0
 
 
-def table(examined: Sequence["Examined"]) -> "Table":
-    """A row for each machine, a column for each subject; what is not good is marked and coloured."""
+def table(examined: Sequence["Examined"], columns: Sequence[str]) -> "Table":
+    """A row for each machine, a column for each of these subjects; what is not good is marked."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    wrong = {finding.subject for each in examined for finding in each.missing}
-    columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
     shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "machine", *columns):
         shown.add_column(column, no_wrap=True)
     for each in examined:
         shown.add_row(_mark(each), each.machine.name, *(_cell(each, column) for column in columns))
     return shown
+
+
+def columns_for(examined: Sequence["Examined"], console: "Console") -> list[str]:
+    """The subjects that fit, less important ones left out first, but not those with something wrong."""
+    wrong = {finding.subject for each in examined for finding in each.missing}
+    columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
+    spare = [column for column in LEFT_OUT_FIRST if column not in wrong]
+    wide = console.options.update(max_width=WIDTH_ELSEWHERE)
+    while spare and console.measure(table(examined, columns), options=wide).maximum > console.width:
+        columns.remove(spare.pop(0))
+    return columns
 
 
 def _mark(each: "Examined") -> str:
@@ -102,13 +114,14 @@ def problem_lines(examined: Sequence["Examined"]) -> list[str]:
     return lines
 
 
-def _show(shown: "Table") -> None:
-    """As wide as the terminal; elsewhere as wide as it is."""
+def _show(examined: Sequence["Examined"]) -> None:
+    """What fits on the terminal; elsewhere all."""
     import sys
 
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE).print(shown)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
+    console.print(table(examined, columns_for(examined, console)))
 
 
 def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:

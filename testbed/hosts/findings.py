@@ -145,7 +145,7 @@ def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[F
         yield Finding(
             "network",
             State.MISSING,
-            f"port {inventory.vxlan_port} taken",
+            "port taken",
             f"UDP port {inventory.vxlan_port} is used by {facts.port_holder}",
             "stop that, or choose another with `vxlan_port:` in the inventory",
         )

@@ -1,0 +1,73 @@
+"""The table of machines: it fits the terminal, and what is wrong stays in sight."""
+
+import pytest
+from rich.console import Console
+
+from testbed.cli.hosts import cleared_lines, columns_for, problem_lines, table
+from testbed.hosts.checks import Examined
+from testbed.hosts.cleaning import Cleared
+from tests.testbed.hosts.test_findings import findings, machine
+
+NARROW, WIDE = 80, 160
+
+
+def drawn(examined: list[Examined], width: int) -> list[str]:
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as capture:
+        console.print(table(examined, columns_for(examined, console)))
+    return capture.get().splitlines()
+
+
+@pytest.fixture
+def examined() -> list[Examined]:
+    return [
+        Examined(machine(0), tuple(findings())),
+        Examined(machine(1), tuple(findings(missing=("tc",), synchronised=False))),
+        Examined(machine(2), tuple(findings(missing=("tc",)))),
+    ]
+
+
+def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examined: list[Examined]) -> None:
+    header = drawn(examined, WIDE)[1].split()
+    assert header == [
+        "machine",
+        "tools",
+        "links",
+        "network",
+        "peers",
+        "clock",
+        "disk",
+        "memory",
+        "code",
+        "runs",
+    ]
+    assert "tools" not in drawn(examined[:1], WIDE)[1]
+
+
+def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(examined: list[Examined]) -> None:
+    lines = drawn(examined, NARROW)
+    assert all(len(line) <= NARROW for line in lines)
+    assert not any("…" in line for line in lines)
+    assert "tools" in lines[1]
+    assert any("1 missing" in line for line in lines)
+
+
+def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[Examined]) -> None:
+    marks = {line.split()[1]: line.split()[0] for line in drawn(examined, WIDE)[3:] if line.strip()}
+    assert marks == {"h0": "✓", "h1": "✗", "h2": "✗"}
+
+
+def test_the_same_problem_of_several_machines_is_said_once(examined: list[Examined]) -> None:
+    assert [line for line in problem_lines(examined) if "tc" in line] == ["✗ h1, h2: not installed: tc"]
+
+
+def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
+    assert cleared_lines(Cleared("h0")) == ["h0: nothing to clean"]
+    cleared = Cleared("h0", ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
+    assert cleared_lines(cleared) == [
+        "h0: ended a, which nobody was connected to",
+        "h0: removed a, whose files are here",
+        "h0: removed 2 other versions of our code",
+        "h0: left b alone: it is in use",
+        "h0: kept c (2 MB): its files are not all here -> cutset fetch c",
+    ]
