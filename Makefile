@@ -45,7 +45,7 @@ archive: $(READY) ## let Spark start in half the time: an archive of its classes
 vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
 	@vagrant up
 
-test-provision: packages-test ## set up in a fresh Debian 12, as root: 5 minutes, 4 GB, the network (not part of make test)
+test-provision: packages-test $(READY) ## set up in a fresh Debian 12, as root: some minutes, 3 GB, the network (not part of make test)
 	@sh tests/testbed/provision/fresh_debian.sh
 
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)

@@ -1,7 +1,7 @@
 """What dedicated shaping nodes of Emulab can do, by its own FAQ ("What are the limits for link shaping?").
 
-Sites differ and the FAQ is old, so a request beyond these limits is written all the same, with a word about it.
-What a link really does is measured in every run.
+Sites differ and the FAQ is old, so a request beyond these limits is written all the same, with a note. What a
+link really does is measured in every run.
 """
 
 from collections.abc import Iterator

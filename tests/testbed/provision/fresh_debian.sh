@@ -4,7 +4,8 @@
 # debootstrap makes a minimal tree in a new folder; a mount and PID namespace has it as its root, so all that is mounted
 # or started there goes with it. Packages come from where this machine's apt and pip are configured to get them: apt's
 # Debian sources are written down again for the tree, pip's settings are passed on, with the folders that they
-# name (read-only). The checkout is copied as git has it, with what is changed. Exit code: of the first step that fails.
+# name (read-only). The checkout is copied as git has it, with what is changed, for a user who is not root.
+# Exit code: of the first step that fails.
 set -eu
 
 release=bookworm
@@ -38,7 +39,7 @@ inside() { # with the tree as root
     pivot_root . old
     mount -t proc none proc
     umount -l old
-    exec chroot . /bin/sh root/cutset/tests/testbed/provision/in_fresh_debian.sh
+    exec chroot . /bin/sh home/lab/cutset/tests/testbed/provision/in_fresh_debian.sh
 }
 
 if [ "${1:-}" = inside ]; then
@@ -49,6 +50,7 @@ fi
 mirror=$(sources | awk -v r="$release" '$3 == r && $4 == "main" { print $2; exit }')
 [ -n "$mirror" ] || fail "apt on this machine knows no source of Debian $release"
 tree=$(mktemp -d "${TMPDIR:-/tmp}/cutset-fresh-XXXXXX")
+chmod 755 "$tree"
 trap 'rm -rf --one-file-system "$tree"' EXIT
 trap 'exit 130' INT TERM
 printf 'a fresh Debian %s in %s\n' "$release" "$tree"
@@ -63,13 +65,16 @@ grep -lsiE 'Acquire::.*(proxy|https)' /etc/apt/apt.conf /etc/apt/apt.conf.d/* | 
     cp "$file" "$tree/etc/apt/apt.conf.d/"
 done
 cp /etc/resolv.conf /etc/hosts "$tree/etc/"
-mkdir -p "$tree/root/cutset"
+chroot "$tree" useradd --create-home lab
+mkdir -p "$tree/home/lab/cutset"
 (cd "$here" && git ls-files -z --cached --others --exclude-standard --deduplicate |
-    tar --null --files-from=- --ignore-failed-read -cf -) | tar -xf - -C "$tree/root/cutset"
+    tar --null --files-from=- --ignore-failed-read -cf -) | tar -xf - -C "$tree/home/lab/cutset"
 # pip's own settings; the certificates apart, for the tree's package of them would replace the file.
-for file in /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf"; do
-    [ ! -f "$file" ] || install -D "$file" "$tree$file"
+for file in pip.conf .config/pip/pip.conf .pip/pip.conf; do
+    case $file in .*) from=$HOME to=home/lab ;; *) from=/etc to=etc ;; esac
+    [ ! -f "$from/$file" ] || install -D "$from/$file" "$tree/$to/$file"
 done
+chroot "$tree" chown -R lab: /home/lab
 if [ -n "${PIP_CERT:=$("$here/.venv/bin/python" -m pip config get global.cert 2>/dev/null || :)}" ]; then
     cp "$PIP_CERT" "$tree/machine-certificates.crt"
     export PIP_CERT=/machine-certificates.crt REQUESTS_CA_BUNDLE=/machine-certificates.crt

@@ -1,8 +1,9 @@
 #!/bin/sh
-# What fresh_debian.sh does in the fresh tree: install, set up, examine, run; a line for each step that works.
+# What fresh_debian.sh does in the fresh tree, as the Vagrantfile does it in a machine: install as root; set up,
+# examine and run as an ordinary user. A line for each step that works.
 set -eu
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
-cd /root/cutset
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/lab LC_ALL=C.UTF-8
+cd /home/lab/cutset
 
 step() { # step TEXT COMMAND…: run it; say that it works and how long it took, or show its output and stop
     text=$1
@@ -22,20 +23,24 @@ silent() { # silent COMMAND…: whether it says nothing
     "$@" >/tmp/said 2>&1 && [ ! -s /tmp/said ]
 }
 
+lab() { # lab COMMAND…: as the ordinary user
+    runuser -u lab -- "$@"
+}
+
 measured() { # measured COMMAND…: whether a run was analysed to its end; this machine may be too busy for a valid one
-    "$@" || [ $? = 1 ]
+    lab "$@" || [ $? = 1 ]
     test -s runs/*/report.html
 }
 
 provision=testbed/provision/provision.sh
 step 'provision.sh machine: what a machine of an inventory needs' sh "$provision" machine
-step '  … a second time says nothing' silent sh "$provision" machine
+step '  a second time: nothing to do, nothing said' silent sh "$provision" machine
 step 'provision.sh run: what starting runs and analysing needs' sh "$provision" run
-step '  … a second time says nothing' silent sh "$provision" run
-step 'make setup: Python packages by version and hash' make setup
-step 'cutset doctor: nothing is missing' .venv/bin/cutset doctor
+step '  a second time: nothing to do, nothing said' silent sh "$provision" run
+step 'make setup: Python packages by version and hash' lab make setup
+step 'cutset doctor: nothing is missing' lab .venv/bin/cutset doctor
 sed 's/^/         /' /tmp/output
 step 'cutset run link-failure: the network, the nodes, and the analysis' measured \
     .venv/bin/cutset run link-failure --set workload.rate=2000/s --set duration=15s \
     --set faults.0.at=4s --set faults.1.at=8s --set 'expect=[events.lost == 0]'
-grep -E '^(verdict|events|after|expected)' /tmp/output | sed 's/^/         /'
+grep -E '^(verdict|fidelity| +[a-z]|events|after|expected)' /tmp/output | sed 's/^/         /'
