@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from testbed.doctor import PACKAGES, packages
+from testbed.hosts.request import MACHINE_TOOLS
 
 SCRIPT = PACKAGES.with_name("provision.sh")
 BASICS = ("sh", "dirname", "readlink", "sed", "id", "mktemp", "rm")
@@ -71,6 +72,11 @@ def test_a_machine_needs_no_java(tmp_path: Path) -> None:
     result = provision("machine", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert "missing: tcpdump" in result.stderr
     assert "openjdk" not in result.stderr
+
+
+def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None:
+    provided = {package.name for package in packages() if package.job == "machine"}
+    assert set(MACHINE_TOOLS.values()) <= provided
 
 
 def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
