@@ -131,10 +131,15 @@ def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive
     from testbed.hosts.cleaning import clean
 
     reached = [connection for connection in connections if not isinstance(connection, TestbedError)]
-    for result in clean(reached, RUNS, archive):
-        lines = [str(result)] if isinstance(result, TestbedError) else cleared_lines(result)
-        for line in lines:
-            click.echo(line)
+    machines: dict[str, list[str]] = {}
+    for connection, result in zip(reached, clean(reached, RUNS, archive), strict=True):
+        if isinstance(result, TestbedError):
+            click.echo(str(result))
+            continue
+        for line in cleared_lines(result):
+            machines.setdefault(line, []).append(connection.machine.name)
+    for line, names in machines.items():
+        click.echo(f"{', '.join(names)}: {line}")
 
 
 def cleared_lines(cleared: "Cleared") -> list[str]:
@@ -151,4 +156,4 @@ def cleared_lines(cleared: "Cleared") -> list[str]:
         f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"
         for run, size in cleared.kept.items()
     ]
-    return [f"{cleared.machine}: {line}" for line in lines or ["nothing to clean"]]
+    return lines or ["nothing to clean"]

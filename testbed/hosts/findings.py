@@ -4,6 +4,7 @@ Pure. Each subject has a finding or several; `cell` is how the subject reads in 
 """
 
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from testbed.hosts.facts import ClockReading, Echo, Facts
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.placement import VXLAN_OVERHEAD_BYTES
 from testbed.hosts.request import MACHINE_TOOLS, NAMESPACES, NETEM, PROBE_BYTES, TUNNEL
-from testbed.hosts.run_folders import IN_USE, LEFT
+from testbed.hosts.run_folders import HELD, IN_USE, LEFT
 
 MESSAGE_CHARACTERS_MAX = 200
 
@@ -235,17 +236,17 @@ def _code(facts: Facts, sha256: str) -> Finding:
 
 
 def _runs(facts: Facts) -> Finding:
-    used = [run for run in facts.runs if run.state == IN_USE]
+    counts = Counter(run.state for run in facts.runs)
+    cell = ", ".join(f"{counts[state]} {state}" for state in (IN_USE, HELD, LEFT) if counts[state])
     left = [run for run in facts.runs if run.state != IN_USE]
-    parts = [f"{len(runs)} {what}" for runs, what in ((used, IN_USE), (left, LEFT)) if runs]
     if not left:
-        return Finding("runs", State.GOOD, ", ".join(parts) or "none")
+        return Finding("runs", State.GOOD, cell or "none")
     listed = ", ".join(f"{run.name} ({run.bytes / 1e6:.0f} MB)" for run in left)
     return Finding(
         "runs",
         State.NOTE,
-        ", ".join(parts),
-        f"left by earlier runs: {listed}",
+        cell,
+        f"without a controller: {listed}",
         "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
     )
 

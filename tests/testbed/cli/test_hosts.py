@@ -64,12 +64,12 @@ def test_the_same_problem_of_several_machines_is_said_once(examined: list[Examin
 
 
 def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
-    assert cleared_lines(Cleared("h0")) == ["h0: nothing to clean"]
+    assert cleared_lines(Cleared("h0")) == ["nothing to clean"]
     cleared = Cleared("h0", ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
     assert cleared_lines(cleared) == [
-        "h0: ended a, which nobody was connected to",
-        "h0: removed a, whose files are here",
-        "h0: removed 2 other versions of our code",
-        "h0: left b alone: it is in use",
-        "h0: kept c (2 MB): its files are not all here -> cutset fetch c",
+        "ended a, which nobody was connected to",
+        "removed a, whose files are here",
+        "removed 2 other versions of our code",
+        "left b alone: it is in use",
+        "kept c (2 MB): its files are not all here -> cutset fetch c",
     ]

@@ -229,7 +229,7 @@ def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
     run.update_run(shipped=[{"machine": "h0", "complete": True}])
     monkeypatch.chdir(tmp_path)
     before = hosts(pair)
-    assert re.search(r"h0: left by earlier runs: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
+    assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
     done = hosts(pair, "--clean")
     assert done.returncode == 0, done.stderr
     assert f"h0: removed {fetched}, whose files are here" in done.stdout
