@@ -17,7 +17,7 @@ def command() -> None:
     """
 
 
-@command.command(name="profile")
+@command.command(name="profile", short_help="Write the request for the machines of TOPOLOGY.")
 @click.argument("topology")
 @click.option(
     "--shaping",
@@ -75,7 +75,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
     _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
 
 
-@command.command(name="inventory")
+@command.command(name="inventory", short_help="Write the inventory of the machines in MANIFEST.")
 @click.argument("manifest", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--name", default="emulab", show_default=True, help="What to call the inventory.")
 @click.option("--user", help="Who logs in.  [default: the only user of the manifest, or you]")
