@@ -1,7 +1,7 @@
 """`cutset fetch`: bring here what of a run is still on its machines."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -62,11 +62,11 @@ def _inventory_of(run: "RunDirectory") -> Path:
     """Where the run says its inventory is. Raises InputError."""
     from topologies.errors import InputError
 
-    noted: Any = run.read_run().get("inventory")
-    if not isinstance(noted, str):
+    noted = run.read_run().get("inventory")
+    if noted is None:
         problem = "does not say on which machines it was: name their inventory with --on"
         raise InputError(str(run.path), None, "", problem)
-    return Path(noted)
+    return Path(noted["file"])
 
 
 def _quantity(option: str, text: str) -> int:

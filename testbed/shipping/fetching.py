@@ -37,10 +37,15 @@ TIDY_END_S = 120.0
 """For a run that was told to end because its lease is over."""
 REMOVE_TIMEOUT_S = 120.0
 STATE = """\
-import sys, pathlib
-from testbed.hosts.run_folders import state
-print(state(pathlib.Path(sys.argv[1])))
+import json, pathlib, sys
+from testbed.hosts.run_folders import HELD, LEFT, state
+run = pathlib.Path(sys.argv[1])
+now = state(run)
+if now == HELD and json.loads((run / "run.json").read_text())["outcome"] is not None:
+    now = LEFT
+print(now)
 """
+"""A run that is over is as good as left: its supervisor only waits for whoever wants its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +151,22 @@ class Fetch:
         base = {
             **content,
             **{key: [] for key in LISTS},
-            "machines": content.get("machines") or self._clockless(order, parts),
+            "machines": self._entries(content, parts),
             "shipped": [now[name] for name in order if name in now],
             "problems": problems + [line for one in shipped.values() for line in one.lines()],
         }
         self.run.update_run(**merged(base, parts, order))
 
-    def _clockless(self, order: Sequence[str], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        """`machines` of run.json where the controller died before it could write down what it knew."""
-        placement = place(plan_from_json(self.run.read_run()["plan"]), self.inventory)
-        zeros = {
-            name: parts[name]["times"]["zero_ns"]
-            for name in order
-            if name in parts and "zero_ns" in parts[name]["times"]
-        }
-        return machines_json(placement, zeros, {})
+    def _entries(self, content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """`machines` of run.json. What a controller that died could not write down, machines say."""
+        known = content.get("machines") or machines_json(
+            place(plan_from_json(content["plan"]), self.inventory), {}, {}
+        )
+        times = {name: part["times"] for name, part in parts.items()}
+        return [
+            entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}
+            for entry in known
+        ]
 
     def _remove(self, connection: Connection) -> None:
         folder = self._folder(connection.machine)
