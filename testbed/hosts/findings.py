@@ -241,12 +241,11 @@ def _runs(facts: Facts) -> Finding:
     left = [run for run in facts.runs if run.state != IN_USE]
     if not left:
         return Finding("runs", State.GOOD, cell or "none")
-    listed = ", ".join(f"{run.name} ({run.bytes / 1e6:.0f} MB)" for run in left)
     return Finding(
         "runs",
         State.NOTE,
-        cell,
-        f"without a controller: {listed}",
+        f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
+        f"without a controller: {', '.join(run.name for run in left)}",
         "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
     )
 

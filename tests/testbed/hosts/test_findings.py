@@ -140,8 +140,8 @@ def test_what_keeps_runs_from_a_machine_is_said_with_its_remedy(
         ({"synchronised": False}, "clock", "unsynchronised"),
         ({"folder": Folder(10**9, (), None)}, "disk", "1 GB are free"),
         ({"memory_bytes": 1 << 30}, "memory", ""),
-        ({"runs": (RunFolder("one", 5_000_000, "left"),)}, "runs", "one (5 MB)"),
-        ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "one (5 MB)"),
+        ({"runs": (RunFolder("one", 5_000_000, "left"),)}, "runs", "without a controller: one"),
+        ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "without a controller: one"),
     ],
 )
 def test_what_is_only_worth_knowing_keeps_no_run_from_it(
@@ -165,6 +165,12 @@ def test_what_is_only_worth_knowing_keeps_no_run_from_it(
 def test_what_is_just_different_is_good(changes: dict[str, Any], subject: str, cell: str) -> None:
     (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
     assert (found.state, found.cell) == (State.GOOD, cell)
+
+
+def test_what_runs_have_left_is_counted_by_state_with_its_size() -> None:
+    runs = (RunFolder("a", 1, "in use"), RunFolder("b", 2_000_000, "left"), RunFolder("c", 3_000_000, "held"))
+    assert wrong(runs=runs).cell == "1 in use, 1 held, 1 left, 5 MB"
+    assert wrong(runs=runs).problem == "without a controller: b, c"
 
 
 def test_a_machine_alone_needs_no_tunnels() -> None:
