@@ -215,6 +215,9 @@ class LiveFollower:
         line = self._situation.take(message)
         if line is not None and (self._terse is None or message.get("did") == "problem"):
             self.show(line)
+        if message.get("did") == "shipping":
+            self._show_machine(self._situation.shipped.machines[message["machine"]])
+            return
         now_ns = time.time_ns()
         running = self._situation.phase == "running"
         self._progress.update(
@@ -223,8 +226,6 @@ class LiveFollower:
             total=self._situation.duration_s if running else None,
             completed=self._situation.elapsed_s(now_ns) if running else 0,
         )
-        if message.get("did") == "shipping":
-            self._show_machine(self._situation.shipped.machines[message["machine"]])
 
     def say(self, text: str) -> None:
         """See Follower."""

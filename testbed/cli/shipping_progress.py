@@ -45,7 +45,10 @@ class MachineFiles:
     @property
     def text(self) -> str:
         """Where it is, in a few words."""
-        here = f"{self.machine:<8} {self.state:<12} {_mb(self.bytes):>7} of {_mb(self.of_bytes):>7} MB"
+        here = f"{self.machine:<8} {self.state:<12}"
+        if not self.of_bytes:
+            return here
+        here += f" {_mb(self.bytes):>7} of {_mb(self.of_bytes):>7} MB"
         rate = self.rate_bytes_per_s
         left = self.of_bytes - self.bytes
         if self.state is not State.SHIPPING or not rate or left <= 0:

@@ -123,6 +123,8 @@ class Fetch:
             time.sleep(LOOK_S)
 
     def _ship(self, machines: Sequence[Machine]) -> dict[str, Shipped]:
+        if machines:
+            self.say("fetching what is not here yet, and checking what is")
         sources = [
             MachineSource(machine, self._folder(machine), code_folder(machine, self.archive))
             for machine in machines
