@@ -34,10 +34,20 @@ def is_installed() -> bool:
 
 def boot(command: Sequence[str], *, timeout_s: float) -> Booted:
     """Run a command in a fresh machine, in the checkout. Raises TimeoutError."""
-    kernel = [KERNEL, f"mem={MEMORY}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]
+    done = run_in_sandbox(kernel_line(command), timeout_s=timeout_s)
+    return result_of(done.stdout)
+
+
+def kernel_line(command: Sequence[str], *, memory: str = MEMORY, more: Sequence[str] = ()) -> list[str]:
+    """The kernel's command line that has it run a command, in the checkout. more: for the kernel."""
+    kernel = [KERNEL, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]
     console = ["con=null", "con0=null,fd:1"]
     init = [f"init={sys.executable}", f"PYTHONPATH={CHECKOUT}", "PYTHONDONTWRITEBYTECODE=1", "--"]
     guest = ["-m", "tests.testbed.uml.guest", encode(str(CHECKOUT), command)]
-    done = run_in_sandbox([*kernel, *console, *init, *guest], timeout_s=timeout_s)
-    ends = re.findall(re.escape(EXIT_LINE) + r"(-?\d+)", done.stdout)
-    return Booted(int(ends[-1]) if ends else None, done.stdout)
+    return [*kernel, *console, *more, *init, *guest]
+
+
+def result_of(console: str) -> Booted:
+    """What came of it, from what the machine said."""
+    ends = re.findall(re.escape(EXIT_LINE) + r"(-?\d+)", console)
+    return Booted(int(ends[-1]) if ends else None, console)

@@ -1,0 +1,97 @@
+"""Clocks for real: two kernels with clocks set apart, and what each captured of the same packets.
+
+The truth comes from the processor's counter, which both share. A guest's note says that its clock showed a
+time at some count between two; so the truth is known to some tens of microseconds, and an estimate is right
+if its bar and what is known of the truth have something in common.
+"""
+
+import json
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.clocks.estimate import PACKETS, Estimate, estimate
+from analysis.clocks.segments import RATE_MAX
+from analysis.clocks.wire import End, MatchEnds
+from tests.testbed.uml.clock_guest import ADDRESSES, Settings, order
+from tests.testbed.uml.machine import KERNEL, is_installed
+from tests.testbed.uml.pair import boot_pair
+
+pytestmark = [pytest.mark.uml, pytest.mark.network, pytest.mark.timeout(180)]
+
+S, MS, US = 10**9, 10**6, 10**3
+APART = Settings(ahead_s=1234.5, rate_ppm=50.0, step_ms=3.0)
+BOOTED_S_MAX = 120.0
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What packets say of guest b's clock, and the truth, at the times of its notes."""
+
+    estimate: Estimate
+    low: Numbers
+    high: Numbers
+    true_low: Numbers
+    true_high: Numbers
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    """One boot of both guests, with b's clock set ahead, made faster, and set again half-way."""
+    if not is_installed():
+        pytest.skip(f"{KERNEL} is not installed (Debian and Ubuntu: package user-mode-linux)")
+    folder = tmp_path_factory.mktemp("clocks")
+    settings = {"a": Settings(), "b": APART}
+    for booted in boot_pair(
+        [order(name, folder, settings[name]) for name in ADDRESSES], timeout_s=BOOTED_S_MAX
+    ):
+        assert booted.returncode == 0, booted.console
+    ends = [End(name, folder / f"{name}.pcap", (_only(address),)) for name, address in ADDRESSES.items()]
+    found = MatchEnds("a-b", ends[0], ends[1], 1500, (0, 0)).run()
+    one = estimate(["a", "b"], [found], {})["b"]
+    notes = {name: np.array(json.loads((folder / f"{name}.json").read_text()), np.int64) for name in "ab"}
+    low, high = one.clock.bounds(notes["b"][:, 1])
+    return Compared(one, low, high, *_truth(notes["a"], notes["b"]))
+
+
+def _only(address: str) -> tuple[int, int]:
+    return int(ip_address(address)), int(ip_address(address))
+
+
+def _truth(near: Any, far: Any) -> tuple[Numbers, Numbers]:
+    """Between what the far clock was ahead of the near one at each of the far one's notes.
+
+    Counts are made times by the near clock's own rate, and from the nearest note on it may go RATE_MAX off.
+    """
+    per_count = (near[-1, 1] - near[0, 1]) / (near[-1, 0] - near[0, 0])
+    place = np.clip(np.searchsorted(near[:, 0], far[:, 0]), 1, len(near) - 1)
+    place -= (far[:, 0] - near[place - 1, 0]) < (near[place, 0] - far[:, 0])
+    nearest = near[place]
+    since_least = (far[:, 0] - nearest[:, 2]) * per_count
+    since_most = (far[:, 2] - nearest[:, 0]) * per_count
+    astray = np.maximum(np.abs(since_least), np.abs(since_most)) * RATE_MAX
+    ahead = far[:, 1] - nearest[:, 1]
+    return ahead - since_most - astray, ahead - since_least + astray
+
+
+def test_the_true_offset_is_within_the_bar_all_the_time(compared: Compared) -> None:
+    assert compared.estimate.source == PACKETS
+    right = (compared.low <= compared.true_high) & (compared.true_low <= compared.high)
+    assert right.all()
+
+
+def test_the_bar_is_some_tens_of_microseconds(compared: Compared) -> None:
+    assert np.median(compared.high - compared.low) / 2 < 200 * US
+
+
+def test_what_the_clock_was_set_to_is_found(compared: Compared) -> None:
+    """Set ahead before the first packet and again half-way, and faster by 50 ppm all the while."""
+    middle = (compared.low + compared.high) / 2
+    assert middle[0] == pytest.approx(APART.ahead_s * S, abs=1 * S)  # kernels boot with what they have
+    gained = middle[-1] - middle[0]
+    assert gained == pytest.approx(APART.step_ms * MS, abs=1 * MS)
+    assert len(compared.estimate.stretches) > 1
