@@ -20,6 +20,7 @@ EMPTY_DIRECTORIES: Mapping[str, int] = {
     "/tmp": 0o1777,
     "/var/tmp": 0o1777,
     "/run": 0o755,
+    "/run/mount": 0o755,  # libmount makes it where no boot has
     "/root/.ssh": 0o700,
     "/etc/ssh": 0o755,
     str(PROJECT): 0o755,  # a machine has the project only when it was sent there

@@ -159,6 +159,11 @@ class LabMachine:
             self._power.communicate()
             self._power, self.pid = None, 0
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it has power."""
+        return self._power is not None
+
     # What an inventory says of it.
 
     def entry(self) -> dict[str, Any]:
@@ -241,13 +246,18 @@ class LabMachine:
 
     def limit_folder(self, size_bytes: int) -> None:
         """Let no more than this fit below the inventory's folder: a small disk there, or the one that is
-        there already made smaller or larger.
+        there already made smaller or larger (it cannot be made smaller than what is on it).
         """
         size = f"size={size_bytes}"
         mounted = self.folder in {where for where, _ in mounts_of(self.pid)}
         kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", size, "tmpfs"]
         self.run(["mkdir", "-p", self.folder])
         self.run(["mount", *kind, self.folder])
+
+    def fill_folder(self) -> None:
+        """Let nothing more fit there. It must have been limited before."""
+        disk = os.statvfs(self.path(self.folder))
+        self.limit_folder((disk.f_blocks - disk.f_bfree) * disk.f_frsize)
 
     # What can be seen of it.
 
@@ -273,13 +283,14 @@ class LabMachine:
     def left_since(self, before: Standing) -> list[str]:
         """What it runs or has that it did not then, and files outside of the inventory's folder."""
         files = [name for name in self.changed_files() if not f"{name}/".startswith(f"{self.folder}/")]
-        return [*self.standing().differences(before), *(f"file: {name}" for name in files)]
+        differences = self.standing().differences(before) if self.is_on else []
+        return [*differences, *(f"file: {name}" for name in files)]
 
     def changed_files(self) -> list[str]:
         """Every file and directory that something made, changed or deleted on it, wherever."""
         disk = self._seen(str(self._disk), self._lab)
         found = written(disk / "upper", disk / "own")
-        for where, kind in mounts_of(self.pid):
+        for where, kind in mounts_of(self.pid) if self.is_on else ():
             if kind == "tmpfs" and where != "/dev":
                 top = self.path(where)
                 found += [f"{where}/{path.relative_to(top)}" for path in top.rglob("*")]

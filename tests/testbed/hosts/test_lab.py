@@ -76,13 +76,16 @@ def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
     wait_until(lambda: machine.standing().differences(before) == [], "the machine as it was")
 
 
-def test_a_disk_is_as_large_as_it_is_made(pair: Lab) -> None:
+def test_a_disk_is_as_large_as_it_is_made_until_it_is_full(pair: Lab) -> None:
     machine = pair["h1"]
     machine.limit_folder(1_000_000)
     fill = ["dd", "if=/dev/zero", f"of={machine.folder}/big", "bs=1M", "count=3"]
     assert "No space left on device" in machine.run(fill, check=False).stderr
     machine.limit_folder(10_000_000)
     machine.run(fill)
+    machine.fill_folder()
+    more = ["dd", "if=/dev/zero", f"of={machine.folder}/more", "count=1"]
+    assert "No space left on device" in machine.run(more, check=False).stderr
     machine.run(["umount", machine.folder])
 
 
