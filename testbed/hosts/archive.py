@@ -21,8 +21,9 @@ import platform
 import sys
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from testbed.errors import MachineError
 from testbed.hosts.loadable import loadable_part
@@ -64,14 +65,15 @@ ARCHIVES_KEPT = 3
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive in a file (tar, gzip)."""
+    """A gzipped tar, and the SHA-256 of it in hexadecimal digits, which is its name."""
 
-    path: Path
+    content: bytes = field(repr=False)
     sha256: str
 
-    def content(self) -> bytes:
-        """Its bytes."""
-        return self.path.read_bytes()
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """With the name that belongs to the content."""
+        return cls(content, hashlib.sha256(content).hexdigest())
 
 
 def machine_archive(cache: Path = CACHE) -> Archive:
@@ -88,7 +90,7 @@ def machine_archive(cache: Path = CACHE) -> Archive:
             temporary.write_bytes(pack({**project, **dict(distribution_files())}))
             temporary.replace(path)
             _forget_old(cache)
-        return Archive(path, hashlib.sha256(path.read_bytes()).hexdigest())
+        return Archive.of(path.read_bytes())
     except OSError as error:
         raise MachineError(f"cannot keep the archive for machines below {cache}: {error.strerror}") from error
 

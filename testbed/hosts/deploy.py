@@ -36,7 +36,7 @@ def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
 
 def deploy_to(connection: Connection, archive: Archive) -> bool:
     """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
-    content = archive.content()
+    content = archive.content
     with connection.open(
         [PYTHON, "-c", sent_program(unpacking), connection.machine.code, archive.sha256, str(len(content))],
         root=True,

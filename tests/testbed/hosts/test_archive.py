@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> archive.Archive:
 
 @pytest.fixture(scope="module")
 def files(made: archive.Archive) -> dict[str, bytes]:
-    return unpacked(made.content())
+    return unpacked(made.content)
 
 
 def unpacked(content: bytes) -> dict[str, bytes]:
@@ -54,7 +54,7 @@ def unpacked(content: bytes) -> dict[str, bytes]:
 
 
 def test_all_that_starts_on_a_machine_finds_its_modules_in_it(made: archive.Archive, tmp_path: Path) -> None:
-    with tarfile.open(made.path) as tar:
+    with tarfile.open(fileobj=io.BytesIO(made.content)) as tar:
         tar.extractall(tmp_path, filter="data")
     before = sorted(tmp_path.rglob("*"))
     command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *STARTED_ON_MACHINES]
@@ -70,7 +70,7 @@ def test_it_leaves_out_what_no_machine_needs_and_is_small(
     folders = {name.partition("/")[0] for name in files}
     assert not folders & {"analysis", "tests", "pyspark", "scapy", "paramiko", "numpy"}
     assert not [name for name in files if name.startswith(archive.NOT_ON_MACHINES)]
-    assert len(made.content()) < BYTES_MAX
+    assert len(made.content) < BYTES_MAX
 
 
 def test_its_bytecode_is_that_of_its_sources(files: dict[str, bytes]) -> None:

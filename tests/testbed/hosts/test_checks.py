@@ -1,6 +1,5 @@
 """Machines are examined, given our code and cleaned, all at once, through real SSH servers."""
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -28,16 +27,13 @@ CLOCK_ERROR_MS_MAX = 1_000  # only that it is one: the machine may be busy
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def archive() -> Archive:
     """Something small in the place of our code."""
-    return small_archive(tmp_path_factory.mktemp("archive"), "A = 1\n")
+    return small_archive("A = 1\n")
 
 
-def small_archive(folder: Path, text: str) -> Archive:
-    content = pack({"node/__init__.py": text.encode()})
-    path = folder / f"{len(list(folder.iterdir()))}.tar.gz"
-    path.write_bytes(content)
-    return Archive(path, hashlib.sha256(content).hexdigest())
+def small_archive(text: str) -> Archive:
+    return Archive.of(pack({"node/__init__.py": text.encode()}))
 
 
 @contextmanager
@@ -88,7 +84,7 @@ def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archi
 
 
 def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
-    pair: Lab, archive: Archive, tmp_path: Path
+    pair: Lab, archive: Archive
 ) -> None:
     inventory = pair.write_inventory("nobody.yaml", machines={"h1": {"control": "192.168.56.99"}})
     found = examined(pair, archive, inventory)
@@ -143,8 +139,8 @@ def test_a_folder_that_cannot_be_made_is_said(pair: Lab, archive: Archive) -> No
 # Our code on the machines.
 
 
-def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab, tmp_path: Path) -> None:
-    archive = small_archive(tmp_path, "sent = 1\n")
+def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab) -> None:
+    archive = small_archive("sent = 1\n")
     before = {name: set(machine.changed_files()) for name, machine in pair.machines.items()}
     with logged_in(pair) as connections:
         assert deploy(here(connections), archive) == [True, True]
@@ -158,8 +154,8 @@ def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab, tmp_path: Path)
     assert {finding.cell for finding in found.findings if finding.subject == "code"} == {"this"}
 
 
-def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None, tmp_path: Path) -> None:
-    archive = small_archive(tmp_path, "#" * (4 << 20))
+def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None) -> None:
+    archive = small_archive("#" * (4 << 20))
     with Lab(1) as lab:
         lab["h0"].limit_folder(1 << 20)
         with logged_in(lab) as connections, pytest.raises(TestbedError, match=r"h0: .*No space left"):
@@ -170,8 +166,8 @@ def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None,
 @pytest.mark.skipif(
     shutil.which("sudo") is None, reason="the lab's machines have the programs of this one: no sudo"
 )
-def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None, tmp_path: Path) -> None:
-    archive = small_archive(tmp_path, "by_sudo = 1\n")
+def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None) -> None:
+    archive = small_archive("by_sudo = 1\n")
     with Lab(1, user="someone", sudo=True) as lab:
         assert examined(lab, archive)["h0"].missing == ()
         with logged_in(lab) as connections:
