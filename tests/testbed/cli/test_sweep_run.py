@@ -104,4 +104,7 @@ def test_a_place_that_does_not_exist_is_bad_input(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, experiment, "--on", "mars") == 2
-    assert capsys.readouterr().err == "cutset: --on: there is no place mars; known: local, simulator\n"
+    assert (
+        capsys.readouterr().err
+        == "cutset: --on: there is no place mars; known: local, simulator, or an inventory as machines.yaml\n"
+    )

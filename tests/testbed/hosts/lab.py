@@ -32,7 +32,8 @@ from testbed.network.namespaces import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.keys import Key
-from tests.testbed.hosts.machine import LabMachine, Make
+from tests.testbed.hosts.machine import LabMachine
+from tests.testbed.hosts.making import Make
 from tests.testbed.hosts.observation import SSHD, Standing
 from tests.testbed.hosts.wiring import control_lines, rate_lines
 

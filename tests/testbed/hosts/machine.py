@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import psutil
 
 from tests.testbed.hosts.disk import add_user, lay_out, written
 from tests.testbed.hosts.keys import Key
+from tests.testbed.hosts.making import CONFIG, HOST_KEY, Make, own_files
 from tests.testbed.hosts.observation import Process, Standing, mounts_of, network_of, processes_below
 from tests.testbed.hosts.wiring import (
     control_address,
@@ -30,24 +30,6 @@ from tests.testbed.hosts.wiring import (
 from tests.testbed.leftovers import wait_until
 
 INIT = Path(__file__).with_name("machine_init.py")
-CONFIG, HOST_KEY, LOGINS = "/etc/ssh/sshd_config", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/logins"
-SSHD_CONFIG = f"""\
-AddressFamily inet
-HostKey {HOST_KEY}
-AuthorizedKeysFile {LOGINS}/%u
-PidFile none
-UsePAM no
-UseDNS no
-PermitRootLogin yes
-PasswordAuthentication yes
-PrintMotd no
-PrintLastLog no
-MaxStartups 200
-MaxSessions 200
-LogLevel VERBOSE
-Subsystem sftp internal-sftp
-"""
-"""Passwords are offered, so that a client that would ask for one does."""
 LISTENING = "Server listening on"
 """What it writes into its log."""
 HOLD_UDP_PORT = """\
@@ -61,28 +43,10 @@ TIMEOUT_S = 60.0
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
-@dataclass(frozen=True, slots=True)
-class Make:
-    """How the machines of a lab are made."""
-
-    login: Key
-    """What logs in."""
-    folder: str = "/var/tmp/cutset"
-    """The inventory's."""
-    mtu: int = 1600
-    """Of the experiment network: large enough for 1500 bytes in a tunnel. A site's may be 1500."""
-    user: str = "root"
-    """Who logs in."""
-    sudo: bool = False
-    """Whether this user, not being root, may become root without a password."""
-    files: Path | None = None
-    """A folder with files that the machines have besides those of the machine of the tests."""
-
-
 class LabMachine:
     """One machine. It is off until it is plugged in."""
 
-    def __init__(self, name: str, number: int, lab: int, place: Path, make: "Make") -> None:
+    def __init__(self, name: str, number: int, lab: int, place: Path, make: Make) -> None:
         """lab: a process in the lab's namespaces; place: the lab's folder."""
         self.name = name
         self.control = control_address(number)
@@ -106,7 +70,9 @@ class LabMachine:
         if not disk.is_dir():
             for layer in ("own", "upper", "work", "root"):
                 (disk / layer).mkdir(parents=True)
-            lay_out(disk / "own", self._own_files(), self._make.files)
+            lay_out(
+                disk / "own", own_files(self.name, self.control, self.host_key, self._make), self._make.files
+            )
             if self._make.user != "root":
                 add_user(disk / "own", self._make.user, sudo=self._make.sudo)
         order = {
@@ -297,15 +263,6 @@ class LabMachine:
         return sorted({*found} - {HOST_KEY})
 
     # How.
-
-    def _own_files(self) -> dict[str, bytes]:
-        return {
-            CONFIG: SSHD_CONFIG.encode(),
-            HOST_KEY: self.host_key.private,
-            f"{LOGINS}/{self._make.user}": f"{self._make.login.public}\n".encode(),
-            "/etc/hostname": f"{self.name}\n".encode(),
-            "/etc/hosts": f"127.0.0.1 localhost\n{self.control} {self.name}\n".encode(),
-        }
 
     def _forward(self, state: int) -> None:
         """bridge(8): 0 disabled, 3 forwarding."""

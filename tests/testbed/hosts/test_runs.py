@@ -1,0 +1,232 @@
+"""Whole runs on machines of the lab: three of them, two of which share a region."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.testbed.hosts.lab import Lab
+from tests.testbed.hosts.live_on_machines import CUTSET, RunOnMachines, wait_until_clean
+from tests.testbed.leftovers import wait_until
+
+SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
+SHORT_LEASE = "5s"
+SUPERVISOR = "testbed.hosts.agent"
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(lab_works: None) -> Iterator[Lab]:
+    """Three machines."""
+    with Lab(3) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def before(lab: Lab) -> dict[str, Any]:
+    """How the machines were before anything was run on them."""
+    return {name: machine.standing() for name, machine in lab.machines.items()}
+
+
+@pytest.fixture(scope="module")
+def inventory(lab: Lab, before: dict[str, Any]) -> Path:
+    """r0 on h0, r1 on h1 and h2."""
+    return lab.write_inventory("two.yaml", machines=SERVES, lease=SHORT_LEASE)
+
+
+@pytest.fixture(scope="module")
+def analysed(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> RunOnMachines:
+    """A run whose connections to two machines broke in the middle, once with and once without a word."""
+    with RunOnMachines(lab, tmp_path_factory.mktemp("analysed"), inventory, analyze=True) as run:
+        run.wait_for("all nodes are ready")
+        lab["h1"].kill_connections()
+        lab["h2"].cut_control()
+        run.wait_for("restore: r0-r1 up")
+        lab["h2"].restore_control()
+        run.end()
+    return run
+
+
+def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) -> None:
+    summary = analysed.run.read_summary()
+    assert summary["events"]["lost"] == 0
+    assert summary["events"]["published"] > 10_000
+    assert analysed.content["outcome"] == "completed"
+    assert any("it goes on, and is called again" in line for line in analysed.said)
+
+
+def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
+    analysed: RunOnMachines,
+) -> None:
+    content = analysed.content
+    zeros = {machine["name"]: machine["zero_ns"] for machine in content["machines"]}
+    changes = [
+        (
+            change["fault"],
+            change["machine"],
+            change["direction"],
+            change["requested_ns"] - zeros[change["machine"]],
+        )
+        for change in content["changes"]
+    ]
+    assert sorted(changes) == [
+        ("cut", "h0", "forward", 1_000_000_000),
+        ("cut", "h1", "backward", 1_000_000_000),
+        ("restore", "h0", "forward", 2_000_000_000),
+        ("restore", "h1", "backward", 2_000_000_000),
+    ]
+    assert all(change["applied_ns"] >= change["requested_ns"] for change in content["changes"])
+
+
+def test_every_machine_s_captures_logs_and_deliveries_are_in_the_one_run_directory(
+    analysed: RunOnMachines,
+) -> None:
+    run, content = analysed.run, analysed.content
+    assert {entry["machine"] for entry in content["captures"]} == {"h0", "h1", "h2"}
+    for entry in content["captures"]:
+        assert (run.path / entry["file"]).stat().st_size > 24
+        assert entry["kernel_drops"] == 0
+    hosts = {process["host"] for process in content["processes"]}
+    assert len(hosts) == 8
+    assert all(run.log(host).stat().st_size and run.host_deliveries(host).is_file() for host in hosts)
+    assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
+
+
+def test_a_region_s_processes_are_spread_over_its_machines(analysed: RunOnMachines) -> None:
+    hosts = {machine["name"]: machine["hosts"] for machine in analysed.content["machines"]}
+    assert hosts["h0"] == ["r0-gw", "r0-proxy-0", "r0-driver-0", "r0-client-0", "r0-client-1"]
+    assert hosts["h1"] == ["r1-gw", "r1-proxy-0", "r1-client-0"]
+    assert hosts["h2"] == ["r1-driver-0", "r1-client-1"]
+
+
+def test_machines_are_as_they_were_before_but_for_our_code(
+    lab: Lab, before: dict[str, Any], analysed: RunOnMachines
+) -> None:
+    wait_until_clean(lab, before)
+    for machine in lab.machines.values():
+        folder = machine.path(machine.folder)
+        assert [path.name for path in (folder / "runs").iterdir()] == []
+        assert len(list((folder / "code").iterdir())) == 1
+
+
+def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, inventory) as run:
+        run.wait_for("cut: r0-r1 blackhole")
+        assert lab["h2"].kill(SUPERVISOR, "start") >= 1
+        assert run.end() == 1
+        content = run.content
+    assert content["outcome"] == "crashed"
+    assert any(text.startswith("h2: lost for the run: no supervisor") for text in content["problems"])
+    # The others went on to the end, and what h2 had captured is here.
+    assert {process["host"][:2] for process in content["processes"]} == {"r0", "r1"}
+    assert (run.run.captures / "r1-driver-0-eth0.pcap").stat().st_size > 1000
+    wait_until_clean(lab, before)
+
+
+def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_files_can_be_fetched(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.kill()
+    assert run.content["outcome"] is None
+    wait_until_clean(lab, before)
+    fetched = lab.run([*CUTSET, "fetch", run.run.path])
+    assert fetched.returncode == 0, fetched.stderr
+    content = run.content
+    assert content["outcome"] == "interrupted"
+    assert any("nobody was heard of for 5 s" in text for text in content["problems"])
+    assert (run.run.captures / "r1-driver-0-eth0.pcap").stat().st_size > 1000
+    wait_until(
+        lambda: not any(list(each.path(f"{each.folder}/runs").iterdir()) for each in lab.machines.values()),
+        "folders of fetched runs to be removed",
+    )
+
+
+def test_ctrl_c_ends_the_run_tidily_everywhere(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130
+        assert run.content["outcome"] == "interrupted"
+    wait_until_clean(lab, before)
+
+
+def test_a_machine_that_dies_leaves_what_it_had_shipped_and_the_run_says_what_is_missing(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    def shipped() -> bool:
+        capture = run.run.captures / "r1-driver-0-eth0.pcap"
+        return capture.exists() and capture.stat().st_size > 1000
+
+    try:
+        with RunOnMachines(lab, tmp_path, inventory) as run:
+            run.wait_for("restore: r0-r1 up")
+            wait_until(shipped, "something of h2")
+            lab["h2"].power_off()
+            assert run.end() == 1
+            content = run.content
+    finally:
+        lab["h2"].power_on()
+    assert shipped()
+    assert content["outcome"] == "crashed"
+    assert any(text.startswith("h2: lost for the run") for text in content["problems"])
+    lost = next(machine for machine in content["shipped"] if machine["machine"] == "h2")
+    assert not lost["complete"]
+    assert "captures/r1-driver-0-eth0.pcap" in {file["file"] for file in lost["partial"]}
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_captured(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    lab["h0"].limit_folder(96 << 20)
+    try:
+        with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+            run.wait_for("all nodes are ready")
+            filler = lab["h0"].path(lab["h0"].folder) / "filler"
+            filler.write_bytes(b"\0" * (40 << 20))
+            run.wait_for("h0: stopped before its time: only")
+            run.end()
+            content = run.content
+    finally:
+        lab["h0"].run(["umount", lab["h0"].folder])
+    assert content["outcome"] == "interrupted"
+    assert (run.run.captures / "r0-driver-0-eth0.pcap").stat().st_size > 1000
+
+
+def test_a_port_in_use_is_said_before_anything_is_started(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with lab["h1"].occupied_udp_port(4789), RunOnMachines(lab, tmp_path, inventory) as run:
+        assert run.end() == 3
+    assert any("h1: UDP port 4789 is used by python3" in line for line in run.said)
+    assert not run.out.exists()
+
+
+def test_links_that_the_site_shapes_are_only_cut(lab: Lab, before: dict[str, Any], tmp_path: Path) -> None:
+    inventory = lab.write_inventory("site.yaml", machines=SERVES, shaping="emulab")
+    with RunOnMachines(lab, tmp_path, inventory) as run:
+        assert run.end() == 0
+        content = run.content
+    round_trips = [us for probe in content["probes"] for us in probe["rtt_us"]]
+    assert round_trips
+    assert max(round_trips) < 40_000  # 2 x 20 ms are the site's to make, and the lab makes none
+    cut = {
+        (counters["link"], counters["direction"]): counters["dropped_blackhole"]
+        for counters in content["counters"]
+    }
+    assert cut["r0-r1", "forward"] > 0
+    assert cut["r0-r1", "backward"] > 0
