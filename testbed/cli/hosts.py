@@ -31,7 +31,8 @@ WIDTH_ELSEWHERE = 200
 def command(inventory: Path, clean: bool) -> int:
     """Check what the machines of INVENTORY can do, all at once.
 
-    Nothing is installed or changed there, except with --clean.
+    Nothing is installed or changed there. With --clean, runs that nobody is connected to are ended, those
+    whose files are in runs/ here are removed there, and so is code of other versions.
     """
     from testbed.cli import exit_codes
     from testbed.hosts.archive import machine_archive
