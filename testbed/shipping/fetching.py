@@ -126,7 +126,9 @@ class Fetch:
         if machines:
             self.say("fetching what is not here yet, and checking what is")
         sources = [
-            MachineSource(machine, self._folder(machine), code_folder(machine, self.archive))
+            MachineSource(
+                machine, self._folder(machine), code_folder(machine, self.archive), during_run=False
+            )
             for machine in machines
         ]
         return ship(

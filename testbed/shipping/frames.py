@@ -86,5 +86,5 @@ class Frames:
     def _fill(self) -> None:
         data = self._read(BODY_BYTES_MAX)
         if not data:
-            raise EOFError("the stream ended")
+            raise EOFError("the connection ended")
         self._held += data

@@ -16,13 +16,16 @@ from testbed.shipping.limits import IDLE_S, SILENCE_S
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """folder: the run's, on the machine; code: where our code is on it (`testbed.hosts.deploy`)."""
+    """folder: the run's, on the machine; code: where our code is on it (`testbed.hosts.deploy`). during_run:
+    whether there is still something to disturb.
+    """
 
     machine: Machine
     folder: str
     code: str
     idle_s: int = IDLE_S
     silence_s: float = SILENCE_S
+    during_run: bool = True
 
     @property
     def name(self) -> str:
@@ -42,9 +45,10 @@ class MachineSource:
 
     def command(self) -> list[str]:
         """The sender's, on the machine."""
+        nice = [] if self.during_run else ["--nice", "0"]
         without = [word for name in sorted(LOCAL) for word in ("--without", name)]
         sender = [PYTHON, "-m", "testbed.shipping.sender", self.folder, "--idle", str(self.idle_s)]
-        return ["env", f"PYTHONPATH={self.code}", *sender, *without]
+        return ["env", f"PYTHONPATH={self.code}", *sender, *nice, *without]
 
 
 @dataclass(frozen=True, slots=True)

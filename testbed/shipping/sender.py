@@ -2,10 +2,10 @@
 
     python -m testbed.shipping.sender FOLDER --idle 60
 
-It keeps no state but what it has told of the folder, and writes nothing. It runs at the lowest priority, so
-that it disturbs no experiment that goes on, and the kernel ends it (alarm(2)) when it was asked nothing for
-`--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs zstandard and nothing
-else beyond the standard library.
+It keeps no state but what it has told of the folder, and writes nothing. It runs at the lowest priority
+unless told otherwise, so that it disturbs no experiment that goes on. The kernel ends it (alarm(2)) when it was
+asked nothing for `--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs
+zstandard and nothing else beyond the standard library.
 """
 
 import argparse
@@ -162,9 +162,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m testbed.shipping.sender")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--idle", type=int, default=IDLE_S, help="seconds without a request until it ends")
+    parser.add_argument("--nice", type=int, default=NICENESS, help="see nice(1)")
     parser.add_argument("--without", action="append", default=[], metavar="FILE", help="do not tell of this")
     arguments = parser.parse_args()
-    os.nice(NICENESS)
+    os.nice(arguments.nice)
     signal.alarm(arguments.idle)
     sender = Sender(
         arguments.folder, _write_all, lambda: signal.alarm(arguments.idle), frozenset(arguments.without)

@@ -42,7 +42,12 @@ def main() -> None:
         return
     shipped = ship(
         [
-            MachineSource(machine, f"{machine.runs}/{given.folder}", code_folder(machine, archive))
+            MachineSource(
+                machine,
+                f"{machine.runs}/{given.folder}",
+                code_folder(machine, archive),
+                during_run=given.follow is not None,
+            )
             for machine in inventory.machines
         ],
         given.run,
