@@ -269,10 +269,12 @@ def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: Con
 def test_an_ordinary_user_becomes_root_by_sudo_or_not_but_is_never_asked(lab_works: None, sudo: bool) -> None:
     if shutil.which("sudo") is None:
         pytest.skip("sudo is not installed")
-    with Lab(1, user="cutset", sudo=sudo) as lab:
-        with log_in(lab, load_inventory(lab.inventory).machines[0]) as connection:
-            assert connection.run(["id", "-u"]).stdout == b"1500\n"
-            as_root = connection.run(["id", "-u"], root=True)
+    with (
+        Lab(1, user="cutset", sudo=sudo) as lab,
+        log_in(lab, load_inventory(lab.inventory).machines[0]) as connection,
+    ):
+        assert connection.run(["id", "-u"]).stdout == b"1500\n"
+        as_root = connection.run(["id", "-u"], root=True)
     assert (as_root.code, as_root.stdout) == ((0, b"0\n") if sudo else (1, b""))
 
 
