@@ -64,12 +64,16 @@ class Clock:
 
     def bars_ns(self, t_ns: Ints) -> Floats:
         """By how much `corrected` may be wrong, either way, where it gives these times."""
+        low, high = self.bounds(self.own(t_ns))
+        return (high - low) / 2
+
+    def own(self, t_ns: Ints) -> Ints:
+        """What this clock showed, about, at times by the reference clock."""
         own = t_ns
         for _ in range(_STEPS):
             low, high = self.bounds(own)
             own = t_ns + np.rint((low + high) / 2).astype(np.int64)
-        low, high = self.bounds(own)
-        return (high - low) / 2
+        return own
 
     def reach(self, first_ns: int, last_ns: int) -> tuple[int, int]:
         """Times by the reference clock that hold whatever this clock showed between two of its own."""

@@ -9,10 +9,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from analysis.report.bands import Band, bands
-from analysis.report.formatting import EN_DASH, large, percent, scaled
+from analysis.report.formatting import EN_DASH, large, number, percent, scaled
 from analysis.report.reading import Row, RunRecord
 from topologies.palette import colour_of, dash_of
 
@@ -35,6 +36,7 @@ class Line:
     group: str
     x: tuple[float, ...]  # seconds since time 0
     y: tuple[float | None, ...]
+    bar: tuple[float | None, ...] = ()  # by how much each may be wrong; empty where one clock measured all
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,11 @@ def latency_chart(record: RunRecord) -> Chart:
         for line in _region_lines(record, record.latency, "origin", f"{percentile}_ms", percentile)
     ]
     values = [y for line in lines for y in line.y if y is not None and y > 0]
+    bars = [row["bar_ms"] for row in record.latency if row.get("bar_ms") is not None]
     return _chart(
         record,
         lines,
+        note=f"times by several clocks: ±{number(median(bars), 2)} ms" if bars else "",
         key="latency",
         title="Latency by origin",
         y_label="until every client has it, ms",
@@ -152,15 +156,26 @@ def _region_lines(
     for row in rows:
         by_region[row[region_column]].append(row)
     return tuple(
-        _line(record, region, region, group, _series(by_region[region], value_column))
+        _line(
+            record,
+            region,
+            region,
+            group,
+            _series(by_region[region], value_column),
+            _series(by_region[region], "bar_ms")[1],
+        )
         for region in record.regions
         if by_region[region]
     )
 
 
-def _line(record: RunRecord, name: str, region: str, group: str, points: Points) -> Line:
+def _line(  # noqa: PLR0917 (each is a thing of its own)
+    record: RunRecord, name: str, region: str, group: str, points: Points, bar: Sequence[float | None] = ()
+) -> Line:
     index = record.regions.index(region) if region in record.regions else len(record.regions)
-    return Line(name, region, colour_of(index), dash_of(index), group, *points)
+    return Line(
+        name, region, colour_of(index), dash_of(index), group, *points, tuple(bar) if any(bar) else ()
+    )
 
 
 def _series(rows: Sequence[Row], value_column: str) -> Points:

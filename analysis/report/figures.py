@@ -16,6 +16,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from analysis.report.bands import Band
 from analysis.report.charts import Chart, Line, latency_chart, link_charts, throughput_chart
+from analysis.report.clocks import Track, tracks
 from analysis.report.direct_labels import spread
 from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import DrawnLink, drawing
@@ -55,12 +56,14 @@ def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)
     links = link_charts(record) or link_charts(record, "events_per_s")
+    drawn_clocks = tracks(record)
     with mpl.rc_context(STYLE):
         figures = {
             "throughput": _timeline(record, throughput) if throughput.lines else None,
             "latency": _timeline(record, latency) if latency.lines else None,
             "links": _small_multiples(record, links[:LINKS_DRAWN]) if links else None,
             "topology": _topology(record) if record.regions else None,
+            "clocks": _clocks(record, drawn_clocks) if drawn_clocks else None,
         }
         return tuple(path for name, figure in figures.items() if figure for path in _save(run, name, figure))
 
@@ -95,6 +98,10 @@ def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
         style = _GROUPS_DRAWN.get(line.group, DASHES[line.dash])
         values = [float("nan") if y is None else y for y in line.y]
         axes.plot(line.x, values, style, color=line.colour, linewidth=1.0 if line.group == "p99" else 1.5)
+        if line.bar:
+            bars = [0.0 if bar is None else bar for bar in line.bar]
+            low, high = ([y + sign * bar for y, bar in zip(values, bars, strict=True)] for sign in (-1, 1))
+            axes.fill_between(line.x, low, high, color=line.colour, alpha=0.2, linewidth=0)
     axes.set_xlim(0, chart.x_end_s)
     if chart.logarithmic:
         axes.set_yscale("log")
@@ -161,6 +168,34 @@ def _small_multiples(record: RunRecord, charts: Sequence[Chart]) -> Figure:
         _draw(axes, chart, chart.lines, top)
         axes.set_title(chart.title, loc="left", size=9, weight="bold", pad=4)
     for axes in grid.flat[len(charts) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("seconds since start", color=MUTED)
+    return figure
+
+
+def _clocks(record: RunRecord, clocks: Sequence[Track]) -> Figure:
+    """One plot per clock, each on a scale of its own: what is left beside its straight line, with its bar."""
+    columns = min(3, len(clocks))
+    rows = -(-len(clocks) // columns)
+    figure = Figure(figsize=(3.1 * columns, 1.9 * rows + 0.6))
+    grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    height = figure.get_size_inches()[1]
+    figure.subplots_adjust(
+        left=0.085, right=0.975, wspace=0.36, hspace=0.5, top=1 - 0.8 / height, bottom=0.42 / height
+    )
+    figure.text(0.012, 1 - 0.17 / height, "Clocks", weight="bold", size=11, va="center")
+    about = "offset beside a straight line, µs; the band is all that packets leave open"
+    figure.text(0.012, 1 - 0.36 / height, about, color=MUTED, va="center")
+    _mark_invalid(record, figure)
+    for track, axes in zip(clocks, grid.flat, strict=False):
+        axes.fill_between(track.x, track.low_us, track.high_us, color=track.colour, alpha=0.3, linewidth=0)
+        axes.plot(track.x, (track.low_us + track.high_us) / 2, color=track.colour, linewidth=1.3)
+        axes.set_title(f"{track.machine}: {track.line}", loc="left", size=8.5, weight="bold", pad=4)
+        axes.set_xlim(track.x[0], track.x[-1])
+        axes.set_ylim(-1.1 * track.top_us, 1.1 * track.top_us)
+        axes.tick_params(length=0, axis="y")
+    for axes in grid.flat[len(clocks) :]:
         axes.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("seconds since start", color=MUTED)

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.errors import AnalysisError
-from analysis.report import backlog, charts, tables
+from analysis.report import backlog, charts, clocks, tables
 from analysis.report.bands import bands
 from analysis.report.fault_diagrams import FaultDiagram
 from analysis.report.moments import Moments
@@ -83,12 +83,14 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "tables": {
             "expectations": tables.expectations_table(record),
             "fidelity": tables.fidelity_table(record),
+            "clocks": clocks.clocks_table(record),
             "faults": tables.faults_table(record),
             "chains": tables.chains_table(record),
             "processes": tables.processes_table(record),
             "captures": tables.captures_table(record),
             "probes": tables.probes_table(record),
         },
+        "clocks": clocks.tracks(record),
         "facts": facts(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),

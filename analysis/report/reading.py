@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.clocks.machines import ONE_CLOCK, Clocks
-from analysis.clocks.making import read_on_reference
+from analysis.clocks.making import read_details, read_on_reference
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -38,6 +38,7 @@ class RunRecord:
     chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
     captures: tuple[Row, ...] = ()  # what of each capture could be used
     clocks: Clocks = ONE_CLOCK
+    machines: tuple[Row, ...] = ()  # what is known of each machine's clock; empty where there is one clock
 
     @property
     def name(self) -> str:
@@ -106,6 +107,7 @@ def read_record(directory: RunDirectory) -> RunRecord:
     return RunRecord(
         run=run,
         clocks=clocks,
+        machines=tuple(read_details(directory)),
         summary=directory.read_summary(),
         throughput=tables["throughput"] or (),
         latency=tables["latency"] or (),

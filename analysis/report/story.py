@@ -162,6 +162,11 @@ def _event_headlines(record: RunRecord) -> tuple[Headline, ...]:
     return ()
 
 
+def _bar(bar_ms: float | None) -> str:
+    """By how much a time may be wrong, where several clocks measured it."""
+    return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
+
+
 def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
     """Throughput and latency of the whole run."""
     throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
@@ -171,7 +176,7 @@ def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
     if latency.get("p50_ms") is not None:
         lines.append(
             Headline(
-                with_unit(latency["p50_ms"], "ms"),
+                with_unit(latency["p50_ms"], "ms") + _bar(latency.get("bar_ms")),
                 f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
             )
         )

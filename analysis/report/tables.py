@@ -95,12 +95,17 @@ def fidelity_table(record: RunRecord) -> Table:
         a, b = ends.get(row["link"], (row["link"], ""))
         return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
 
+    several_clocks = any(row.get("bar_ms") is not None for row in record.fidelity)
     columns = (
         Column("Direction"),
         Column("When", True, "seconds since start; a link has a line for each of its configurations"),
         Column("Delay asked", True, "configured one-way delay"),
         Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
         Column("p99", True, "99th percentile of the one-way delay"),
+        *(
+            (Column("Bar", True, "by how much delays may be wrong: two clocks measured them"),)
+            * several_clocks
+        ),
         Column("Loss asked", True),
         Column("Loss", True),
         Column("Rate asked", True),
@@ -116,6 +121,7 @@ def fidelity_table(record: RunRecord) -> Table:
             figure(with_unit(row["configured_delay_ms"], "ms"), row["configured_delay_ms"]),
             figure(_milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
             figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
+            *(_bar(row) if several_clocks else ()),
             figure(percent(row["configured_loss"]), row["configured_loss"]),
             figure(percent(row["loss"]), row["loss"]),
             _rate(row["configured_rate_bits_per_s"]),
@@ -127,6 +133,11 @@ def fidelity_table(record: RunRecord) -> Table:
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     )
     return table("fidelity", columns, rows)
+
+
+def _bar(row: Row) -> tuple[Cell]:
+    bar_ms = row.get("bar_ms")
+    return (figure(f"±{_milliseconds(bar_ms)}", bar_ms),)
 
 
 def faults_table(record: RunRecord) -> Table:

@@ -60,6 +60,7 @@ const Axes = (() => {
     },
     opacity: GROUP_DASH[line.group] ? 0.85 : 1,
     hovertemplate: HOVER[chart.unit],
+    ...(line.bar.length ? { error_y: { type: "data", array: line.bar, width: 0, thickness: 1, color: line.colour } } : {}),
   });
 
   // Direct labels at the right edge, moved apart where lines end close together.
