@@ -26,6 +26,7 @@ from testbed.hosts.logins import Logins
 from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
 from testbed.hosts.placement import Placement, fitted, place, shares
+from testbed.hosts.room import check_room
 from testbed.hosts.ssh import Connection, connect
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, check_disk, interruptible
@@ -83,6 +84,7 @@ class SshHosts:
         try:
             out.mkdir(parents=True, exist_ok=True)
             check_disk(out, plan)
+            check_room(plan, place(plan, self._inventory), self.examined)
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
 

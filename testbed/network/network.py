@@ -230,7 +230,9 @@ def _bind_hosts_file(text: str) -> None:
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
         Path(path).chmod(0o644)
-        subprocess.run(["mount", "--bind", path, "/etc/hosts"], check=True, capture_output=True, text=True)
+        subprocess.run(
+            ["mount", "-n", "--bind", path, "/etc/hosts"], check=True, capture_output=True, text=True
+        )
     except subprocess.CalledProcessError as error:
         raise MachineError(f"cannot give the hosts their names: {error.stderr.strip()}") from error
     finally:

@@ -68,6 +68,16 @@ command -v apt-get >/dev/null 2>&1 || {
 printf 'installing:%s\n' "$packages" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# The tests start SSH servers of their own: this machine is not to get one that it did not have.
+ssh_service() { # ssh_service VERB
+    case " $packages " in *' openssh-server '*)
+        if command -v systemctl >/dev/null 2>&1; then
+            $root systemctl "$1" ssh.service ssh.socket >/dev/null 2>&1 || :
+        fi
+        ;;
+    esac
+}
+ssh_service mask
 # shellcheck disable=SC2086  # a list of names, word by word
 if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1; then
@@ -75,3 +85,5 @@ if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \
     printf 'cutset: apt-get could not install:%s\n' "$packages" >&2
     exit 3
 fi
+ssh_service unmask
+ssh_service disable

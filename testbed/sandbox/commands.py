@@ -35,5 +35,8 @@ def init_command(python: str, command: Sequence[str], *, lifeline: int, control:
 
 
 def inside_commands() -> list[list[str]]:
-    """What PID 1 does first: /sys of the new network namespace (so that /sys/class/net is ours), and lo."""
-    return [["mount", "-t", "sysfs", "sysfs", "/sys"], ["ip", "link", "set", "lo", "up"]]
+    """What PID 1 does first: /sys of the new network namespace (so that /sys/class/net is ours), and lo.
+
+    `-n` keeps mount(8) from noting it in /run, which is the machine's own.
+    """
+    return [["mount", "-n", "-t", "sysfs", "sysfs", "/sys"], ["ip", "link", "set", "lo", "up"]]
