@@ -81,7 +81,9 @@ class ShippedSoFar:
 
     def under_way(self) -> Iterable[MachineFiles]:
         """The machines that are to be waited for."""
-        return [files for files in self.machines.values() if files.state not in QUIET_STATES]
+        return [
+            files for files in self.machines.values() if files.of_bytes and files.state not in QUIET_STATES
+        ]
 
 
 def _short(files: MachineFiles) -> str:

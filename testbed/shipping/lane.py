@@ -114,7 +114,7 @@ class Lane(threading.Thread):
             try:
                 self._show(State.CONNECTING)
                 if self._hold():
-                    return ""
+                    return "" if self._transfer.files else "it has no files of this run"
                 break
             except DiskLimitError as error:
                 self._company.no_room = str(error)

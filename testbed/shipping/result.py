@@ -53,8 +53,10 @@ class Shipped:
 
     @property
     def complete(self) -> bool:
-        """Whether everything is here, and the same."""
-        return not self.problem and all(file.became is Became.WHOLE for file in self.files)
+        """Whether everything is here, and the same; a machine without any file has not said that."""
+        return (
+            not self.problem and bool(self.files) and all(file.became is Became.WHOLE for file in self.files)
+        )
 
     @property
     def bytes(self) -> int:

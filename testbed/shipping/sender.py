@@ -3,8 +3,8 @@
     python -m testbed.shipping.sender FOLDER --idle 60
 
 It keeps no state but what it has told of the folder, and writes nothing. It runs at the lowest priority
-unless told otherwise, so that it disturbs no experiment that goes on. The kernel ends it (alarm(2)) when it was
-asked nothing for `--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs
+unless told otherwise, so that it disturbs no experiment that goes on. The kernel ends it (alarm(2)) when it
+was asked nothing for `--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs
 zstandard and nothing else beyond the standard library.
 """
 
@@ -81,7 +81,7 @@ class Sender:
                     raise ShippingError(f"{kind} is no request")
 
     def _list(self) -> None:
-        found = {entry.path: entry for entry in walk(self._folder) if entry.path not in self._without}
+        found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
         new = [entry for path, entry in sorted(found.items()) if self._told.get(path) != entry]
         names: list[Entry | str] = [*sorted(self._told.keys() - found.keys()), *new]
         self._told = found
@@ -93,6 +93,13 @@ class Sender:
                 more=start + ENTRIES_MAX < len(names),
             )
             self._write(encode_listing(listing))
+
+    def _walk(self) -> list[Entry]:
+        """A run that has not begun yet has no folder, and so no files."""
+        try:
+            return list(walk(self._folder))
+        except FileNotFoundError:
+            return []
 
     def _read(self, asked: Read) -> None:
         def read(file: FileIO) -> bytes | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.shipping.receiver import ship
-from testbed.shipping.result import Became, Progress, Shipped
+from testbed.shipping.result import Became, Progress, Shipped, State
 from tests.testbed.shipping.machines import QUICK, Machine, noise, ship_all, write_files
 
 MIB = 1 << 20
@@ -76,6 +76,21 @@ def test_files_that_grow_are_followed_until_the_run_is_over(tmp_path: Path) -> N
     assert shipped.complete
     assert not any(file.changed for file in shipped.files)
     assert shipped.wire_bytes < 3 * MIB + 20_000
+
+
+def test_a_run_that_has_not_begun_yet_is_waited_for(tmp_path: Path) -> None:
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for(lambda progress: progress.state is State.FOLLOWING)
+    write_files(tmp_path / "h0", {"run.json": b"{}"})
+    shipped = following.finish()
+    assert shipped.complete
+    assert shipped.connections == 1
+
+
+def test_a_machine_that_has_nothing_of_the_run_has_not_shipped_everything(tmp_path: Path) -> None:
+    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0"))["h0"]
+    assert not shipped.complete
+    assert shipped.lines() == ["h0: nothing was shipped: it has no files of this run"]
 
 
 def test_a_broken_connection_is_made_again_for_as_long_as_the_run_goes_on(tmp_path: Path) -> None:

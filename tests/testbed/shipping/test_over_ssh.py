@@ -102,7 +102,7 @@ def test_senders_end_with_whoever_asked_them(lab: Lab, files: dict[str, bytes], 
         wait_until(lambda machine=machine: not machine.processes(), f"the end of all on {machine.name}")
 
 
-def test_a_machine_that_dies_leaves_what_it_had_shipped(
+def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
     lab: Lab, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
@@ -110,9 +110,10 @@ def test_a_machine_that_dies_leaves_what_it_had_shipped(
     folder = lab["h1"].path(f"{lab['h1'].folder}/runs/{tmp_path.name}")
     write_files(folder, {"logs/r1-proxy-0.jsonl": b"last words"})
     wait_until((tmp_path / "run/logs/r1-proxy-0.jsonl").exists, "the log")
-    lab["h1"].power_off()
+    lab["h1"].run(["sh", "-c", "kill -9 $(pidof sshd)"])
     (tmp_path / "over").touch()
     shipped = result(process)
+    lab["h1"].power_off()
     lab["h1"].power_on()
     assert shipped["h0"]["complete"]
     assert "h1: cannot be reached" in shipped["h1"]["problem"]
