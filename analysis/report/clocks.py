@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.clocks.clock import Floats
 from analysis.clocks.notes import summary
-from analysis.report.formatting import count_of, number, with_unit
+from analysis.report.formatting import count_of, number, short_time, with_unit
 from analysis.report.reading import RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 from topologies.palette import colour_of
@@ -68,15 +68,7 @@ class Track:
     @property
     def top(self) -> str:
         """The axis' upper end in words."""
-        return short(self.top_us / 1e6, 2)
-
-
-def short(time_s: float, digits: int = 4) -> str:
-    """A time in the unit that suits it."""
-    factor, unit = next(
-        ((factor, unit) for factor, unit in ((1.0, "s"), (1e-3, "ms")) if abs(time_s) >= factor), (1e-6, "µs")
-    )
-    return with_unit(float(f"{time_s / factor:.{digits}g}"), unit, digits)
+        return short_time(self.top_us / 1e6, 2)
 
 
 def tracks(record: RunRecord) -> tuple[Track, ...]:
@@ -101,7 +93,7 @@ def tracks(record: RunRecord) -> tuple[Track, ...]:
             Track(
                 machine=each["machine"],
                 colour=colour_of(order.index(each["machine"])),
-                line=f"{short(straight[0] / 1e9)}, {rate / 1e3:+.2f}\u00a0ppm",
+                line=f"{short_time(straight[0] / 1e9)}, {rate / 1e3:+.2f}\u00a0ppm",
                 x=seconds,
                 low_us=(low - straight) / 1e3,
                 high_us=(high - straight) / 1e3,
@@ -126,7 +118,7 @@ def clocks_table(record: RunRecord) -> Table:
         (
             words(row["machine"]),
             words(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else ""),
-            figure(short((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
+            figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
             figure(with_unit(row["drift_ppm"], "ppm"), row["drift_ppm"]),
             _bar(row["bar_ms"]),
             _bar(row["bar_max_ms"]),
@@ -139,4 +131,4 @@ def clocks_table(record: RunRecord) -> Table:
 
 
 def _bar(bar_ms: float) -> Cell:
-    return figure(f"±{short(bar_ms / 1e3, 2)}" if bar_ms else "0", bar_ms)
+    return figure(f"±{short_time(bar_ms / 1e3, 2)}" if bar_ms else "0", bar_ms)

@@ -59,6 +59,14 @@ def seconds(value: float | None) -> str:
     return f"{value:.{decimals}f}{_SPACE}s"
 
 
+def short_time(time_s: float, digits: int = 4) -> str:
+    """A time in the unit that suits it."""
+    factor, unit = next(
+        ((factor, unit) for factor, unit in ((1.0, "s"), (1e-3, "ms")) if abs(time_s) >= factor), (1e-6, "µs")
+    )
+    return with_unit(float(f"{time_s / factor:.{digits}g}"), unit, digits)
+
+
 def precise_seconds(value: float | None) -> str:
     """A time in seconds, to the millisecond."""
     return NOT_MEASURED if value is None or not math.isfinite(value) else f"{value:.3f}{_SPACE}s"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analysis.report.bands import fault_label
-from analysis.report.formatting import NOT_MEASURED, number, precise_seconds, seconds
+from analysis.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.report.paper import PaperSection, paper_section
 from analysis.report.reading import Row, RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
@@ -45,6 +45,7 @@ class Recovery:
     citation: str
     reasons: tuple[str, ...]  # why some figure could not be measured
     pairs: Table
+    bar: str = ""  # by how much its times may be wrong, where several clocks measured them
 
 
 def recoveries(record: RunRecord) -> tuple[Recovery, ...]:
@@ -84,6 +85,7 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
         else "",
         reasons=_reasons(rows),
         pairs=_pairs_table(record, fault["name"], rows),
+        bar=f"±{short_time(figures['bar_s'], 2)}" if figures.get("bar_s") else "",
     )
 
 

@@ -14,6 +14,7 @@ from analysis.clocks.making import read_details, read_on_reference
 from analysis.packets.lines import Lines
 from analysis.pcap.batches import TimeRange
 from analysis.pipeline import analyze_here
+from analysis.report import write_report
 from analysis.timelines.facts import read_facts
 from analysis.transfers import read as read_transfers
 from experiments.rundir import RunDirectory
@@ -44,7 +45,10 @@ def analysed(run: RunDirectory) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run on one machine, analysed."""
-    run = write_run(tmp_path_factory.mktemp("plain") / "a-run", simulate(), run_json(), SUBSCRIBED)
+    content = run_json()
+    hosts = {process["name"]: process["host"] for process in content["plan"]["processes"]}
+    content["processes"] = [one | {"host": hosts[one["name"]]} for one in content["processes"]]
+    run = write_run(tmp_path_factory.mktemp("plain") / "a-run", simulate(), content, SUBSCRIBED)
     analysed(run)
     return run
 
@@ -141,6 +145,22 @@ def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None
     delay_ms = float(crossing.split("±")[0].split()[-1])
     assert delay_ms == pytest.approx(hop_ns("r1", "r2") / MS, abs=BAR_MS)
     assert LAN == MS
+
+
+def test_the_report_shows_the_clocks_and_the_bars(apart: RunDirectory) -> None:
+    page = write_report(apart).read_text()
+    assert page.count('<svg class="clock"') == 3
+    assert "Every time on this page is by the clock of r0" in page
+    assert "clocks measured them" in page
+    assert apart.figure("clocks", "png").is_file()
+    assert apart.figure("clocks", "svg").is_file()
+
+
+def test_the_report_of_one_machine_says_nothing_of_clocks(plain: RunDirectory) -> None:
+    page = write_report(plain).read_text()
+    assert 'class="clock"' not in page
+    assert "±" not in page.split("<script type=")[0]
+    assert not plain.figure("clocks", "png").exists()
 
 
 def test_a_second_analysis_finds_the_same(apart: RunDirectory, tmp_path: Path) -> None:
