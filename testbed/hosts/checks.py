@@ -56,11 +56,11 @@ def examine(
     def one(machine: Machine) -> Examined:
         connection = by_name[machine.name]
         if isinstance(connection, TestbedError):
-            return Examined(machine, unreachable(connection))
+            return Examined(machine, unreachable(machine, connection))
         try:
             facts, clock = _ask(connection, request(inventory, machine))
         except TestbedError as error:
-            return Examined(machine, unreachable(error))
+            return Examined(machine, unreachable(machine, error))
         return Examined(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
 
     results = on_each(one, inventory.machines)

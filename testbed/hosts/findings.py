@@ -32,9 +32,9 @@ class Finding:
     remedy: str = ""
 
 
-def unreachable(error: TestbedError) -> tuple[Finding, ...]:
-    """For a machine that gave no facts; the error names it and says what to do."""
-    return (Finding("login", State.MISSING, "no", str(error)),)
+def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
+    """For a machine that gave no facts; the error says what to do, and names the machine, as we do anyway."""
+    return (Finding("login", State.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
 
 
 def judge(

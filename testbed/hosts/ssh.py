@@ -8,9 +8,10 @@ argument lists; the shell that sshd hands them to sees them quoted here and nowh
 
 import base64
 import hashlib
+import logging
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -80,6 +81,18 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
         },
     )
     _check_host_keys(connection, machine)
+    _let_errors_speak()
+    with ExitStack() as stack:
+        stack.callback(connection.client.close)  # fabric closes only what has logged in
+        _open(connection, machine)
+        stack.pop_all()
+    transport = connection.client.get_transport()
+    assert transport is not None  # noqa: S101
+    transport.set_keepalive(KEEPALIVE_S)
+    return Connection(machine, connection, transport)
+
+
+def _open(connection: fabric.Connection, machine: Machine) -> None:
     try:
         connection.open()
     except _Refused as error:
@@ -92,15 +105,10 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
             " with `key:` in the inventory, or add one to the agent; passwords are not used"
         ) from None
     except (OSError, EOFError, paramiko.SSHException) as error:
-        connection.close()
         raise UnreachableError(
             f"{machine.name}: cannot be reached by SSH at {connection.host}:{connection.port}: "
             f"{str(error) or type(error).__name__}"
         ) from None
-    transport = connection.client.get_transport()
-    assert transport is not None  # noqa: S101
-    transport.set_keepalive(KEEPALIVE_S)
-    return Connection(machine, connection, transport)
 
 
 class Connection:
@@ -209,6 +217,8 @@ class RemoteProcess:
             raise UnreachableError(f"{self._name}: no answer for {self.timeout_s:g} s") from None
         except OSError as error:
             raise UnreachableError(f"{self._name}: the SSH connection is lost: {error}") from None
+        if not data and not self._channel.eof_received:  # a broken connection reads like an end
+            raise UnreachableError(f"{self._name}: the SSH connection is lost")
         return data
 
     def write(self, data: bytes) -> None:
@@ -278,6 +288,14 @@ class _Known(paramiko.MissingHostKeyPolicy):
             f" compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it"
             f" with `{quoted(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
         )
+
+
+def _let_errors_speak() -> None:
+    """What paramiko logs of a connection that breaks is in the errors that it raises, too."""
+    log = logging.getLogger("paramiko")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+        log.propagate = False
 
 
 def _check_host_keys(connection: fabric.Connection, machine: Machine) -> None:

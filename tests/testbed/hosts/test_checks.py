@@ -89,7 +89,7 @@ def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
     inventory = pair.write_inventory("nobody.yaml", machines={"h1": {"control": "192.168.56.99"}})
     found = examined(pair, archive, inventory)
     assert found["h1"].facts is None
-    assert "h1: cannot be reached by SSH at 192.168.56.99" in found["h1"].missing[0].problem
+    assert found["h1"].missing[0].problem.startswith("cannot be reached by SSH at 192.168.56.99")
     assert found["h0"].facts is not None
 
 
@@ -178,7 +178,7 @@ def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None) -> None:
 def test_a_user_who_may_not_is_told_what_to_change(lab_works: None, archive: Archive) -> None:
     with Lab(1, user="someone") as lab:
         problem = examined(lab, archive)["h0"].missing[0].problem
-    assert "h0: runs need root" in problem
+    assert problem.startswith("runs need root")
     assert "NOPASSWD" in problem
 
 

@@ -284,11 +284,27 @@ def test_an_ordinary_user_becomes_root_by_sudo_or_not_but_is_never_asked(lab_wor
 def test_a_connection_that_breaks_is_said_to_be_lost(connection: Connection, pair: Lab) -> None:
     with connection.open(["sleep", "60"]) as process:
         pair["h0"].kill_connections()
-        process.read(1)
+        with pytest.raises(UnreachableError):
+            process.read(1)
     with pytest.raises(UnreachableError, match=r"^h0: "):
         connection.run(["true"])
     assert not connection.alive
     pair["h0"].kill("sleep 60")
+
+
+def test_a_command_during_which_the_connection_breaks_has_not_ended(
+    connection: Connection, pair: Lab
+) -> None:
+    with pytest.raises(UnreachableError):
+        connection.run(["sh", "-c", "kill -9 $PPID; sleep 60"])
+    pair["h0"].kill("sleep 60")
+
+
+@pytest.mark.parametrize("change", [{"user": "no-such-user"}, {"host_key": Key.new().fingerprint}])
+def test_a_refused_login_leaves_no_connection(pair: Lab, machine: Machine, change: dict[str, str]) -> None:
+    with pytest.raises(MachineError):
+        log_in(pair, machine, **change)
+    wait_until(lambda: not any(each.is_session for each in pair["h0"].processes()), "the end of the session")
 
 
 def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
