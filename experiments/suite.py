@@ -1,0 +1,149 @@
+"""A suite's file: which experiments a night runs, in which order, how often, and within what time.
+
+An entry is one experiment with settings, so one point: what the experiment's own file says of `sweep` and
+`repeat` does not count. Every entry is read and checked when the suite is, so that a night does not find out
+at four in the morning that a name is mistyped.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from experiments.loader import FOLDER as EXPERIMENTS
+from experiments.loader import ExperimentFile, read_experiment
+from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
+from topologies.errors import InputError
+from topologies.loader import FOLDER as TOPOLOGIES
+from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
+
+FOLDER = Path(__file__).parent / "suites"
+ENTRIES_MAX = 500
+REPEAT_MAX = 100
+BUDGET_US_MIN = 10_000_000
+BUDGET_US_MAX = 7 * 24 * 3600 * 1_000_000
+NOT_OF_AN_ENTRY = ("sweep", "repeat")
+"""Fields of an experiment that would make many runs of it."""
+
+
+class Entry(StrictModel):
+    """An experiment of a suite."""
+
+    name: Name
+    """What its runs and series are called; unique in the suite."""
+    experiment: str = Field(max_length=4096)
+    """The experiment: a name, or a path to a file, relative to this one."""
+    settings: dict[str, Any] = Field(default_factory=dict, alias="set")
+    """Fields of the experiment to override, by dotted path, as after `--set`."""
+    topology: str | None = Field(None, max_length=4096)
+    """Another topology than the experiment's: a name, or a path to a file, relative to this one."""
+    repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
+    """How many runs it makes, each with a seed of its own."""
+    on: str | None = Field(None, max_length=4096)
+    """Where it runs: local, simulator, or an inventory; unless given, as the experiment says."""
+    links: Literal["auto", "netem", "relay"] = "auto"
+    """What carries links."""
+    budget_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
+    """The longest that its runs may take together, analysis included."""
+    allow_failure: Flag = False
+    """Whether the night is fine although it fails; it is shown all the same."""
+
+    @model_validator(mode="after")
+    def _one_point(self) -> Self:
+        for path in self.settings:
+            if path.split(".")[0] in NOT_OF_AN_ENTRY:
+                raise problem("an entry is one point: give `repeat` to the entry", "set", path)
+            if path == "topology":
+                raise problem("belongs beside `set`", "set", path)
+        return self
+
+
+class Suite(StrictModel):
+    """What a night runs."""
+
+    suite: Name
+    """What it is called."""
+    description: str = Field("", max_length=500)
+    """One line for lists."""
+    budget_us: DurationUs = Field(ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
+    """The longest that the night may take; what no longer fits is left out, and said."""
+    entries: tuple[Entry, ...] = Field(min_length=1, max_length=ENTRIES_MAX)
+    """In the order in which they run."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [entry.name for entry in self.entries]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise problem(f"there is an entry {name} before it", "entries", number, "name")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFile:
+    """A suite as it was read, with the experiment of each entry, settings included."""
+
+    suite: Suite
+    experiments: dict[str, ExperimentFile]
+    """By the entry's name."""
+
+    def place(self, entry: Entry) -> str:
+        """Where the entry runs."""
+        return entry.on or self.experiments[entry.name].experiment.on
+
+
+def read_suite(name_or_path: str) -> SuiteFile:
+    """The suite of this name, or in this file. Raises InputError with file, line and field."""
+    path = find_file("suite", FOLDER, name_or_path)
+    document = read_document(path)
+    suite = validated(Suite, document)
+    entries = enumerate(suite.entries)
+    return SuiteFile(
+        suite, {entry.name: _experiment_of(entry, number, document, path.parent) for number, entry in entries}
+    )
+
+
+def suite_names() -> list[str]:
+    """The names of the suites that come with Cutset."""
+    return [file.stem for file in files_in(FOLDER)]
+
+
+def overrides_of(settings: dict[str, Any]) -> list[str]:
+    """The settings as texts for `--set`. JSON is YAML."""
+    return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
+
+
+def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) -> ExperimentFile:
+    overrides = overrides_of(entry.settings)
+    try:
+        if entry.topology is not None:
+            overrides.append(f"topology={_found('topology', TOPOLOGIES, entry.topology, folder)}")
+        experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
+        return read_experiment(experiment, overrides, leave_out=NOT_OF_AN_ENTRY)
+    except InputError as error:
+        path = ("entries", number, *_field_of(error, entry))
+        said = error.problem if error.file.startswith("--set ") else str(error)
+        raise document.error(path, said) from None
+
+
+def _found(kind: str, folder: Path, name_or_path: str, beside: Path) -> str:
+    """A name as it is, a path as it counts from anywhere."""
+    found = find_file(kind, folder, name_or_path, beside=beside)
+    return name_or_path if found.parent == folder else str(found.absolute())
+
+
+def _field_of(error: InputError, entry: Entry) -> FieldPath:
+    """The field of the entry that an error about its experiment is about."""
+    for path in _longest_first(entry.settings):
+        if error.file.startswith(f"--set {path}="):
+            return ("set", path)
+    if error.file.startswith("--set topology=") or error.file == entry.topology:
+        return ("topology",)
+    return ("experiment",)
+
+
+def _longest_first(paths: Iterable[str]) -> list[str]:
+    return sorted(paths, key=len, reverse=True)
