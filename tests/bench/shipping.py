@@ -27,6 +27,7 @@ TOTAL_BYTES = {"captures": 1 << 30, "noise": 256 << 20}
 CUTS = (0.2, 0.5, 0.8)
 RUN = "20260101T000000Z-bench-000000"
 PACKET_BYTES = 1400
+SLOW_BITS_PER_S = 200_000_000
 LOOK_S = 0.01
 TIMEOUT_S = 600.0
 CONTROLLER = [sys.executable, "-m", "tests.testbed.shipping.controller"]
@@ -171,6 +172,11 @@ def measure() -> list[dict[str, Any]]:
             row(f"{what}: connections cut meanwhile", cuts, "", float(MACHINES * len(CUTS)))
             whole, _ = shipped(lab, kind, checksums, cutting=False)
             row(f"{what}: shipped without cuts", whole, "MB/s")
+            lab.slow_control(SLOW_BITS_PER_S)
+            slow, _ = shipped(lab, kind, checksums, cutting=False)
+            lab.slow_control(None)
+            carried = f"which carries {SLOW_BITS_PER_S / 8e6:.0f} MB/s"
+            row(f"{what}: shipped over {SLOW_BITS_PER_S / 1e6:.0f} Mbit/s, {carried}", slow, "MB/s")
             scp, sftp = by_scp(lab, kind, checksums), by_sftp(lab, kind, checksums)
             row(f"{what}: scp, without cuts", scp, "MB/s")
             row(f"{what}: paramiko's sftp, without cuts", sftp, "MB/s")
