@@ -12,7 +12,7 @@ from analysis.report.reading import Row, RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 
 # What is measured, in the order in which it happens; times count from when the fault took hold.
-_TIMES = (
+TIMES = (
     ("detect_s", "Noticed", "the first node acts on the silence"),
     ("resubscribe_s", "Subscribed anew", "the last affected region has asked another one for the stream"),
     ("switch_s", "Events flow again", "every affected stream has brought an event published after the fault"),
@@ -72,7 +72,7 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
     asked = f"asked for at {seconds(fault.get('requested_s'))}"
     applied = fault.get("applied_s")
     held = Measure("Took hold", asked, precise_seconds(applied), applied is None, quoted("applied_s"))
-    times = (measured(*told, seconds) for told in _TIMES if told[0] != "returned_s" or told[0] in figures)
+    times = (measured(*told, seconds) for told in TIMES if told[0] != "returned_s" or told[0] in figures)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
@@ -110,7 +110,7 @@ def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
     columns = (
         Column("Stream"),
         Column("Client"),
-        *(Column(title, True, meaning) for _, title, meaning in _TIMES),
+        *(Column(title, True, meaning) for _, title, meaning in TIMES),
         Column("Backlog", True),
         Column("Lost", True),
     )
@@ -122,7 +122,7 @@ def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
         (
             words(f"s{row['stream']} from {_origin(record, row['stream'])}"),
             words(row["client"]),
-            *(time(row, key) for key, _, _ in _TIMES),
+            *(time(row, key) for key, _, _ in TIMES),
             figure(number(row.get("backlog_events")), row.get("backlog_events")),
             figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
         )
