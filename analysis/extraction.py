@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.clocks.machines import Clocks, clock_of_capture
+from analysis.clocks.machines import Clocks, clock_of_capture, wires_of
 from analysis.clocks.making import read_clocks
 from analysis.errors import CaptureError
 from analysis.pcap.batches import Span, TimeRange, pack, read_span, spans_of
@@ -132,11 +132,6 @@ def open_table(path: Path, table: str) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression=COMPRESSION, use_dictionary=dictionary)
 
 
-def is_wire(capture: Mapping[str, Any]) -> bool:
-    """Whether a capture is there to compare machines' clocks by: what it shows is in others too."""
-    return bool(capture.get("wire"))
-
-
 def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path, str]]:
     """The index of each capture of a run, made where it is missing; and why others cannot be used.
 
@@ -162,11 +157,11 @@ def listed_captures(run: RunDirectory) -> list[dict[str, Any]]:
 def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[Task]:
     """Everything to be done, the longest first."""
     content = run.read_run()
-    clocks = read_clocks(run, content)
+    clocks, wires = read_clocks(run, content), wires_of(content)
     spans = (
         span
         for path, capture in _listed(run)
-        if path in indices and not is_wire(capture)
+        if path in indices and Path(capture["file"]).name not in wires
         for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, content, clocks))
     )
     tasks: list[Task] = [PacketsTask(number, together) for number, together in enumerate(pack(spans))]

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from analysis import tables, transfers
 from analysis.clocks import notes as clock_notes
-from analysis.clocks.machines import Clocks, on_reference
+from analysis.clocks.machines import Clocks, on_reference, wires_of
 from analysis.clocks.making import make_clocks, read_details
-from analysis.extraction import is_wire, listed_captures
+from analysis.extraction import listed_captures
 from analysis.making import in_the_making
 from analysis.schemas import TRANSFERS
 from analysis.timelines import acts, latency, recovery_table, throughput
@@ -128,8 +128,9 @@ def _anything(case: _Case) -> bool:
 def _open(run: RunDirectory, clocks: Clocks) -> _Case:
     content = on_reference(run.read_run(), clocks)
     facts = read_facts(content, clocks)
-    captures = [capture for capture in listed_captures(run) if not is_wire(capture)]
-    there = [c for c in captures if run.capture(Path(c["file"]).name).is_file()]
+    wires = wires_of(content)
+    files = ((capture, Path(capture["file"]).name) for capture in listed_captures(run))
+    there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
     writers = (*facts.with_role("driver"), *facts.clients)
     return _Case(
         run=run,

@@ -87,14 +87,17 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
     knots = _knots(bounds, bands)
     middle, width = (knots[:-1] + knots[1:]) / 2, np.diff(knots)
     low, high = (np.full((2, len(middle)), extreme) for extreme in (np.inf, -np.inf))
+    times = _times(bounds)
+    within = (middle > times.min()) & (middle < times.max())  # beyond them bounds are straight lines
     holds = np.stack([(band.begin <= middle) & (middle <= band.end) for band in bands])
     for stretch in np.flatnonzero(~holds.any(axis=0)):  # the clock was set ahead: it never showed these times
         holds[np.searchsorted([band.begin for band in bands], middle[stretch]) - 1, stretch] = True
     for band, mine in zip(bands, holds, strict=True):
         for end, at in enumerate((knots[:-1][mine], knots[1:][mine])):
             least, most = band.low_high(at)
-            low[end, mine] = np.minimum(low[end, mine], least - band.sag * width[mine])
-            high[end, mine] = np.maximum(high[end, mine], most + band.sag * width[mine])
+            sag = np.where(within[mine], band.sag * width[mine], 0.0)
+            low[end, mine] = np.minimum(low[end, mine], least - sag)
+            high[end, mine] = np.maximum(high[end, mine], most + sag)
     low, high = (
         np.where(np.isfinite(low), low, high - UNKNOWN_NS),
         np.where(np.isfinite(high), high, low + UNKNOWN_NS),
@@ -105,9 +108,14 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
     )
 
 
+def _times(bounds: Bounds) -> Floats:
+    """When bounds are known."""
+    return np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
+
+
 def _knots(bounds: Bounds, bands: Sequence[Band]) -> Ints:
     """When: at the ends of bands, and often enough in between; whole nanoseconds."""
-    times = np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
+    times = _times(bounds)
     first, last = times.min(), max(times.max(), times.min() + 1)
     ends = np.array([end for band in bands for end in (band.begin, band.end) if np.isfinite(end)])
     beside = [first - BESIDE_NS, first - BESIDE_NS / 100, last + BESIDE_NS / 100, last + BESIDE_NS]

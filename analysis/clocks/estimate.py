@@ -14,9 +14,11 @@ import numpy as np
 from analysis.clocks.band import Band, bands_of, clock_of
 from analysis.clocks.bounds import Bounds, bounds_of
 from analysis.clocks.clock import REFERENCE, Clock
-from analysis.clocks.segments import RATE_MAX, TIGHTENED, possible, room_of, segments_of, tightened
+from analysis.clocks.segments import TIGHTENED, possible, room_of, segments_of, tightened
 from analysis.clocks.wire import Met
 
+DRIFT_MAX = 100e-6
+"""What a clock of which no packets tell may drift: makers of crystals allow for so much."""
 CONTRADICTIONS_MAX = 0.1
 """Of windows; more are not of a clock that was set: the way is shorter than it was said to be."""
 UNKNOWN_NS = 3_600_000_000_000
@@ -167,7 +169,7 @@ def _beside(bounds: Bounds, more: Bounds) -> Bounds:
 
 
 def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
-    rates = (-RATE_MAX, RATE_MAX)
+    rates = (-DRIFT_MAX, DRIFT_MAX)
     band = Band(-np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates)
     clock = clock_of(bounds, [band])
     return Estimate(machine, clock, CONTROL, (*reference.way, machine), (_stretch(bounds, band),))

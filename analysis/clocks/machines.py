@@ -8,6 +8,7 @@ of a machine has times by that machine's clock, until `on_reference` moves them.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,12 @@ def machine_of_capture(capture: Json, run: Json) -> str | None:
     gateways = {region["name"]: region["gateway"] for region in (run.get("plan") or {}).get("regions", ())}
     side = str(capture.get("side"))
     return side if side in machines_of(run) else hosts.get(gateways.get(side, ""))
+
+
+def wires_of(run: Json) -> frozenset[str]:
+    """The files of captures that are there to compare clocks by: what they show is in others too."""
+    captures = [*(run.get("captures") or ()), *((run.get("plan") or {}).get("captures") or ())]
+    return frozenset(Path(capture["file"]).name for capture in captures if capture.get("wire"))
 
 
 def clock_of_capture(capture: Json, run: Json, clocks: Clocks) -> Clock:

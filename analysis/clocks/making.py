@@ -22,6 +22,7 @@ from analysis.clocks.machines import (
     machine_of_capture,
     machines_of,
     on_reference,
+    wires_of,
 )
 from analysis.clocks.wire import End, MatchEnds
 from analysis.errors import CaptureError
@@ -88,9 +89,11 @@ def readings(content: Json) -> dict[str, Reading]:
 def ends_to_match(run: RunDirectory, content: Json) -> list[MatchEnds]:
     """A task for each link between two machines whose captures can be read at both its ends."""
     ends: dict[str, list[tuple[str, End]]] = {}
+    wires = wires_of(content)
     for capture in content.get("captures") or content["plan"]["captures"]:
-        path, machine = run.capture(Path(capture["file"]).name), machine_of_capture(capture, content)
-        if not capture.get("wire") or machine is None or not path.is_file():
+        file, machine = Path(capture["file"]).name, machine_of_capture(capture, content)
+        path = run.capture(file)
+        if file not in wires or machine is None or not path.is_file():
             continue
         try:
             end = End(machine, unpack(path), _senders(capture, machine, content))

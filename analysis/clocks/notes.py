@@ -55,8 +55,8 @@ def notes(machines: Sequence[Json], zero_ns: int) -> list[str]:
             seen = each["seen_there"] or each["seen_back"]
             why = "packets went one way only" if seen else "no packets between them were captured"
             said.append(
-                f"clock of {name}: {why}, so it is known from the control connection alone, to"
-                f" {each['bar_median_ns'] / 1e6:.3f} ms"
+                f"clock of {name}: {why}, so it is known from the control connection alone: to"
+                f" {each['stretches'][0]['bar_ns'] / 1e6:.3f} ms at time 0, and worse as it may drift"
             )
         if not each["least_used"]:
             said.append(f"clock of {name}: packets took less than the site's links are said to take at least")

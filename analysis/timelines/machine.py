@@ -5,9 +5,10 @@ Everything here stands in run.json; each check gives the reasons for which the r
 """
 
 import itertools
+from pathlib import Path
 from statistics import median
 
-from analysis.clocks.machines import machines_of
+from analysis.clocks.machines import machines_of, wires_of
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
 
@@ -62,7 +63,8 @@ def _samples(run: Json, facts: Facts) -> dict[str, list[tuple[int, float]]]:
 
 def _told(run: Json) -> list[Json]:
     """The captures that figures rest on: what those lack that are there for clocks, others show."""
-    return [capture for capture in run.get("captures") or () if not capture.get("wire")]
+    wires = wires_of(run)
+    return [capture for capture in run.get("captures") or () if Path(capture["file"]).name not in wires]
 
 
 def _capture_drops(run: Json) -> list[str]:

@@ -73,7 +73,7 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "verdict": "",
         "fidelity": {
             "valid": not invalid,
-            "reasons": list(dict.fromkeys([*invalid, *findings.notes, *notes, *_unmeasured_links(findings)])),
+            "reasons": list(dict.fromkeys([*invalid, *findings.notes, *notes, *_of_links(findings)])),
             "links": _links(findings.fidelity or []),
             "capture_drops": capture_drops(run),
             "cpu_max": cpu_max(run, facts),
@@ -114,15 +114,31 @@ def _link_problems(findings: Findings) -> list[str]:
 
 
 def _unmeasured_links(findings: Findings) -> list[str]:
-    """Why a link's delay is null: said only where no period of the link could be measured; and where clocks
-    are not known well enough to judge it.
-    """
+    """Why a link's delay is null: said only where no period of the link could be measured."""
     measured = {row["link"] for row in findings.fidelity or () if row["delay_p50_ms"] is not None}
     return [
         f"{row['link']}: {row['reason']}"
         for row in findings.fidelity or ()
-        if row["valid"] and row["reason"] and (row["link"] not in measured or row["delay_p50_ms"] is not None)
+        if row["valid"] and row["link"] not in measured and row["reason"]
     ]
+
+
+def _of_links(findings: Findings) -> list[str]:
+    """What could not be said of links."""
+    return [*_unmeasured_links(findings), *_vague_links(findings)]
+
+
+def _vague_links(findings: Findings) -> list[str]:
+    """Links that were measured, but by clocks that are not known well enough to judge them; said once."""
+    vague = [
+        row
+        for row in findings.fidelity or ()
+        if row["valid"] and row["delay_p50_ms"] is not None and row["reason"]
+    ]
+    if not vague:
+        return []
+    worst = max(vague, key=lambda row: float(row.get("bar_ms") or 0.0))
+    return [f"{', '.join(dict.fromkeys(row['link'] for row in vague))}: {worst['reason']}"]
 
 
 def _place(row: Json) -> str:
