@@ -71,8 +71,8 @@ class Conductor:
             try:
                 name, message = self._events.get(timeout=LOOK_S)
             except queue.Empty:
+                name, message = "", {}
                 self._follow({})
-                continue
             if name in self._peers:
                 self._hear(name, message)
             elif message.get("do") == "stop":  # the user

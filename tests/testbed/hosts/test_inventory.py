@@ -1,0 +1,71 @@
+"""Inventories as people write them, right and wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from testbed.hosts.inventory import Shaping, When, load_inventory
+from topologies.errors import InputError
+
+TWO = """inventory: lab
+user: cutset
+key: ~/.ssh/id_lab
+takes: 4
+machines:
+  - {name: h0, control: h0.example.org, experiment: 10.10.1.10, serves: [r0]}
+  - {name: h1, control: 192.168.56.11, port: 2222, user: root, experiment: 10.10.1.11, takes: 2}
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "lab.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_what_a_machine_does_not_say_is_as_for_all(tmp_path: Path) -> None:
+    first, second = load_inventory(written(tmp_path, TWO)).machines
+    assert (first.user, first.port, first.takes, first.serves) == ("cutset", None, 4, ("r0",))
+    assert (second.user, second.port, second.takes, second.serves) == ("root", 2222, 2, ())
+    assert first.key == Path.home() / ".ssh/id_lab"
+    assert first.runs == "/var/tmp/cutset/runs"
+
+
+def test_what_is_not_said_at_all_has_defaults(tmp_path: Path) -> None:
+    inventory = load_inventory(written(tmp_path, TWO))
+    assert inventory.lease_us == 60_000_000
+    assert inventory.shaping is Shaping.HOSTS
+    assert inventory.vxlan_port == 4789
+    assert inventory.shipping.when is When.DURING
+    assert inventory.shipping.rate_bits_per_s is None
+
+
+def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
+    text = TWO.replace("experiment: 10.10.1.10", "links: {r0-r1: 10.1.1.2}")
+    first, second = load_inventory(written(tmp_path, text)).machines
+    assert first.address("r0-r1") == "10.1.1.2"
+    assert first.address("r0-r2") is None
+    assert second.address("r0-r2") == "10.10.1.11"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("10.10.1.11", "10.10.1", 7, "machines.1.experiment: '10.10.1' is no IPv4 address, such as"),
+        ("10.10.1.11", "10.10.1.10", 7, "machines.1.experiment: another machine has the address 10.10.1.10"),
+        ("name: h1", "name: h0", 7, "machines.1.name: another machine has the name h0"),
+        ("experiment: 10.10.1.11, ", "", 7, "machines.1.experiment: needs an address in the experiment"),
+        ("port: 2222", "password: hunter2", 7, "machines.1.password: unknown field"),
+        ("h0.example.org", "h0;reboot", 6, "machines.0.control: 'h0;reboot' is no host name or address"),
+        ("takes: 4", "lease: 1s", 4, "lease: "),
+        ("takes: 4", "folder: tmp/../etc", 4, "folder: 'tmp/../etc' is no plain absolute path"),
+        ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_said_with_file_line_and_field(
+    tmp_path: Path, old: str, new: str, line: int, problem: str
+) -> None:
+    path = written(tmp_path, TWO.replace(old, new))
+    with pytest.raises(InputError) as raised:
+        load_inventory(path)
+    assert str(raised.value).startswith(f"{path}:{line}: {problem}")
