@@ -1,0 +1,19 @@
+"""The history of nights: every run's verdict, numbers and expectations, in Parquet that anything reads."""
+
+from analysis.history.metrics import Better, Metric, headline
+from analysis.history.record import Kept, RunRecord, record_of, record_of_failed_start
+from analysis.history.store import History
+from analysis.history.where import EVERYTHING, Where
+
+__all__ = [
+    "EVERYTHING",
+    "Better",
+    "History",
+    "Kept",
+    "Metric",
+    "RunRecord",
+    "Where",
+    "headline",
+    "record_of",
+    "record_of_failed_start",
+]

@@ -1,0 +1,109 @@
+"""The headline numbers of a run: which of summary.json's figures are followed from night to night.
+
+Each has its unit, which its name ends with, and says which way is better; where neither is, as for how many
+events were published, nothing is said. What was not measured is left out, and is never 0.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Better = Literal["lower", "higher", ""]
+
+_SECTIONS: Final[dict[str, dict[str, Better]]] = {
+    "throughput": {
+        "events_per_s": "higher",
+        "slowest_client_events_per_s": "higher",
+        "bytes_per_s": "higher",
+    },
+    "latency": {
+        "mean_ms": "lower",
+        "p50_ms": "lower",
+        "p95_ms": "lower",
+        "p99_ms": "lower",
+        "max_ms": "lower",
+    },
+    "events": {
+        "published": "",
+        "delivered": "",
+        "tombstoned": "",
+        "lost": "lower",
+        "duplicated": "lower",
+        "out_of_order": "lower",
+        "resurrected": "lower",
+        "corrupted": "lower",
+        "unordered_publishers": "lower",
+    },
+    "fidelity": {"cpu_max": ""},
+}
+_RECOVERY: Final[dict[str, Better]] = {
+    "detect_s": "lower",
+    "resubscribe_s": "lower",
+    "switch_s": "lower",
+    "catch_up_s": "lower",
+    "settled_s": "lower",
+    "returned_s": "lower",
+    "backlog_events": "lower",
+    "lost": "lower",
+    "duplicated": "lower",
+    "out_of_order": "lower",
+    "affected_pairs": "",
+}
+_UNITS: Final = {
+    "cpu_max": "",  # a fraction
+    "affected_pairs": "pairs",
+    "unordered_publishers": "events",
+}
+_ENDINGS: Final = {"events_per_s": "events/s", "bytes_per_s": "B/s", "_ms": "ms", "_s": "s"}
+_COUNTED: Final = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of a run. name: its path in summary.json, as `recovery.cut.switch_s`."""
+
+    name: str
+    value: float
+    unit: str
+    better: Better
+
+
+def headline(summary: Mapping[str, Any]) -> list[Metric]:
+    """The headline numbers of a summary.json that were measured, in a fixed order.
+
+    Throughput, latency, the recovery from every fault, what became of events, and how busy the machine was.
+    """
+    found = [metric for name, known in _SECTIONS.items() for metric in _measured(summary, name, known)]
+    recovery = summary.get("recovery")
+    for fault, figures in recovery.items() if isinstance(recovery, Mapping) else ():
+        found += _metrics(f"recovery.{fault}", figures, _RECOVERY)
+    return found
+
+
+def unit_of(name: str) -> str:
+    """The unit of a metric, by its name, as "ms"; things that are counted are events."""
+    last = name.rsplit(".", 1)[-1]
+    if last in _UNITS:
+        return _UNITS[last]
+    return next((unit for ending, unit in _ENDINGS.items() if last.endswith(ending)), _COUNTED)
+
+
+def better_of(name: str) -> Better:
+    """Which way a metric is better, by its name."""
+    section, _, last = name.partition(".")
+    known = _RECOVERY if section == "recovery" else _SECTIONS.get(section, {})
+    return known.get(last.rsplit(".", 1)[-1], "")
+
+
+def _measured(summary: Mapping[str, Any], section: str, known: Mapping[str, Better]) -> Iterator[Metric]:
+    return _metrics(section, summary.get(section), known)
+
+
+def _metrics(path: str, figures: Any, known: Mapping[str, Better]) -> Iterator[Metric]:
+    if not isinstance(figures, Mapping):
+        return
+    for name, better in known.items():
+        value = figures.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield Metric(f"{path}.{name}", float(value), unit_of(name), better)

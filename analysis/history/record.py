@@ -1,0 +1,215 @@
+"""What the history keeps of a run, read from its run.json and, if it has one, its summary.json."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import AnalysisError
+from analysis.history.metrics import Metric, headline
+from experiments.rundir import RunDirectory
+
+NOT_STARTED = "not started"
+"""The outcome of a run that could not be started: it has no directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An expectation and how it went. value: what was found, or None."""
+
+    text: str
+    value: float | None
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run, as the history has it: a row of the table `runs`, and its rows of the two others.
+
+    night: its date, as 2026-03-14. path: of its directory, or "" if there is none. settings: overrides, by
+    path. machine: hostname, cpus and memory_bytes, as far as known. place: local, simulator or hosts.
+    """
+
+    night: str
+    run: str
+    path: str
+    suite: str
+    entry: str
+    experiment: str
+    settings: Mapping[str, Any]
+    seed: int
+    repeat: int
+    commit: str
+    cutset: str
+    python: str
+    kernel: str
+    machine: Mapping[str, Any]
+    links: str
+    place: str
+    outcome: str
+    verdict: str
+    valid: bool
+    reasons: tuple[str, ...]
+    problems: tuple[str, ...]
+    started_ns: int
+    duration_s: float
+    captures_bytes: int
+    metrics: tuple[Metric, ...] = ()
+    expectations: tuple[Kept, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_night(self.night)
+        if not self.run or "/" in self.run:
+            raise AnalysisError(f"{self.run!r} is no name of a run's directory")
+
+
+def known_night(night: str) -> bool:
+    """Whether this is a date such as 2026-03-14."""
+    try:
+        return date.fromisoformat(night).isoformat() == night
+    except ValueError:
+        return False
+
+
+def check_night(night: str) -> None:
+    """Raises AnalysisError if this is no date such as 2026-03-14."""
+    if not known_night(night):
+        raise AnalysisError(f"{night!r} is no night: write its date as 2026-03-14")
+
+
+def record_of(
+    run: RunDirectory, *, night: str, suite: str, entry: str, repeat: int, settings: Mapping[str, Any]
+) -> RunRecord:
+    """What a run's directory says. Without a summary the verdict is `crashed`.
+
+    Raises InputError if run.json, or a summary.json that is there, cannot be read.
+    """
+    content = run.read_run()
+    summary = run.read_summary() if run.summary_json.exists() else {}
+    fidelity = _mapping(summary, "fidelity")
+    versions = _mapping(content, "versions")
+    return RunRecord(
+        night=night,
+        run=run.name,
+        path=str(run.path.absolute()),
+        suite=suite,
+        entry=entry,
+        experiment=str(_mapping(content, "experiment").get("name") or ""),
+        settings=dict(settings),
+        seed=int(content.get("seed") or 0),
+        repeat=repeat,
+        commit=str(content.get("commit") or ""),
+        cutset=str(versions.get("cutset") or ""),
+        python=str(versions.get("python") or ""),
+        kernel=str(versions.get("kernel") or ""),
+        machine=_mapping(content, "machine"),
+        links=str(content.get("links") or ""),
+        place=_place(content),
+        outcome=str(content.get("outcome") or f"died while {content.get('phase') or 'it was planned'}"),
+        verdict=str(summary.get("verdict") or "crashed"),
+        valid=bool(fidelity.get("valid", False)),
+        reasons=tuple(map(str, fidelity.get("reasons") or ())),
+        problems=tuple(map(str, content.get("problems") or ())),
+        started_ns=_started_ns(run, content),
+        duration_s=_duration_s(content),
+        captures_bytes=folder_bytes(run.captures),
+        metrics=tuple(headline(summary)),
+        expectations=tuple(map(_kept, summary.get("expectations") or ())),
+    )
+
+
+def record_of_failed_start(
+    problem: str,
+    *,
+    night: str,
+    suite: str,
+    entry: str,
+    repeat: int,
+    settings: Mapping[str, Any],
+    experiment: str,
+    started_ns: int,
+    seed: int = 0,
+) -> RunRecord:
+    """A run that could not be started and has no directory: its outcome is `not started`.
+
+    problem: why. started_ns: when it was tried; its name says so too, which tells it from other tries.
+    """
+    tried = datetime.fromtimestamp(started_ns / 1e9, UTC)
+    return RunRecord(
+        night=night,
+        run=f"{tried:%Y%m%dT%H%M%SZ}-{entry}-{repeat}-not-started",
+        path="",
+        suite=suite,
+        entry=entry,
+        experiment=experiment,
+        settings=dict(settings),
+        seed=seed,
+        repeat=repeat,
+        commit="",
+        cutset="",
+        python="",
+        kernel="",
+        machine={},
+        links="",
+        place="",
+        outcome=NOT_STARTED,
+        verdict="crashed",
+        valid=False,
+        reasons=(),
+        problems=(problem,),
+        started_ns=started_ns,
+        duration_s=0.0,
+        captures_bytes=0,
+    )
+
+
+def folder_bytes(folder: Path) -> int:
+    """How much the files of a folder take, those of its folders included; 0 if it is not there."""
+    return sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = content.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _place(content: Mapping[str, Any]) -> str:
+    if "simulation" in content or content.get("links") == "simulator":
+        return "simulator"
+    return "hosts" if content.get("machines") else "local"
+
+
+def _started_ns(run: RunDirectory, content: Mapping[str, Any]) -> int:
+    """Virtual time begins where it likes: then the name of the directory says when the run was made."""
+    noted = _mapping(content, "times").get("started_ns")
+    if noted is not None and _place(content) != "simulator":
+        return int(noted)
+    try:
+        made = datetime.strptime(run.name.split("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return run.run_json.stat().st_mtime_ns
+    return int(made.timestamp()) * 10**9
+
+
+def _duration_s(content: Mapping[str, Any]) -> float:
+    """From its start until it had ended, in real time; 0 if it did not get so far."""
+    wall_s = _mapping(content, "simulation").get("wall_s")
+    if wall_s is not None:
+        return float(wall_s)
+    times = _mapping(content, "times")
+    if times.get("started_ns") is None or times.get("ended_ns") is None:
+        return 0.0
+    return float(times["ended_ns"] - times["started_ns"]) / 1e9
+
+
+def _kept(expectation: Mapping[str, Any]) -> Kept:
+    value = expectation.get("value")
+    number = float(value) if isinstance(value, bool | int | float) else None
+    return Kept(str(expectation.get("text") or ""), number, bool(expectation.get("held")))
+
+
+def settings_json(settings: Mapping[str, Any]) -> str:
+    """Overrides as the history writes them: the same settings always give the same text."""
+    return json.dumps(settings, sort_keys=True, default=str)

@@ -1,0 +1,181 @@
+"""A history on disk: appended run by run, read as three tables.
+
+A run is appended as one small file in each table, `runs` last: it counts when it stands there, so that a
+crash leaves a run that is whole in the history, or none of it that counts. When a night is over its files are
+made one in each table (`compact`). A run counts once, whatever was killed in between. What cannot be read is
+named in `problems` and left out; nothing but `compact` removes files, and only those whose rows it has
+written and read again.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.errors import AnalysisError
+from analysis.history.files import (
+    Partition,
+    UnusableError,
+    foreign,
+    nights,
+    read_rows,
+    synchronise,
+    write_rows,
+)
+from analysis.history.record import RunRecord, check_night
+from analysis.history.rows import rows_of
+from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMAS, shown_schema
+from analysis.history.where import EVERYTHING, Where, of_these
+
+TABLES = (METRICS, EXPECTATIONS, RUNS)
+"""In the order in which they are written."""
+
+
+class History:
+    """The history in a folder, which need not be there yet. Reading opens the files anew each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._problems: dict[Path, str] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """Files that were skipped in what was read last, each with the reason."""
+        return [f"{path} {why}" for path, why in sorted(self._problems.items())]
+
+    def nights(self) -> list[str]:
+        """The nights that have runs, oldest first."""
+        return nights(self.folder, RUNS)
+
+    def append(self, record: RunRecord) -> bool:
+        """Add a run. Returns False, and changes nothing, if this night has it already.
+
+        Raises AnalysisError if it cannot be written.
+        """
+        if self._counted(record.night, record.run):
+            return False
+        try:
+            for table, rows in rows_of(record, self._stored(record.path)).items():
+                write_rows(Partition.of(self.folder, table, record.night).of_run(record.run), rows)
+        except OSError as error:
+            raise AnalysisError(
+                f"{self.folder}: {record.run} cannot be added to the history: {error.strerror}"
+            ) from error
+        return True
+
+    def compact(self, night: str) -> None:
+        """Make the night's files one in each table, if all of them can be read.
+
+        May be done again at any time, also after runs were added. Raises AnalysisError if it cannot be
+        written.
+        """
+        check_night(night)
+        try:
+            with _alone(Partition.of(self.folder, RUNS, night).path):
+                for table in TABLES:
+                    self._compact(table, night)
+        except FileNotFoundError:
+            return  # a night without runs
+        except OSError as error:
+            raise AnalysisError(f"{self.folder}: {night} cannot be compacted: {error.strerror}") from error
+
+    def runs(self, where: Where = EVERYTHING) -> pa.Table:
+        """A row for each run, in order of nights and names. `path` is that of its directory, or empty."""
+        self._forget(RUNS)
+        return self._with_paths(self._runs(where))
+
+    def metrics(self, where: Where = EVERYTHING) -> pa.Table:
+        """A row for each run and metric."""
+        return self._of_runs(METRICS, where)
+
+    def expectations(self, where: Where = EVERYTHING) -> pa.Table:
+        """A row for each run and expectation."""
+        return self._of_runs(EXPECTATIONS, where)
+
+    def _of_runs(self, table: str, where: Where) -> pa.Table:
+        self._forget(RUNS, table)
+        return of_these(self._read(table, where), self._runs(where))
+
+    def _runs(self, where: Where) -> pa.Table:
+        return where.of_runs(self._read(RUNS, where))
+
+    def _read(self, table: str, where: Where) -> pa.Table:
+        for path in foreign(self.folder, table):
+            self._problems[path] = "is no night of a history: left out"
+        found = []
+        for night in filter(where.night, nights(self.folder, table)):
+            rows = self._night(table, night)
+            found.append(rows.add_column(1, NIGHT, pa.repeat(pa.scalar(night), rows.num_rows)))
+        return pa.concat_tables(found) if found else shown_schema(table).empty_table()
+
+    def _night(self, table: str, night: str) -> pa.Table:
+        """All rows of a night. Files of single runs that were compacted already count no more."""
+        partition = Partition.of(self.folder, table, night)
+        for path in partition.foreign():
+            self._problems[path] = "is no file of a history: left out"
+        whole = [self._rows(partition.whole, table)] if partition.whole.exists() else []
+        there = set(pc.unique(whole[0]["run"]).to_pylist()) if whole else set()
+        single = [
+            self._rows(path, table, run) for run, path in partition.single().items() if run not in there
+        ]
+        return pa.concat_tables([*whole, *single]) if whole or single else SCHEMAS[table].empty_table()
+
+    def _rows(self, path: Path, table: str, run: str | None = None) -> pa.Table:
+        """A file's rows, or none if it cannot be used. run: whose they have to be."""
+        try:
+            return read_rows(path, table, run)
+        except UnusableError as error:
+            self._problems[path] = f"{error}: left out"
+            return SCHEMAS[table].empty_table()
+
+    def _counted(self, night: str, run: str) -> bool:
+        return bool(self._runs(Where(since=night, until=night, run=run)).num_rows)
+
+    def _compact(self, table: str, night: str) -> None:
+        partition = Partition.of(self.folder, table, night)
+        single = partition.single()
+        if not single:
+            return
+        self._forget(table)
+        counted = self._read(RUNS, Where(since=night, until=night))
+        rows = self._read(table, Where(since=night, until=night))
+        if any(path.parent == partition.path for path in self._problems):
+            return  # what is damaged stays as it is, for somebody to look at
+        rows = of_these(rows, counted).drop_columns([NIGHT])
+        write_rows(partition.whole, rows)
+        if not read_rows(partition.whole, table).equals(rows):
+            raise AnalysisError(f"{partition.whole} is not what was written: is the disk failing?")
+        for run in set(single) & set(counted["run"].to_pylist()):
+            single[run].unlink()
+        synchronise(partition.path)
+
+    def _forget(self, *tables: str) -> None:
+        """Problems of these tables are found anew."""
+        for path in list(self._problems):
+            if any(self.folder / table in path.parents for table in tables):
+                del self._problems[path]
+
+    def _stored(self, path: str) -> str:
+        """From the history's folder, so that history and runs may move together."""
+        return os.path.relpath(path, self.folder.absolute()) if path else ""
+
+    def _with_paths(self, runs: pa.Table) -> pa.Table:
+        base = self.folder.absolute()
+        paths = [os.path.normpath(base / path) if path else "" for path in runs["path"].to_pylist()]
+        column = runs.schema.get_field_index("path")
+        return runs.set_column(column, runs.schema.field(column), pa.array(paths, pa.string()))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While this block goes on, nobody else compacts what stands in this folder. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
