@@ -3,13 +3,13 @@ left, how fast it comes, and lines for what ends or breaks. Times are seconds of
 """
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.shipping.result import State
 
 RATE_WINDOW_S = 3.0
+WORTH_WAITING_BYTES = 10**6
 TELLING_STATES = frozenset({State.WAITING, State.SHIPPED, State.GIVEN_UP})
 """Those that are worth a line of their own."""
 QUIET_STATES = frozenset({State.FOLLOWING, State.SHIPPED})
@@ -76,18 +76,12 @@ class ShippedSoFar:
         return self.machines.setdefault(name, MachineFiles(name)).take(message, now_s)
 
     def text(self) -> str:
-        """All that is under way, in a line; nothing if nothing is."""
-        return ", ".join(_short(files) for files in self.under_way())
-
-    def under_way(self) -> Iterable[MachineFiles]:
-        """The machines that are to be waited for."""
-        return [
-            files for files in self.machines.values() if files.of_bytes and files.state not in QUIET_STATES
-        ]
-
-
-def _short(files: MachineFiles) -> str:
-    return f"{files.machine} {files.state} {_mb(files.bytes)}/{_mb(files.of_bytes)} MB"
+        """What is to be waited for, in a line; nothing if nothing is."""
+        return ", ".join(
+            f"{files.machine} {files.state} {_mb(files.bytes)}/{_mb(files.of_bytes)} MB"
+            for files in self.machines.values()
+            if files.state not in QUIET_STATES and files.of_bytes - files.bytes >= WORTH_WAITING_BYTES
+        )
 
 
 def _mb(size_bytes: float) -> str:

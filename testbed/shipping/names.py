@@ -11,6 +11,8 @@ from pathlib import PurePosixPath
 from testbed.shipping.frames import ShippingError
 
 SHARED = frozenset({"captures", "logs", "deliveries", "storage"})
+GROWING = frozenset({"captures", "logs", "deliveries"})
+"""Folders of files that only ever grow: where one does not, something is wrong with it."""
 HOST_LOG = ".jsonl"
 """How logs of hosts end (`experiments.rundir`)."""
 MACHINES = "machines"

@@ -29,7 +29,8 @@ class State(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ShippedFile:
     """A file of a machine. path: on it; place: in the run directory; of_bytes: its size there, as last
-    told. changed: bytes that had been shipped were others later, so it was shipped again.
+    told. changed: it should only grow, but bytes that had been shipped were others later, so it was shipped
+    again.
     """
 
     path: str

@@ -15,7 +15,7 @@ from testbed.shipping.copy import Copy
 from testbed.shipping.frames import ShippingError
 from testbed.shipping.limits import Disk
 from testbed.shipping.messages import Entry, Hash, Listing, Read
-from testbed.shipping.names import place
+from testbed.shipping.names import GROWING, place
 from testbed.shipping.result import Became, ShippedFile
 
 FILES_MAX = 20_000
@@ -39,11 +39,16 @@ class _File:
     hashing: bool = False
     whole: bool = False
     suspect: bool = False  # what is here of it is not what is there: changed, unless it was replaced
-    changed: bool = False
+    changed: bool = False  # although it should only grow
     tries: int = 0
     note: str = ""
     failed: bool = False
     elsewhere: bool = False  # the place is another machine's
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether its writers promise that."""
+        return self.path.split("/")[0] in GROWING
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,7 @@ class Transfer:
             if file.copy.digest(file.size) == digest:
                 file.whole, file.note = True, ""
             else:
-                file.changed = True
+                file.changed = file.only_grows
                 self._anew(file)
 
     def changed(self, asked: Asked) -> None:
@@ -196,7 +201,7 @@ class Transfer:
             return
         with self._trouble_of(file):
             if copy.size > entry.size:
-                file.changed = True
+                file.changed = file.only_grows
                 self._anew(file)
             self._settle_empty(file)
 
@@ -204,7 +209,7 @@ class Transfer:
         """It grew, was replaced by another file of its name, or was listed anew because it changed."""
         replaced = entry.identity != file.identity
         shrunk = entry.size < file.copy.size
-        file.changed = file.changed or (not replaced and (shrunk or file.suspect))
+        file.changed = file.changed or (file.only_grows and not replaced and (shrunk or file.suspect))
         file.size, file.identity = entry.size, entry.identity
         file.stale = file.suspect = file.whole = file.failed = False
         with self._trouble_of(file):

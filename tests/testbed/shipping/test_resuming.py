@@ -160,6 +160,15 @@ def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"*{AGAIN}"))
 
 
+def test_what_is_replaced_now_and_then_may_differ_from_what_was_shipped_before(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {"run.json": b'{"phase": "collected"}'})
+    write_files(tmp_path / "run", {"machines/h0/run.json": b'{"phase": "running", "more": 1}'})
+    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert shipped.complete
+    assert shipped.lines() == []
+    assert (tmp_path / "run/machines/h0/run.json").read_bytes() == b'{"phase": "collected"}'
+
+
 def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
     there, told = write_files(tmp_path / "h0", FILES), Told()
     ship_all(tmp_path / "run", Machine("h0", there), listener=told)
