@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.agent import files
-from testbed.hosts.agent.messages import PASSING, LineError, Lines, Message, line_of
+from testbed.hosts.agent.messages import PASSING, Lines, Message, line_of
 from testbed.hosts.agent.tunnels import make_tunnels
 from testbed.runner.phases import RUNNER_LOG, settle
 from testbed.sandbox import Sandbox
@@ -138,6 +138,8 @@ class Supervisor:
         attached = self._attached
         assert attached is not None  # noqa: S101
         self._flush()
+        if self._attached is not attached:
+            return
         try:
             data = attached.socket.recv(1 << 16)
         except BlockingIOError:
@@ -151,7 +153,7 @@ class Supervisor:
         try:
             for message in attached.lines.feed(data):
                 self._do(message)
-        except (LineError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):
             self._detach()  # whoever this is does not speak our language
 
     def _do(self, message: Message) -> None:
