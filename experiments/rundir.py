@@ -76,6 +76,11 @@ class RunDirectory:
         return self.path / "report.html"
 
     @property
+    def comparison_html(self) -> Path:
+        """This run held against others, if somebody asked for it."""
+        return self.path / "comparison.html"
+
+    @property
     def captures(self) -> Path:
         """The folder of captures."""
         return self.path / "captures"

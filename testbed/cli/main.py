@@ -25,6 +25,7 @@ COMMANDS = {
     "shell": "shell",
     "analyze": "analyze",
     "report": "report",
+    "compare": "compare",
     "fetch": "fetch",
     "packets": "packets",
     "follow": "follow",

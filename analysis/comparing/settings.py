@@ -1,0 +1,97 @@
+"""What was set otherwise: resolved experiments and topologies, and what they ran with and on.
+
+Everything in run.json that was decided before time 0 is laid out as dotted paths; only paths whose values
+differ are kept, because a run has hundreds. Items of lists go by their name where they have one, and what
+runs always differ in (times, process numbers, the name) is not looked at.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.comparing.sides import Side
+from analysis.report.page import short_commit
+
+ASKED = ("experiment", "topology")
+RAN = ("seed", "links", "place", "commit", "versions", "machine", "tcp")
+_PROSE = {"experiment.description", "topology.description"}
+_NAMES = ("name", "link", "between", "process")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One path and its value in each run; None where a run has no such setting."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """For each run whether it has another value than the first."""
+        return tuple(value != self.values[0] for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What differs, and how much does not."""
+
+    asked: tuple[Setting, ...]  # what people set
+    ran: tuple[Setting, ...]  # versions, machine
+    same: int
+
+
+def settings(sides: Sequence[Side]) -> Settings:
+    """The settings in which any run differs from the first."""
+    asked, same_asked = _different(sides, ASKED)
+    ran, same_ran = _different(sides, RAN)
+    return Settings(asked, ran, same_asked + same_ran)
+
+
+def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Setting, ...], int]:
+    laid_out = [
+        {
+            path: _shown(path, value)
+            for key in keys
+            for path, value in _leaves(side.record.run.get(key), key)
+            if path not in _PROSE
+        }
+        for side in sides
+    ]
+    paths = list(dict.fromkeys(path for found in laid_out for path in found))
+    every = [Setting(path, tuple(found.get(path) for found in laid_out)) for path in paths]
+    different = tuple(each for each in every if any(each.differs))
+    return different, len(every) - len(different)
+
+
+def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values. What is null or empty was not set."""
+    if isinstance(content, Mapping):
+        for key, value in content.items():
+            yield from _leaves(value, f"{path}.{key}")
+    elif isinstance(content, Sequence) and not isinstance(content, str) and _nested(content):
+        for i, value in enumerate(content):
+            yield from _leaves(value, f"{path}.{_name(value, i)}")
+    elif content not in (None, "", [], ()):
+        yield path, content
+
+
+def _nested(content: Sequence[Any]) -> bool:
+    return any(isinstance(value, Mapping) for value in content)
+
+
+def _name(item: Any, index: int) -> str:
+    """What an item of a list goes by: its name, the link that it is about, or its number."""
+    if isinstance(item, Mapping):
+        for key in _NAMES:
+            if isinstance(item.get(key), str):
+                return str(item[key])
+            if isinstance(item.get(key), Sequence) and item[key]:
+                return "-".join(str(part) for part in item[key])
+    return str(index)
+
+
+def _shown(path: str, value: Any) -> str:
+    if path == "commit":
+        return short_commit(str(value)) or ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

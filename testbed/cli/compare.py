@@ -1,0 +1,42 @@
+"""`cutset compare`: two or more analysed runs side by side, as a page and as text."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="compare")
+@click.argument("run_names", metavar="RUN RUN...", nargs=-1, required=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write the page.  [default: comparison.html in the last RUN's directory]",
+)
+@click.option("--text", is_flag=True, help="Print the comparison, and write no page.")
+def command(run_names: tuple[str, ...], output: Path | None, text: bool) -> None:
+    """Hold runs against the first one: settings, versions, numbers, and timelines over each other.
+
+    A RUN is a path, a name below runs/, or `latest`. All must have been analysed; captures are not needed.
+    Exit codes: 0 compared, whatever came out, 2 no such run, or not analysed yet.
+    """
+    from analysis.comparing.page import write_page
+    from analysis.comparing.sides import read_sides
+    from analysis.comparing.text import lines
+    from testbed.cli.named_run import named_run
+    from testbed.cli.output_file import check_directory
+    from topologies.errors import InputError
+
+    sides = read_sides([named_run(name) for name in run_names])
+    if text:
+        if output is not None:
+            raise click.UsageError("--text writes no page: leave out -o")
+        click.echo("\n".join(lines(sides)))
+        return
+    page = output or sides[-1].directory.comparison_html
+    check_directory(page)
+    try:
+        write_page(sides, page)
+    except OSError as error:
+        raise InputError(str(page), None, "", f"cannot be written: {error.strerror}") from None
+    click.echo(f"comparison   {page} ({page.stat().st_size / 1e3:.0f} kB)")
