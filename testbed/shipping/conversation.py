@@ -8,7 +8,7 @@ POLL_S while the run goes on, and once more when it is over.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from testbed.shipping.frames import Frames, Kind, ShippingError, encode
 from testbed.shipping.limits import Bounds
@@ -24,8 +24,6 @@ from testbed.shipping.messages import (
 )
 from testbed.shipping.result import State
 from testbed.shipping.transfer import Asked, Transfer
-
-_T = TypeVar("_T")
 
 POLL_S = 0.5
 PAUSE_S = 0.05
@@ -61,7 +59,7 @@ class DiskLimitError(Exception):
 class Conversation:
     """With one sender.
 
-    over: whether the run is over; heard: called with the bytes of every answer; show: with what goes on;
+    over: whether the run is over; heard: called with how many bytes came; show: with what goes on;
     stopped: whether to end now, as it is.
     """
 
@@ -77,7 +75,7 @@ class Conversation:
         stopped: Callable[[], bool],
     ) -> None:
         self._stream = stream
-        self._frames = Frames(stream.read)
+        self._frames = Frames(self._read)
         self._transfer = transfer
         self._bounds = bounds
         self._over = over
@@ -98,7 +96,7 @@ class Conversation:
         DiskLimitError when no more fits.
         """
         self._transfer.connected()
-        self._waiting(self._frames.greet)
+        self._frames.greet()
         try:
             while not self._stopped():
                 pause_s = self._ask()
@@ -116,7 +114,7 @@ class Conversation:
                 self._give_back(asked)
 
     def silent_s(self) -> float:
-        """For how long an answer has been waited for."""
+        """For how long nothing has come although it is waited for; a slow answer is not silence."""
         since_s = self._waiting_since_s
         return 0.0 if since_s is None else self._bounds.now_s() - since_s
 
@@ -163,8 +161,7 @@ class Conversation:
         return b""
 
     def _answer(self) -> None:
-        kind, body = self._waiting(self._frames.next)
-        self._heard(len(body))
+        kind, body = self._frames.next()
         if kind is Kind.BUSY:
             self._busy += 1
             if self._busy > BUSY_MAX:
@@ -200,8 +197,7 @@ class Conversation:
             self._transfer.listed(listing)
             if not listing.more:
                 break
-            kind, body = self._waiting(self._frames.next)
-            self._heard(len(body))
+            kind, body = self._frames.next()
         else:
             raise ShippingError("a listing without end")
         self._under_way.popleft()
@@ -225,9 +221,11 @@ class Conversation:
             self._bounds.rate.give_back(asked.request.length)
             self._bounds.disk.give_back(asked.request.length)
 
-    def _waiting(self, read: Callable[[], _T]) -> _T:
+    def _read(self, size: int) -> bytes:
         self._waiting_since_s = self._bounds.now_s()
         try:
-            return read()
+            data = self._stream.read(size)
         finally:
             self._waiting_since_s = None
+        self._heard(len(data))
+        return data

@@ -34,6 +34,7 @@ from testbed.shipping.names import checked
 
 IDLE_S = 60
 NICENESS = 19
+PIECE_BYTES = 64 << 10
 IN_THE_MAKING = ".tmp"
 """How names end of files that get their own name when they are whole (`experiments.rundir`)."""
 
@@ -173,9 +174,13 @@ def main() -> int:
     parser.add_argument("--without", action="append", default=[], metavar="FILE", help="do not tell of this")
     arguments = parser.parse_args()
     os.nice(arguments.nice)
-    signal.alarm(arguments.idle)
+
+    def alive() -> None:
+        signal.alarm(arguments.idle)
+
+    alive()
     sender = Sender(
-        arguments.folder, _write_all, lambda: signal.alarm(arguments.idle), frozenset(arguments.without)
+        arguments.folder, lambda data: _write_all(data, alive), alive, frozenset(arguments.without)
     )
     try:
         sender.serve(Frames(lambda size: os.read(0, size)))
@@ -187,10 +192,12 @@ def main() -> int:
     return 0
 
 
-def _write_all(data: bytes) -> None:
+def _write_all(data: bytes, alive: Callable[[], object] = lambda: None) -> None:
+    """In pieces: where the network is slow, each that is taken is a sign of life."""
     view = memoryview(data)
     while view:
-        view = view[os.write(1, view) :]
+        view = view[os.write(1, view[:PIECE_BYTES]) :]
+        alive()
 
 
 if __name__ == "__main__":
