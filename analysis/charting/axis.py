@@ -30,7 +30,7 @@ class Axis:
 
 
 def linear(values: Iterable[float], *, from_zero: bool = True, ticks: int = 4) -> Axis:
-    """An axis that holds all values, with about so many steps. from_zero: it starts at 0, or below if need be."""
+    """An axis that holds all values, with about so many steps. from_zero: it starts at 0, or below."""
     found = [value for value in values if math.isfinite(value)]
     low, high = (min(found), max(found)) if found else _EMPTY
     if from_zero:

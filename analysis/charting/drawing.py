@@ -1,4 +1,4 @@
-"""Turns a chart into HTML: paths in an SVG that fills its box whatever its shape, labels over it at percentages.
+"""Turns a chart into HTML: paths in an SVG that fills its box whatever its shape, and labels over it.
 
 The SVG has a square of SIDE units that is stretched to the box; strokes keep their width
 (`vector-effect: non-scaling-stroke`), and dots are lines of no length with round caps, so that nothing is
@@ -19,7 +19,7 @@ from analysis.report.formatting import number
 SIDE = 1000
 LABEL_GAP = 0.085  # between labels at the ends of lines, as a share of the height
 _LABEL_GAP_SMALL = 0.13
-_DASHES = {"solid": "", "dash": "6 4", "dot": "1.5 3.5", "dashdot": "6 3 1.5 3"}
+_DASHES = {"solid": "none", "dash": "6 4", "dot": "1.5 3.5", "dashdot": "6 3 1.5 3"}
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -68,7 +68,8 @@ def drawn(figure: Figure) -> Markup:
         allow_nan=False,
     )
     return Markup(
-        '<div class="chart{}{}" id="chart-{}" role="img" aria-label="{}" data-chart="{}"><div class="area">{}</div></div>'
+        '<div class="chart{}{}" id="chart-{}" role="img" aria-label="{}" data-chart="{}">'
+        '<div class="area">{}</div></div>'
     ).format(
         " small" if figure.small else "",
         " labelled" if any(curve.label for curve in figure.curves) else "",
@@ -122,11 +123,8 @@ def _curve(figure: Figure, curve: Curve) -> Markup:
     if curve.dots:
         d = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points if y is not None)
         return Markup('<path class="dots" style="stroke:{}" d="{}"/>').format(curve.colour, d)
-    dash = _DASHES.get(curve.dash, "")
-    return Markup('<path class="curve" style="stroke:{}"{} d="{}"/>').format(
-        curve.colour,
-        Markup(f' stroke-dasharray="{dash}"') if dash else "",
-        _path(points),
+    return Markup('<path class="curve" style="stroke:{}" stroke-dasharray="{}" d="{}"/>').format(
+        curve.colour, _DASHES.get(curve.dash, "none"), _path(points)
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from analysis.comparing.sides import Side
 from analysis.history.metrics import Metric, headline
+from analysis.report.formatting import EN_DASH
 from analysis.report.metric_words import (
     SMALL_CHANGE,
     change_of,
@@ -73,7 +74,7 @@ def _compared(name: str, metrics: Sequence[Metric | None]) -> Compared:
 
 def _measured(metric: Metric | None, known: Metric, first: float | None) -> Measured:
     if metric is None:
-        return Measured(value_text(None, known.unit), None)
+        return Measured(EN_DASH, None)
     text = value_text(metric.value, known.unit)
     if first is None:
         return Measured(text, metric.value)

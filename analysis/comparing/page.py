@@ -1,4 +1,4 @@
-"""The page of a comparison: one HTML file with everything in it, drawn without scripts; they only read out."""
+"""The page of a comparison: one HTML file with everything in it, seen without scripts, which read out."""
 
 import os
 from collections.abc import Sequence

@@ -5,6 +5,7 @@ p95, bin by bin. Grey spans are the faults' of the first run; where another run'
 note says so.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -125,7 +126,7 @@ def _with_gaps(points: dict[float, float]) -> tuple[list[float], list[float | No
     xs: list[float] = []
     ys: list[float | None] = []
     times = sorted(points)
-    bin_s = min((b - a for a, b in zip(times, times[1:], strict=False)), default=0.0)
+    bin_s = min((b - a for a, b in itertools.pairwise(times)), default=0.0)
     for x in times:
         if xs and x - xs[-1] > 1.5 * bin_s:
             xs.append(round(xs[-1] + bin_s, 6))

@@ -5,7 +5,7 @@ import math
 from analysis.report.formatting import NOT_MEASURED, large, percent, scaled, seconds, with_unit
 from analysis.report.recovery import TIMES
 
-MINUS = "\u2212"
+MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 SMALL_CHANGE = 0.05
 """A smaller difference between two runs is shown without colour: repeats of a run differ by as much."""
 
@@ -72,14 +72,16 @@ def change_of(before: float | None, after: float | None) -> float | None:
 
 
 def change_text(change: float | None) -> str:
-    """A signed percentage: +12 %, −5.3 %, ±0 %."""
+    """A signed percentage: +12 %, ±0 %; a multiple, as x12, where that reads better."""
     if change is None:
         return ""
     size = abs(change) * 100
     if size < 0.05:
         return "±0\u00a0%"
     digits = 0 if size >= 9.95 else 1
-    return f"{'+' if change > 0 else MINUS}{size:.{digits}f}\u00a0%" if size < 1000 else f"×{change + 1:.0f}"
+    if size >= 1000:
+        return f"{TIMES_SIGN}{change + 1:.0f}"
+    return f"{'+' if change > 0 else MINUS}{size:.{digits}f}\u00a0%"
 
 
 def direction_of(change: float, better: str) -> str:
