@@ -124,10 +124,11 @@ class NightDirectory:
         return cls(runs / NIGHTS / f"{night:%Y-%m-%d}-{suite}")
 
     @classmethod
-    def latest(cls, runs: Path, suite: str) -> Self | None:
-        """The last night of that suite that there is."""
+    def latest(cls, runs: Path, suite: str, *, before: str = "") -> Self | None:
+        """The last night of that suite that there is. before: a date that it must lie before, or any."""
         dated = sorted(path.parent for path in (runs / NIGHTS).glob(f"????-??-??-{suite}/night.json"))
-        return cls(dated[-1]) if dated else None
+        found = [path for path in dated if not before or path.name < before]
+        return cls(found[-1]) if found else None
 
     @property
     def night_json(self) -> Path:

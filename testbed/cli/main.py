@@ -23,6 +23,7 @@ COMMANDS = {
     "hosts": "hosts",
     "run": "run",
     "shell": "shell",
+    "nightly": "nightly",
     "analyze": "analyze",
     "report": "report",
     "compare": "compare",

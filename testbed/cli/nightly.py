@@ -1,0 +1,121 @@
+"""`cutset nightly`: a suite of experiments into a history, now or every night."""
+
+import signal
+from datetime import date, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from testbed.cli.options import out_option
+
+HISTORY = Path("history")
+"""Where the history is kept unless told otherwise: beside runs/."""
+SITE = "site"
+"""The morning page, in the folder of the history."""
+
+
+class SuiteOrCommand(click.Group):
+    """`cutset nightly SUITE` is `cutset nightly run SUITE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Whatever names no command belongs to `run`."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+class Night(click.ParamType[date]):
+    """A date: `2026-11-21`."""
+
+    name = "DATE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        try:
+            return datetime.strptime(str(value), "%Y-%m-%d").date()  # noqa: DTZ007 (a date has no zone)
+        except ValueError:
+            self.fail(f"{value} is no date, as 2026-11-21", param, ctx)
+
+
+@click.group(name="nightly", cls=SuiteOrCommand, subcommand_metavar="SUITE [OPTIONS]  |  install SUITE")
+def command() -> None:
+    """Run a suite of experiments, keep its history, and fail if something got worse.
+
+    \b
+    cutset nightly quick                 run a suite now; `cutset nightly run --help` has the options
+    cutset nightly quick --resume        go on with a night after a crash, a reboot or Ctrl-C
+    cutset nightly install quick         let it run every night
+    """
+
+
+@command.command(name="run", short_help="Run SUITE now.")
+@click.argument("suite")
+@click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
+@click.option(
+    "--date", "night", type=Night(), help="The night's date: seeds follow from it.  [default: today]"
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
+)
+@out_option
+@click.option(
+    "--history",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=HISTORY,
+    show_default=True,
+    help="Where the history is kept.",
+)
+@click.option(
+    "--site",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the morning page is written.  [default: site/ in the history]",
+)
+@click.option(
+    "--hook",
+    "hooks",
+    multiple=True,
+    metavar="COMMAND",
+    help="A command to tell when the night failed: it gets JSON on standard input. May be repeated.",
+)
+@click.option(
+    "--hook-always",
+    "hooks_always",
+    multiple=True,
+    metavar="COMMAND",
+    help="The same, after every night.",
+)
+@click.option("--dry", is_flag=True, help="Only show what would run.")
+def run(  # noqa: PLR0917 (click passes them by name)
+    suite: str,
+    resume: bool,
+    night: date | None,
+    jobs: int,
+    out: Path,
+    history: Path,
+    site: Path | None,
+    hooks: tuple[str, ...],
+    hooks_always: tuple[str, ...],
+    dry: bool,
+) -> int:
+    """Run SUITE, a name or a YAML file: one experiment after another, within its time.
+
+    Each run is analysed, has a report and goes into the history. In the end the night is held against those
+    before it, and a page for the morning is written. Exit codes: 0 fine, 1 something failed or got worse, 2
+    bad input, 3 the machine could not do its part or another night is on, 130 interrupted.
+    """
+    from testbed.cli.nightly_run import Asked, run_night, show_dry
+
+    asked = Asked(suite, night, resume, jobs, out, history, site or history / SITE, hooks, hooks_always)
+    if dry:
+        return show_dry(asked)
+    signal.signal(signal.SIGTERM, _like_ctrl_c)
+    return run_night(asked)
+
+
+def _like_ctrl_c(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

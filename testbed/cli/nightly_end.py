@@ -1,0 +1,65 @@
+"""How a night ends: its history is compacted and checked, the morning page written, and others are told."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.errors import AnalysisError
+from experiments.rundir import write_whole
+from testbed.cli import exit_codes
+from testbed.cli.nightly_text import show_night
+from testbed.nightly.hooks import call, message
+from testbed.nightly.junit import junit_xml
+from testbed.nightly.results import exit_code
+
+if TYPE_CHECKING:
+    from testbed.cli.nightly_night import Night
+    from testbed.cli.nightly_run import Asked
+
+
+def end_night(night: "Night", outcome: str, asked: "Asked") -> int:
+    """Returns the exit code. outcome: completed, interrupted, crashed."""
+    completed = outcome == "completed"
+    findings: tuple[str, ...] = ()
+    page = None
+    if completed:
+        night.history.compact(night.record.night)
+        findings = _findings(night)
+    record = replace(night.record, outcome=outcome, ended_ns=time.time_ns(), findings=findings)
+    code = exit_code(record) if completed else _code_of(outcome)
+    night.update(replace(record, exit_code=code))
+    if completed:
+        page = _page(night, asked.site)
+    write_whole(night.directory.junit_xml, junit_xml(night.directory, night.record))
+    night.log(f"the night is {outcome}, exit code {code}")
+    if outcome != "interrupted":
+        tell(night, page, (*asked.hooks_always, *(asked.hooks if code else ())))
+    show_night(night.directory, night.record, night.file, page)
+    return code
+
+
+def tell(night: "Night", page: Path | None, hooks: tuple[str, ...]) -> None:
+    """Call the hooks, and say which of them failed."""
+    content = message(night.directory, night.record, page)
+    for command in hooks:
+        if (problem := call(command, content)) is not None:
+            night.say(f"problem: {problem}")
+
+
+def _code_of(outcome: str) -> int:
+    return exit_codes.INTERRUPTED if outcome == "interrupted" else exit_codes.FAILED
+
+
+def _findings(night: "Night") -> tuple[str, ...]:
+    """What got worse tonight, a line each."""
+    return ()
+
+
+def _page(night: "Night", site: Path) -> Path | None:
+    """Write the morning page; None, with a line that says why, if it cannot be written."""
+    try:
+        return None
+    except AnalysisError as error:
+        night.say(f"problem: the morning page was not written: {error}")
+        return None

@@ -1,0 +1,130 @@
+"""A night that is on: its record, which stays the same as night.json, its history and its log."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.suite import Entry, SuiteFile
+from testbed.cli.nightly_text import run_line
+from testbed.nightly.planning import Expected
+
+if TYPE_CHECKING:
+    from analysis.history import RunRecord
+    from testbed.cli.following import Follower
+
+
+class Night:
+    """See above."""
+
+    def __init__(
+        self,
+        directory: NightDirectory,
+        record: NightRecord,
+        file: SuiteFile,
+        history: Path,
+        earlier_s: dict[str, float],
+    ) -> None:
+        from analysis.history import History
+
+        self.directory = directory
+        self.record = record
+        self.file = file
+        self.history = History(history)
+        self.expected = Expected(file, earlier_s)
+
+    @property
+    def pending(self) -> list[NightRun]:
+        """The runs that are still to be made, in order."""
+        return [run for run in self.record.runs if not run.ended]
+
+    def entry_of(self, run: NightRun) -> Entry:
+        """The suite's entry that a run belongs to."""
+        return next(entry for entry in self.file.suite.entries if entry.name == run.entry)
+
+    def as_noted(self, run: NightRun) -> NightRun:
+        """The run as far as it got."""
+        return next(other for other in self.record.runs if other.key == run.key)
+
+    def note(self, run: NightRun) -> NightRun:
+        """Write down how far a run is."""
+        self.update(self.record.with_run(run))
+        return run
+
+    def update(self, record: NightRecord) -> None:
+        """Write the record."""
+        self.record = record
+        self.directory.write(record)
+
+    def end(self, run: NightRun, started_ns: int) -> str:
+        """A run has ended: into the history with it, then write it down; the line to show.
+
+        In this order: a crash in between leaves it to be noted, not to be made again. started_ns: when it was
+        tried.
+        """
+        self.history.append(self._kept(run, started_ns))
+        return self.leave(run)
+
+    def leave(self, run: NightRun) -> str:
+        """Write down a run that nothing more is to be done for; the line to show."""
+        self.note(run)
+        line = run_line(run, self.record, self.expected.left_s(self.record))
+        self.log(line)
+        return line
+
+    def say(self, text: str, follow: "Follower | None" = None) -> None:
+        """Show a line that stays, and log it."""
+        self.log(text)
+        if follow is None:
+            click.echo(text, err=True)
+        else:
+            follow.show(text)
+
+    def log(self, text: str) -> None:
+        """Add lines to the night's log, each with the time."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with self.directory.log.open("a") as log:
+            log.writelines(f"{now} {line}\n" for line in text.splitlines())
+
+    def _kept(self, run: NightRun, started_ns: int) -> "RunRecord":
+        from analysis.history import record_of, record_of_failed_start
+
+        entry = self.entry_of(run)
+        settings = {**entry.settings, **({"topology": entry.topology} if entry.topology else {})}
+        of: dict[str, Any] = {
+            "night": self.record.night,
+            "suite": self.record.suite,
+            "entry": run.entry,
+            "repeat": run.repeat,
+            "settings": settings,
+        }
+        made = self.directory.run_of(run)
+        if made is not None and made.run_json.is_file():
+            return record_of(made, **of)
+        return record_of_failed_start(
+            run.problem or "unknown",
+            **of,
+            experiment=run.experiment,
+            started_ns=started_ns,
+            seed=run.seed,
+        )
+
+
+def earlier_durations_s(runs: Path, file: SuiteFile, before: str) -> dict[str, float]:
+    """What an entry's runs took in the last night of the suite before this one, the longest of them."""
+    from topologies.errors import InputError
+
+    latest = NightDirectory.latest(runs, file.suite.suite, before=before)
+    if latest is None:
+        return {}
+    try:
+        record = latest.read()
+    except InputError:  # only a guess is lost
+        return {}
+    found: dict[str, float] = {}
+    for run in record.runs:
+        if run.verdict is not None and run.duration_s:
+            found[run.entry] = max(found.get(run.entry, 0.0), run.duration_s)
+    return found

@@ -1,0 +1,114 @@
+"""Makes one run of a night: plan, run, analyse, report, into the history. Whatever goes wrong ends the run,
+not the night.
+"""
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import AnalysisError
+from experiments.nights import Failure, NightRun, State
+from experiments.rundir import RunDirectory
+from testbed.cli.following import Follower, follower
+from testbed.cli.nightly_text import place_in
+from testbed.cli.performing import analyse, perform, write_page
+from testbed.errors import MachineError, TestbedError
+from testbed.nightly.limit import limited
+from testbed.nightly.planning import budget_left_s
+from testbed.nightly.results import broken, ended, unmeasured
+from testbed.planning import make_plan
+from testbed.runner.start import write_plan
+from testbed.sweeps import plain
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+if TYPE_CHECKING:
+    from testbed.backends.place import Place
+    from testbed.cli.nightly_night import Night
+
+PlaceOf = Callable[[str], "Place"]
+"""The place of this name, opened if need be. Raises InputError, MachineError."""
+OURS = (InputError, AnalysisError, TestbedError, OSError)
+
+
+def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
+    """Make a run and write down what became of it; false if the user ended it, and the night."""
+    started_ns, began_s = time.time_ns(), time.monotonic()
+    done = sum(other.ended for other in night.record.runs)
+    limit_s = budget_left_s(run, night.record, night.file)
+    with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
+        try:
+            with limited(limit_s) as limit:
+                run = prepared(night, run, place_of)
+                run = _carried_out(night, run, place_of(run.place), follow, began_s)
+        except KeyboardInterrupt:
+            if not limit.passed:
+                return False
+            said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
+            run = broken(night.as_noted(run), Failure.HARNESS, said, time.monotonic() - began_s)
+        except OURS as error:
+            run = failed(night, run, error, time.monotonic() - began_s)
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not end the night; the log has it
+            night.log(traceback.format_exc())
+            run = failed(night, run, error, time.monotonic() - began_s)
+        follow.show(night.end(run, started_ns))
+    return True
+
+
+def prepared(night: "Night", run: NightRun, place_of: PlaceOf) -> NightRun:
+    """The run with a directory of its own that says what is planned; night.json names it before it is used.
+
+    Raises InputError, MachineError.
+    """
+    file, entry = night.file.experiments[run.entry], night.entry_of(run)
+    run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
+    topology = load_topology(file.experiment.topology)
+    place = place_of(run.place)
+    plan = place.fitted(make_plan(file.experiment, topology, seed=run.seed, links_kind=entry.links))
+    place.check(night.directory.runs, plan)
+    described = {"experiment": plain(file.experiment), "topology": plain(topology)}
+    try:
+        made = RunDirectory.create(
+            night.directory.runs, plan.experiment, datetime.now(UTC), secrets.token_hex(3)
+        )
+        run = night.note(replace(run, run=made.name))
+        write_plan(made, plan, described)
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {night.directory.runs}: {error.strerror}") from error
+    return run
+
+
+def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
+    """The run whose summary stands in its directory. Raises InputError."""
+    return ended(run, made.read_run(), made.read_summary(), took_s)
+
+
+def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> NightRun:
+    """A run that an error ended. Once it was under way it crashed; before, it could not be started."""
+    run = night.as_noted(run)
+    made = night.directory.run_of(run)
+    under_way = made is not None and made.run_json.is_file() and _got_to_time_0(made)
+    crashed = under_way and isinstance(error, TestbedError) and not isinstance(error, MachineError)
+    text = str(error) if isinstance(error, OURS) else f"{type(error).__name__}: {error}"
+    return broken(run, Failure.CRASH if crashed else Failure.HARNESS, text, took_s)
+
+
+def _carried_out(night: "Night", run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
+    made = night.directory.run_of(run)
+    assert made is not None  # noqa: S101
+    done = perform(made, place, follow, analyze=True)
+    if done.by_user:
+        raise KeyboardInterrupt
+    summary: dict[str, Any] | None = analyse(made, done, follow)
+    if summary is None:
+        return unmeasured(run, done.content, time.monotonic() - began_s)
+    write_page(made, follow)
+    return finished(run, made, time.monotonic() - began_s)
+
+
+def _got_to_time_0(made: RunDirectory) -> bool:
+    return "zero_ns" in made.read_run().get("times", {})

@@ -1,0 +1,103 @@
+"""Tells others how a night went: any command, which gets the night as JSON on standard input.
+
+A command is split into words as a shell does, but no shell is started: `sh -c '…'` is one that wants it. A
+hook that fails is said and changes nothing else. Ready ones are `python -m testbed.nightly.mail` and
+`python -m testbed.nightly.webhook`.
+"""
+
+import json
+import shlex
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.nights import NightDirectory, NightRecord, NightRun, State
+from testbed.nightly.results import not_fine
+from topologies.errors import InputError
+
+TIMEOUT_S = 60.0
+SHOWN_MAX = 20  # of the lines of a message
+
+
+def check_hooks(commands: tuple[str, ...]) -> None:
+    """Raises InputError if one cannot be split into words."""
+    for command in commands:
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise InputError("--hook", None, "", f"{command!r} is no command: {error}") from None
+        if not words:
+            raise InputError("--hook", None, "", "should be a command")
+
+
+def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
+    """What a hook is given. page: the morning page, if there is one."""
+    fine = record.exit_code == 0
+    failed = [_told(directory, run) for run in not_fine(record)]
+    lines = [*record.findings, *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed)]
+    told = lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
+    subject = (
+        f"{record.suite} {record.night} on {socket.gethostname()}: {'fine' if fine else _counted(record)}"
+    )
+    return {
+        "night": record.night,
+        "suite": record.suite,
+        "machine": socket.gethostname(),
+        "outcome": record.outcome,
+        "exit_code": record.exit_code,
+        "subject": subject,
+        "text": "\n".join([subject, *told, *([str(page)] if page else [])]),
+        "findings": list(record.findings),
+        "failed": failed,
+        "skipped": [run.title for run in record.runs if run.state is State.SKIPPED],
+        "runs": len(record.runs),
+        "page": str(page) if page else None,
+        "log": str(directory.log.absolute()),
+    }
+
+
+def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> str | None:
+    """Run a hook; what went wrong with it, or None."""
+    words = shlex.split(command)
+    try:
+        done = subprocess.run(
+            words,
+            input=json.dumps(content) + "\n",
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"the hook {words[0]} was ended after {timeout_s:g} s"
+    except OSError as error:
+        return f"the hook {words[0]} could not be started: {error.strerror}"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip().splitlines() or ["it said nothing"]
+    return f"the hook {words[0]} failed with {done.returncode}: {said[-1]}"
+
+
+def _told(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
+    made = directory.run_of(run)
+    return {
+        "title": run.title,
+        "entry": run.entry,
+        "repeat": run.repeat,
+        "seed": run.seed,
+        "failure": run.failure,
+        "problem": run.problem,
+        "run": str(made.path.absolute()) if made else None,
+    }
+
+
+def _counted(record: NightRecord) -> str:
+    """`2 got worse, 1 of 17 runs failed`; of a night that did not come to its end, how it ended."""
+    parts = [] if record.over else [record.outcome or "broken"]
+    if record.findings:
+        parts.append(f"{len(record.findings)} got worse")
+    if failed := len(not_fine(record)):
+        parts.append(f"{failed} of {len(record.runs)} runs failed")
+    return ", ".join(parts) or f"exit code {record.exit_code}"

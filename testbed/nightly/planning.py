@@ -1,0 +1,125 @@
+"""What a night is made of: its runs and their seeds, what they are expected to take, and what still fits.
+
+Decides; runs nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+
+from experiments.nights import NightRecord, NightRun, State
+from experiments.suite import Entry, SuiteFile
+from testbed.sweeps import plain
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+SIMULATOR = "simulator"
+SEED_BYTES = 4
+TRIES_MAX = 3
+"""How often a run may take the night down with it before it is left out."""
+AROUND_A_RUN_S = 20.0
+"""What a run takes besides its duration, as long as nothing better is known: start, drain, analysis."""
+ALONE = "runs of real processes go one at a time, or they would disturb what is measured of each other"
+
+
+def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: int) -> NightRecord:
+    """What stands in night.json before anything has run. Raises InputError."""
+    suite = file.suite
+    return NightRecord(
+        night=night.isoformat(),
+        suite=suite.suite,
+        digest=digest(file),
+        commit=commit,
+        budget_s=suite.budget_us / 1e6,
+        started_ns=started_ns,
+        runs=tuple(
+            _planned(file, entry, night, repeat) for entry in suite.entries for repeat in range(entry.repeat)
+        ),
+    )
+
+
+def seed_of(night: date, suite: str, entry: str, repeat: int) -> int:
+    """The seed of a run: its own each night and for each repetition, and the same whenever it is asked."""
+    text = f"{night.isoformat()}/{suite}/{entry}/{repeat}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=SEED_BYTES).digest(), "big") >> 1
+
+
+def digest(file: SuiteFile) -> str:
+    """Of everything that decides what runs. Raises InputError."""
+    content = []
+    for entry in file.suite.entries:
+        experiment = file.experiments[entry.name].experiment
+        topology = load_topology(experiment.topology)
+        content.append(
+            [entry.name, entry.repeat, entry.links, file.place(entry), plain(experiment), plain(topology)]
+        )
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def check_jobs(jobs: int, file: SuiteFile) -> None:
+    """Raises InputError if nothing of the suite may run beside something else."""
+    if jobs > 1 and all(file.place(entry) != SIMULATOR for entry in file.suite.entries):
+        raise InputError("--jobs", None, "", f"{file.suite.suite} has nothing in virtual time, and {ALONE}")
+
+
+class Expected:
+    """What the runs of a night are expected to take, in seconds, analysis included.
+
+    The longest of this night's own runs of the same entry counts; before there is one, what it took in
+    earlier nights; else its duration and something around it.
+    """
+
+    def __init__(self, file: SuiteFile, earlier_s: Mapping[str, float]) -> None:
+        """earlier_s: by the entry's name."""
+        self._first_s = {
+            entry.name: earlier_s.get(entry.name, self._guess_s(file, entry)) for entry in file.suite.entries
+        }
+
+    def of(self, run: NightRun, record: NightRecord) -> float:
+        """Of this run."""
+        tonight = [
+            other.duration_s
+            for other in record.runs
+            if other.entry == run.entry and other.state is State.DONE and other.duration_s
+        ]
+        return max(tonight, default=self._first_s[run.entry])
+
+    def left_s(self, record: NightRecord) -> float:
+        """Of all that have not ended."""
+        return sum(self.of(run, record) for run in record.runs if not run.ended)
+
+    @staticmethod
+    def _guess_s(file: SuiteFile, entry: Entry) -> float:
+        guess_s = file.experiments[entry.name].experiment.duration_us / 1e6 + AROUND_A_RUN_S
+        return guess_s if entry.budget_us is None else min(guess_s, entry.budget_us / 1e6 / entry.repeat)
+
+
+def budget_left_s(run: NightRun, record: NightRecord, file: SuiteFile) -> float:
+    """The longest that this run may take: what is left of the night, and of its entry."""
+    entry = next(entry for entry in file.suite.entries if entry.name == run.entry)
+    night_s = record.budget_s - record.spent_s
+    if entry.budget_us is None:
+        return night_s
+    spent_s = sum(other.duration_s or 0.0 for other in record.runs if other.entry == run.entry)
+    return min(night_s, entry.budget_us / 1e6 - spent_s)
+
+
+def skipped(run: NightRun, needed_s: float, left_s: float) -> NightRun:
+    """The run as left out."""
+    said = (
+        f"no time left: it takes about {needed_s:.0f} s, and {max(0.0, left_s):.0f} s of the budget are left"
+    )
+    return replace(run, state=State.SKIPPED, problem=said)
+
+
+def _planned(file: SuiteFile, entry: Entry, night: date, repeat: int) -> NightRun:
+    return NightRun(
+        entry=entry.name,
+        repeat=repeat,
+        seed=seed_of(night, file.suite.suite, entry.name, repeat),
+        experiment=file.experiments[entry.name].experiment.name,
+        place=file.place(entry),
+        allow_failure=entry.allow_failure,
+    )

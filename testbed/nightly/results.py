@@ -1,0 +1,78 @@
+"""What became of a run of a night, by kind of failure, and what the night's exit code follows from."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from experiments.nights import Failure, NightRecord, NightRun, State
+from testbed.sweeps import headline
+
+OF_VERDICTS = {
+    "passed": None,
+    "failed": Failure.EXPECTATION,
+    "invalid": Failure.FIDELITY,
+    "crashed": Failure.CRASH,
+}
+FINE, FAILED, MACHINE = 0, 1, 3
+
+
+def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any], took_s: float) -> NightRun:
+    """A run that has a summary. content: run.json's."""
+    verdict = summary["verdict"]
+    return replace(
+        run,
+        state=State.DONE,
+        verdict=verdict,
+        failure=OF_VERDICTS[verdict],
+        problem=_why(content, summary),
+        duration_s=round(took_s, 3),
+        headline=headline(summary),
+    )
+
+
+def broken(run: NightRun, failure: Failure, problem: str, took_s: float) -> NightRun:
+    """A run without a summary."""
+    return replace(
+        run,
+        state=State.FAILED,
+        failure=failure,
+        problem=" ".join(problem.split()),
+        duration_s=round(took_s, 3),
+        headline={},
+    )
+
+
+def unmeasured(run: NightRun, content: Mapping[str, Any], took_s: float) -> NightRun:
+    """A run that ended before there was anything to analyse. content: run.json's."""
+    problems = content.get("problems") or [f"it ended while {content.get('phase')}"]
+    return broken(run, Failure.HARNESS, problems[-1], took_s)
+
+
+def not_fine(record: NightRecord) -> list[NightRun]:
+    """The runs for which the night fails, in their order."""
+    return [run for run in record.runs if run.failure is not None and not run.allow_failure]
+
+
+def exit_code(record: NightRecord) -> int:
+    """1 if anything failed or got worse; else 3 if the machine could not do its part; else 0."""
+    kinds = {run.failure for run in not_fine(record)}
+    if record.findings or kinds - {Failure.HARNESS}:
+        return FAILED
+    return MACHINE if kinds else FINE
+
+
+def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
+    """In a line, why a run did not pass."""
+    if summary["verdict"] == "passed":
+        return None
+    if summary["verdict"] == "failed":
+        missed = [found for found in summary["expectations"] if not found["held"]]
+        return "; ".join(f"{found['text']} did not hold ({_shown(found['value'])})" for found in missed)
+    said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else content.get("problems")
+    return "; ".join(said) if said else None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
