@@ -133,7 +133,10 @@ class History:
             return SCHEMAS[table].empty_table()
 
     def _counted(self, night: str, run: str) -> bool:
-        return bool(self._runs(Where(since=night, until=night, run=run)).num_rows)
+        partition = Partition.of(self.folder, RUNS, night)
+        places = ((partition.whole, None), (partition.of_run(run), run))
+        found = (self._rows(path, RUNS, whose)["run"] for path, whose in places if path.exists())
+        return any(pc.is_in(pa.scalar(run), runs).as_py() for runs in found)
 
     def _compact(self, table: str, night: str) -> None:
         partition = Partition.of(self.folder, table, night)

@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from analysis.history import History
-from analysis.history.files import Partition, write_rows
+from analysis.history.files import Partition
 from analysis.history.metrics import better_of, unit_of
 from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 
@@ -348,4 +349,5 @@ def _write(folder: Path, table: str, rows: pa.Table, year: _Calendar, suite: str
     fitted = rows.select(SCHEMAS[table].names).cast(SCHEMAS[table]).combine_chunks()
     for night in range(year.nights):
         partition = Partition.of(folder, table, night_of(night, year.first))
-        write_rows(partition.whole, fitted.slice(ends[night], ends[night + 1] - ends[night]))
+        partition.path.mkdir(parents=True)
+        pq.write_table(fitted.slice(ends[night], ends[night + 1] - ends[night]), partition.whole)
