@@ -1,0 +1,106 @@
+"""Runs for a caller that wants to look at what came out: made one after another, in this process, and
+analysed. Says nothing on standard output, and judges nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from experiments.sweep import SweepRun
+    from testbed.backends.place import Place
+    from testbed.cli.following import Follower
+    from testbed.sweeps import Chosen, Points
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRun:
+    """A run and what became of it.
+
+    record: run.json. summary: summary.json, or None if there is none. problem: why there is none, or None.
+    """
+
+    directory: RunDirectory
+    seed: int
+    repetition: int  # from 0
+    record: dict[str, Any]
+    summary: dict[str, Any] | None
+    problem: str | None
+
+    @property
+    def verdict(self) -> str:
+        """summary.json's; without a summary, how the run ended."""
+        return str(self.summary["verdict"] if self.summary else self.record.get("outcome") or "broken")
+
+    @property
+    def report(self) -> Path | None:
+        """Its report, if one was written."""
+        path = self.directory.report_html
+        return path if path.exists() else None
+
+
+def make_runs(chosen: "Chosen", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
+    """Make all runs of an experiment below `out`, each when it is asked for.
+
+    One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
+    and KeyboardInterrupt if the user ends one, which is then not analysed.
+    """
+    from testbed.cli.places import opened
+    from testbed.sweeps import Points
+
+    points = Points(chosen)
+    with opened(chosen.place, follow.say) as place:
+        for run in chosen.runs:
+            yield _made(run, (chosen, points), place, out, analyze=analyze, follow=follow)
+
+
+def write_report(made: MadeRun, follow: "Follower") -> None:
+    """Write its report, if it was analysed. One that cannot be written is said: the run is what counts."""
+    from analysis.errors import AnalysisError
+    from testbed.cli.performing import write_page
+
+    if made.summary is None:
+        return
+    try:
+        write_page(made.directory, follow)
+    except AnalysisError as error:
+        follow.show(f"problem: no report: {error}")
+
+
+def _made(
+    run: "SweepRun",
+    of: "tuple[Chosen, Points]",
+    place: "Place",
+    out: Path,
+    *,
+    analyze: bool,
+    follow: "Follower",
+) -> MadeRun:
+    from analysis.errors import AnalysisError
+    from testbed.cli.performing import analyse, perform
+    from testbed.errors import MachineError, TestbedError
+    from testbed.planning import make_plan
+    from testbed.runner.start import prepare
+    from testbed.sweeps import plain
+
+    experiment, topology = of[1].of(run)
+    plan = place.fitted(make_plan(experiment, topology, seed=run.seed, links_kind=of[0].links))
+    place.check(out, plan)
+    directory = prepare(out, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+    follow.show(f"run {directory.path}")
+    summary, problem = None, None
+    try:
+        ended = perform(directory, place, follow, analyze=analyze)
+        if ended.by_user:
+            raise KeyboardInterrupt
+        if analyze:
+            summary = analyse(directory, ended, follow)
+            problem = None if summary else "it ended before its nodes published anything, or the disk is full"
+    except MachineError:
+        raise
+    except (TestbedError, AnalysisError) as error:
+        problem = str(error)
+    return MadeRun(directory, run.seed, run.repetition, directory.read_run(), summary, problem)

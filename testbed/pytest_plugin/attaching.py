@@ -1,0 +1,81 @@
+"""Which runs a test looked at: named in the text of its failure, with their reports, and in JUnit's
+properties.
+"""
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from testbed.cli.made_runs import MadeRun
+    from testbed.pytest_plugin.results import Results
+
+SECTION = "cutset: the runs of this test"
+RUN, REPORT = "cutset_run", "cutset_report"
+"""Names of JUnit's properties."""
+
+_LOOKED_AT = pytest.StashKey[dict[str, "MadeRun"]]()
+
+
+class Attaching:
+    """Follows which test is on, and notes what it looks at."""
+
+    def __init__(self, write_report: Callable[["MadeRun"], Path | None]) -> None:
+        """write_report: writes a run's report unless there is one, and says where it is if there can be
+        one.
+        """
+        self._write_report = write_report
+        self.item: pytest.Item | None = None
+
+    @property
+    def folder(self) -> Path:
+        """That of the test's file; without a test, the working directory."""
+        return self.item.path.parent if self.item is not None else Path.cwd()
+
+    @property
+    def topology(self) -> str | None:
+        """The one that the test is parametrised with, if it is."""
+        callspec = getattr(self.item, "callspec", None)
+        given = callspec.params.get("topology") if callspec is not None else None
+        return None if given is None else str(given)
+
+    def note(self, results: "Results") -> None:
+        """The test looked at them."""
+        if self.item is None:
+            return
+        seen = self.item.stash.setdefault(_LOOKED_AT, {})
+        for run in results.runs:
+            if run.directory.name not in seen:
+                seen[run.directory.name] = run
+                self.item.user_properties.append((RUN, str(run.directory.path)))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """A test begins and ends."""
+        self.item = item
+        try:
+            return (yield)
+        finally:
+            self.item = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A phase of a test is over."""
+        report = yield
+        seen = item.stash.get(_LOOKED_AT, {})
+        if report.failed and seen:
+            report.sections.append((SECTION, "\n".join(self._described(run, item) for run in seen.values())))
+        return report
+
+    def _described(self, run: "MadeRun", item: pytest.Item) -> str:
+        page = self._write_report(run)
+        lines = [f"{run.verdict}, seed {run.seed}", f"  run     {run.directory.path}"]
+        if page is not None:
+            lines.append(f"  report  {page}")
+            if (REPORT, str(page)) not in item.user_properties:
+                item.user_properties.append((REPORT, str(page)))
+        return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""The fixture `cutset`: makes runs for tests, each only once in a session of pytest.
+
+What is asked for twice, be it in other words, is run once: the key is a digest of the resolved experiment,
+topology, place, seed and repetitions. A run that failed stays failed for all who ask for it.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from experiments.loader import FOLDER as EXPERIMENTS
+from experiments.loader import read_experiment
+from experiments.nights import Failure
+from experiments.suite import NOT_OF_AN_ENTRY, REPEAT_MAX, overrides_of
+from testbed.cli.following import PlainFollower
+from testbed.cli.made_runs import MadeRun, make_runs, write_report
+from testbed.cli.places import LOCAL, SIMULATOR, check_place
+from testbed.cli.recording import Recorder
+from testbed.errors import MachineError
+from testbed.pytest_plugin.judging import ALLOWABLE, RunFailedError, refuse_unsound
+from testbed.pytest_plugin.results import Results
+from testbed.sweeps import Chosen, Points
+from topologies.document import find_file
+from topologies.errors import InputError
+from topologies.loader import FOLDER as TOPOLOGIES
+from topologies.strict import suggestion
+
+CALL = "cutset.run"
+"""What errors about its arguments name."""
+
+
+class Cutset:
+    """Makes runs. One for a session of pytest."""
+
+    def __init__(
+        self,
+        out: Path,
+        *,
+        beside: Callable[[], Path],
+        usual_topology: Callable[[], str | None],
+        on_read: Callable[[Results], None],
+        recorder: Recorder | None = None,
+    ) -> None:
+        """out: where runs are kept. beside: the folder that relative paths start from, now.
+
+        usual_topology: that of a test that is parametrised over topologies. on_read: told of results that the
+        test looks at. recorder: what writes runs into a history.
+        """
+        self.out = out
+        self._beside = beside
+        self._usual_topology = usual_topology
+        self._on_read = on_read
+        self._recorder = recorder
+        self._made: dict[tuple[str, bool], tuple[MadeRun, ...] | MachineError] = {}
+
+    @property
+    def runs(self) -> list[MadeRun]:
+        """All runs of the session."""
+        return [run for made in self._made.values() if not isinstance(made, MachineError) for run in made]
+
+    def run(
+        self,
+        experiment: str | Path,
+        *,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 (as the command's --set)
+        topology: str | Path | None = None,
+        on: str | Path | None = None,
+        seed: int | None = None,
+        repeat: int = 1,
+        links: Literal["auto", "netem", "relay"] = "auto",
+        allow: Collection[str] = (),
+        analyze: bool = True,
+    ) -> Results:
+        """Make runs of an experiment, or take those that this session has made of it.
+
+        experiment: a name, or a file, relative to the test's. set: fields to change, by dotted path;
+        `{"workload.rate": "5000/s"}`. topology: another one, a name or a file; unless given, the one that the
+        test is parametrised with, else the experiment's. on: `local`, `simulator` or an inventory. repeat:
+        how many runs, each with the next seed. allow: verdicts beside passed that do not fail the test, of
+        failed, invalid, crashed. analyze: without it there are no figures, only what the run wrote.
+
+        The experiment is one point, as in a suite: what its file says of `sweep` and `repeat` does not count.
+        Raises RunFailedError, an AssertionError, and InputError for what cannot be asked.
+        """
+        __tracebackhide__ = True
+        try:
+            _check_asked(repeat, allow)
+            settings = self._settings(set or {}, topology)
+            file = read_experiment(
+                self._found("experiment", EXPERIMENTS, str(experiment)),
+                overrides_of(settings),
+                NOT_OF_AN_ENTRY,
+            )
+            chosen = Chosen.of(file, place=self._place(on), links=links, seed=seed, repeat=repeat)
+            results = Results(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
+            self._on_read(results)
+            refuse_unsound(results.runs, allow, analyze=analyze)
+        except (InputError, RunFailedError) as error:
+            raise error.with_traceback(None) from None  # so that it is shown where the test asked
+        return results
+
+    def _settings(self, changed: Mapping[str, Any], topology: str | Path | None) -> dict[str, Any]:
+        """The changed fields, the topology among them."""
+        usual = self._usual_topology() if topology is None else str(topology)
+        own = {} if usual is None else {"topology": self._found("topology", TOPOLOGIES, usual)}
+        return {**changed, **own}
+
+    def _runs_of(self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool) -> tuple[MadeRun, ...]:
+        key = (Points(chosen).digest(), analyze)
+        if key not in self._made:
+            self._made[key] = self._make(chosen, settings, analyze=analyze)
+        made = self._made[key]
+        if isinstance(made, MachineError):
+            raise RunFailedError(Failure.HARNESS, f"this machine cannot do it: {made}")
+        return made
+
+    def _make(
+        self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool
+    ) -> tuple[MadeRun, ...] | MachineError:
+        follow, made = PlainFollower(), []
+        try:
+            for run in make_runs(chosen, self.out, analyze=analyze, follow=follow):
+                made.append(run)
+                if self._recorder is not None and analyze:
+                    write_report(run, follow)  # the history's pages lead to it
+                    self._recorder.note(run, chosen, settings)
+        except MachineError as error:
+            if self._recorder is not None:
+                self._recorder.note_failed_start(str(error), chosen, settings, len(made))
+            return error
+        return tuple(made)
+
+    def _found(self, kind: str, folder: Path, name_or_path: str) -> str:
+        """A name as it is, a path as it counts from anywhere."""
+        found = find_file(kind, folder, name_or_path, beside=self._beside())
+        return name_or_path if found.parent == folder else str(found.absolute())
+
+    def _place(self, given: str | Path | None) -> str | None:
+        place = None if given is None else str(given)
+        if place is None or place in {LOCAL, SIMULATOR}:
+            return place
+        if "/" in place or place.endswith((".yaml", ".yml")):
+            place = str(self._beside() / place)
+        check_place(place)
+        return place
+
+
+def _check_asked(repeat: int, allow: Collection[str]) -> None:
+    if not 1 <= repeat <= REPEAT_MAX:
+        raise InputError(CALL, None, "repeat", f"should be from 1 to {REPEAT_MAX}, not {repeat}")
+    for verdict in allow:
+        if verdict not in ALLOWABLE:
+            raise InputError(CALL, None, "allow", f"there is no {verdict}{suggestion(verdict, ALLOWABLE)}")

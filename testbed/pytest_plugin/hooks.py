@@ -1,0 +1,101 @@
+"""What pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from testbed.pytest_plugin.attaching import Attaching
+
+if TYPE_CHECKING:
+    from testbed.cli.made_runs import MadeRun
+    from testbed.pytest_plugin.fixture import Cutset
+
+MARKER = "topologies(*names): run the test once for each of these topologies, names or files"
+_ATTACHING = pytest.StashKey[Attaching]()
+_CUTSET = pytest.StashKey["Cutset"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--cutset-out, --cutset-history."""
+    group = parser.getgroup("cutset", "runs of Cutset")
+    group.addoption(
+        "--cutset-out",
+        metavar="DIR",
+        help="Where runs are kept; unless given, with pytest's other temporary files.",
+    )
+    group.addoption(
+        "--cutset-history",
+        metavar="DIR",
+        help="Write every analysed run into this history, for `cutset history`; needs --cutset-out.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker, and who follows the tests."""
+    config.addinivalue_line("markers", MARKER)
+    if config.getoption("cutset_history") and not config.getoption("cutset_out"):
+        raise pytest.UsageError("--cutset-history needs --cutset-out: pytest removes its temporary files")
+    attaching = config.stash[_ATTACHING] = Attaching(_with_report)
+    config.pluginmanager.register(attaching, "cutset-attaching")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with the marker `topologies` is one for each of them."""
+    marker = metafunc.definition.get_closest_marker("topologies")
+    if marker is None:
+        return
+    if not marker.args or not all(isinstance(name, str) for name in marker.args) or marker.kwargs:
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: topologies takes names or files")
+    if "topology" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("topology")
+    ids = [Path(name).stem for name in marker.args]
+    metafunc.parametrize("topology", marker.args, ids=ids, indirect=True)
+
+
+@pytest.fixture
+def topology(request: pytest.FixtureRequest) -> str | None:
+    """The topology that the test is parametrised with, or None. `cutset.run` takes it by itself."""
+    given: str | None = getattr(request, "param", None)
+    return given
+
+
+@pytest.fixture(scope="session")
+def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Cutset":
+    """Makes runs of experiments: `run = cutset.run("link-failure", repeat=3)`."""
+    from testbed.cli.recording import Recorder
+    from testbed.pytest_plugin.fixture import Cutset
+
+    config = request.config
+    attaching, started_in = config.stash[_ATTACHING], config.invocation_params.dir
+    out, history = config.getoption("cutset_out"), config.getoption("cutset_history")
+    night = f"{datetime.now(UTC):%Y-%m-%d}"
+    made = config.stash[_CUTSET] = Cutset(
+        started_in / out if out else tmp_path_factory.mktemp("cutset-runs"),
+        beside=lambda: attaching.folder,
+        usual_topology=lambda: attaching.topology,
+        on_read=attaching.note,
+        recorder=Recorder(started_in / history, night) if history else None,
+    )
+    return made
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How many runs were made, and where they are."""
+    made = config.stash.get(_CUTSET, None)
+    if made is not None and made.runs:
+        verdicts = Counter(run.verdict for run in made.runs)
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        terminalreporter.write_line(f"cutset: {len(made.runs)} runs ({counted}) in {made.out}")
+
+
+def _with_report(run: "MadeRun") -> Path | None:
+    """A report is written when somebody needs it: when a test fails."""
+    from testbed.cli.following import TerseFollower
+    from testbed.cli.made_runs import write_report
+
+    if run.report is None:
+        write_report(run, TerseFollower(run.directory.name))
+    return run.report

@@ -1,0 +1,52 @@
+"""What `cutset.run` returns: the summaries of its runs as attributes, and the runs themselves."""
+
+from collections.abc import Callable, Sequence
+
+from testbed.cli.made_runs import MadeRun
+from testbed.pytest_plugin.figures import Figures, Section, Source
+
+__tracebackhide__ = True  # a failure is shown where the test asked, not here
+
+
+class Results(Section):
+    """The runs that one call made, and their summaries: `run.latency.p99_ms.p95`, `run.events.lost == 0`.
+
+    Beside the names in summary.json it has those below.
+    """
+
+    def __init__(self, runs: Sequence[MadeRun], on_read: Callable[["Results"], None]) -> None:
+        """on_read: told when somebody looks at a figure."""
+        nodes = [(_source(run), run.summary or {}) for run in runs]
+        super().__init__("", nodes)
+        self._runs = tuple(runs)
+        self._on_read = on_read
+
+    @property
+    def runs(self) -> tuple[MadeRun, ...]:
+        """The runs: their directory, report, seed, run.json (`record`) and summary.json (`summary`)."""
+        return self._runs
+
+    @property
+    def valid(self) -> bool:
+        """Whether each run did what was asked, so that its numbers can be believed."""
+        return all(run.summary is not None and run.summary["fidelity"]["valid"] for run in self._runs)
+
+    @property
+    def passed(self) -> bool:
+        """Whether each run was valid and held its experiment's own expectations."""
+        return all(run.summary is not None and run.summary["verdict"] == "passed" for run in self._runs)
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(run.verdict for run in self._runs)
+        return f"<{self._runs[0].record['experiment']['name']}: {verdicts}>"
+
+    def _part(self, name: str) -> Section | Figures:
+        self._on_read(self)
+        if all(run.summary is None for run in self._runs):
+            raise AttributeError(f"there is no {name}: {self!r} has no summary")
+        return super()._part(name)
+
+
+def _source(run: MadeRun) -> Source:
+    invalid = run.summary is not None and not run.summary["fidelity"]["valid"]
+    return Source(run.directory.name, invalid)
