@@ -50,10 +50,7 @@ def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
                 return False
             said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
             run = broken(night.as_noted(run), Failure.HARNESS, said, time.monotonic() - began_s)
-        except OURS as error:
-            run = failed(night, run, error, time.monotonic() - began_s)
-        except Exception as error:  # noqa: BLE001 - a defect of ours must not end the night; the log has it
-            night.log(traceback.format_exc())
+        except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
             run = failed(night, run, error, time.monotonic() - began_s)
         follow.show(night.end(run, started_ns))
     return True
@@ -88,12 +85,19 @@ def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
 
 
 def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> NightRun:
-    """A run that an error ended. Once it was under way it crashed; before, it could not be started."""
+    """A run that an error ended. Once it was under way it crashed; before, it could not be started.
+
+    An error that is a defect of ours has its traceback in the night's log.
+    """
     run = night.as_noted(run)
     made = night.directory.run_of(run)
     under_way = made is not None and made.run_json.is_file() and _got_to_time_0(made)
     crashed = under_way and isinstance(error, TestbedError) and not isinstance(error, MachineError)
-    text = str(error) if isinstance(error, OURS) else f"{type(error).__name__}: {error}"
+    if isinstance(error, OURS):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+        night.log("".join(traceback.format_exception(error)))
     return broken(run, Failure.CRASH if crashed else Failure.HARNESS, text, took_s)
 
 

@@ -140,14 +140,14 @@ def _make_all(night: Night, asked: Asked) -> bool:
 
             make_side_by_side(night, asked.jobs, place_of)
         for run in night.pending:
-            if not _fits(night, run):
+            if not fits(night, run):
                 continue
             if not make_one(night, run, place_of):
                 return False
     return True
 
 
-def _fits(night: Night, run: NightRun) -> bool:
+def fits(night: Night, run: NightRun) -> bool:
     """Whether there is time for a run; if not, that is noted."""
     needed_s = night.expected.of(run, night.record)
     left_s = budget_left_s(run, night.record, night.file)

@@ -14,6 +14,8 @@ OF_VERDICTS = {
     "crashed": Failure.CRASH,
 }
 FINE, FAILED, MACHINE = 0, 1, 3
+REASONS_MAX = 2
+"""Of those why a run is invalid, that stand in its line: the worst come first."""
 
 
 def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any], took_s: float) -> NightRun:
@@ -69,7 +71,9 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
         missed = [found for found in summary["expectations"] if not found["held"]]
         return "; ".join(f"{found['text']} did not hold ({_shown(found['value'])})" for found in missed)
     said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else content.get("problems")
-    return "; ".join(said) if said else None
+    said = list(said or [])
+    more = [f"and {len(said) - REASONS_MAX} more"] if len(said) > REASONS_MAX else []
+    return "; ".join(said[:REASONS_MAX] + more) or None
 
 
 def _shown(value: Any) -> str:
