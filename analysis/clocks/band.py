@@ -71,8 +71,11 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
         before = segments[place - 1].end - 1 if place else None
         times = np.concatenate((mine.low_at[np.isfinite(mine.low)], mine.high_at[np.isfinite(mine.high)]))
         first, last = bounds.passed_ns[[segment.begin, segment.end - 1]]
-        begin = -np.inf if before is None else times.min() - (first - bounds.passed_ns[before])
-        end = np.inf if after is None else times.max() + (bounds.passed_ns[after] - last)
+        # A window passes for one of the segment as long as its best packets do, so the clock may have changed
+        # anywhere in the last one before and in the first one after.
+        beside = bounds.window_ns
+        begin = -np.inf if before is None else times.min() - (first - bounds.passed_ns[before]) - beside
+        end = np.inf if after is None else times.max() + (bounds.passed_ns[after] - last) + beside
         found.append(
             Band(
                 float(begin), float(end), mine.low_at, mine.low, mine.high_at, mine.high,

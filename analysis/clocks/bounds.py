@@ -7,7 +7,7 @@ What it says it says of the time `b` by this clock. Of the packets of a short *w
 most are kept: the others bound nothing that these do not, but for what the clock drifts within a window.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,11 +74,18 @@ class Bounds:
     low: Floats
     high_at: Floats
     high: Floats
+    window_ns: int = WINDOW_NS  # how long a window is
 
     def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "Bounds":
         """Some windows."""
-        arrays = (self.passed_ns, self.low_at, self.low, self.high_at, self.high)
-        return Bounds(self.origin_ns, self.base_ns, *(array[rows] for array in arrays))
+        return replace(
+            self,
+            passed_ns=self.passed_ns[rows],
+            low_at=self.low_at[rows],
+            low=self.low[rows],
+            high_at=self.high_at[rows],
+            high=self.high[rows],
+        )
 
     def __len__(self) -> int:
         return len(self.low)
@@ -115,7 +122,7 @@ def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0
     low = (came.far_ns - came.near_ns - base_ns) + behind + least_ns[1] - STAMP_NS
     place = np.concatenate((left.place, came.place))
     order = np.argsort(place, kind="stable")
-    windows, passed = _windows(np.concatenate((left.near_ns, came.near_ns))[order])
+    windows, passed, window_ns = _windows(np.concatenate((left.near_ns, came.near_ns))[order])
     window = np.empty(len(place), np.int64)
     window[order] = windows
     count = int(window.max(initial=-1)) + 1
@@ -127,6 +134,7 @@ def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0
         np.full(count, -np.inf),
         np.zeros(count),
         np.full(count, np.inf),
+        window_ns,
     )
     made.passed_ns[windows[::-1]] = passed[::-1]
     upper, lower = _least(window[: len(left)], high), _least(window[len(left) :], -low)
@@ -141,14 +149,15 @@ def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0
 _LATE = np.iinfo(np.int64).max
 
 
-def _windows(t_ns: Ints) -> tuple[Ints, Floats]:
-    """The window of each time, and the time that passed until it, of times in the order in which they were.
+def _windows(t_ns: Ints) -> tuple[Ints, Floats, int]:
+    """The window of each time, the time that passed until it, and how long windows are; of times in the order
+    in which they were.
 
     A clock that is set back stands still here.
     """
     passed = np.cumsum(np.clip(np.diff(t_ns, prepend=t_ns[:1]), 0, IDLE_NS_MAX))
     width = max(WINDOW_NS, int(passed[-1]) // WINDOWS_MAX + 1) if len(passed) else WINDOW_NS
-    return passed // width, passed.astype(np.float64)
+    return passed // width, passed.astype(np.float64), width
 
 
 def _least(window: Ints, values: npt.NDArray[np.float64] | Ints) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 from analysis.clocks.band import Band, bands_of, clock_of
 from analysis.clocks.bounds import Bounds, bounds_of
 from analysis.clocks.clock import REFERENCE, Clock
-from analysis.clocks.segments import TIGHTENED, possible, room_of, segments_of, tightened
+from analysis.clocks.segments import hidden, possible, room_of, segments_of, tightened
 from analysis.clocks.wire import Met
 
 DRIFT_MAX = 100e-6
@@ -42,6 +42,7 @@ class Stretch:
     offset_ns: float  # in the middle
     bar_ns: float  # the widest
     drift_ppm: float
+    drift_error_ppm: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _by_packets(near: Estimate, met: Met) -> Estimate:
     segments = segments_of(bounds, room) if len(bounds) else []
     if not segments:
         return _unknown(met.far)
-    bounds = tightened(bounds, (TIGHTENED - 1) * room)
+    bounds = tightened(bounds, -hidden(room))
     bands = bands_of(bounds, segments)
     return Estimate(
         met.far,
@@ -128,6 +129,7 @@ def _stretch(bounds: Bounds, band: Band) -> Stretch:
         float(low[1] + high[1]) / 2 + bounds.base_ns,
         float((high - low).max()) / 2,
         sum(band.rates) / 2 * 1e6,
+        (band.rates[1] - band.rates[0]) / 2 * 1e6,
     )
 
 
@@ -141,8 +143,8 @@ def _by_control(
     offset_ns = here.offset_ns - there.offset_ns
     error_ns = here.error_ns + there.error_ns
     origin_ns, base_ns = here.t_ns, round(offset_ns)
-    sides = np.array([offset_ns - base_ns - error_ns]), np.array([offset_ns - base_ns + error_ns])
-    bounds = Bounds(origin_ns, base_ns, np.zeros(1), np.zeros(1), sides[0], np.zeros(1), sides[1])
+    sides = offset_ns - base_ns - error_ns, offset_ns - base_ns + error_ns
+    bounds = replace(_at_once(*sides), origin_ns=origin_ns, base_ns=base_ns)
     estimate = _of_one_band(machine, reference, bounds)
     direct = [one for one in met if {one.near, one.far} == {machine, reference.machine}]
     for one in direct:
@@ -175,7 +177,13 @@ def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
     return Estimate(machine, clock, CONTROL, (*reference.way, machine), (_stretch(bounds, band),))
 
 
+def _at_once(low: float, high: float) -> Bounds:
+    """What is known of one moment."""
+    nothing = np.zeros(1)
+    return Bounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
+
+
 def _unknown(machine: str) -> Estimate:
-    at = Bounds(0, 0, *(np.array([value]) for value in (0.0, 0.0, -UNKNOWN_NS, 0.0, UNKNOWN_NS)))
+    at = _at_once(-UNKNOWN_NS, UNKNOWN_NS)
     band = Band(-np.inf, np.inf, at.low_at, at.low, at.high_at, at.high, (0.0, 0.0))
     return Estimate(machine, clock_of(at, [band]), NOTHING, (machine,))

@@ -21,14 +21,19 @@ class Change:
 
 
 def changes(machine: Json) -> list[Change]:
-    """Where a machine's clock was set, or changed its rate."""
+    """Where a machine's clock was set, or changed its rate, by more than may be wrong about it.
+
+    A clock's time is also cut where packets only took otherwise for a while: that is no change.
+    """
     found = []
     for before, after in pairwise(machine["stretches"]):
         left = _offset_ns(before, before["to_ns"])
         step_ns = _offset_ns(after, after["from_ns"]) - left
         is_step = abs(step_ns) > max(before["bar_ns"], after["bar_ns"])
         rates = before["drift_ppm"], after["drift_ppm"]
-        found.append(Change(before["to_ns"] - left, step_ns if is_step else None, *rates))
+        unsure_ppm = before["drift_error_ppm"] + after["drift_error_ppm"]
+        if is_step or abs(rates[1] - rates[0]) > unsure_ppm:
+            found.append(Change(before["to_ns"] - left, step_ns if is_step else None, *rates))
     return found
 
 

@@ -6,7 +6,7 @@ equally good, so the change lay somewhat before the window that showed it: a seg
 from its end, and where both the old and the new one fit, nobody knows which held.
 
 Bounds leave as much room as the way takes there and back, in which a small change would hide. So changes are
-looked for as if what the quickest packets took was nearly all time that every packet takes (TIGHTENED). Only
+looked for as if what the quickest packets took was nearly all time that every packet takes (`hidden`). Only
 where segments begin depends on that: what is said of a clock within one rests on the bounds as they are, made
 wider by the changes that are too small to be found.
 
@@ -29,8 +29,9 @@ WANDER = 1e-6
 """By so much a clock's rate may change within a segment: more than what a crystal of a machine in a room
 does within minutes, or NTP does to a clock that has settled (RFC 5905, section 12: some tenths of a ppm)."""
 _FIT = WANDER / 2  # either way
-TIGHTENED = 0.95
-"""Of what the quickest packets there and back took together."""
+HIDDEN_PART, HIDDEN_NS = 0.05, 5_000.0
+"""Changes are not looked for that are smaller than this part of what the quickest packets took both ways, or
+than what from one moment to the next a way may take more in one direction and less in the other."""
 CHANGES_WITHIN = 4
 """So many windows may hold a change: their packets seem to have taken less than any did."""
 QUICKER = 3.0
@@ -104,8 +105,13 @@ def room_of(bounds: Bounds) -> float:
 def possible(bounds: Bounds, room: float) -> Flags:
     """Which windows do not contradict themselves: in one that does, the clock was set."""
     time, rise = bounds.low_at - bounds.high_at, bounds.low - bounds.high
-    found: Flags = ~(rise + TIGHTENED * room > RATE_MAX * np.abs(time))
+    found: Flags = ~(rise + room - hidden(room) > RATE_MAX * np.abs(time))
     return found
+
+
+def hidden(room: float) -> float:
+    """The largest change that is not looked for."""
+    return min(room, max(HIDDEN_PART * room, HIDDEN_NS))
 
 
 def tightened(bounds: Bounds, by: float) -> Bounds:
@@ -115,7 +121,7 @@ def tightened(bounds: Bounds, by: float) -> Bounds:
 
 def segments_of(whole: Bounds, room: float) -> list[Segment]:
     """Cut windows, none of which contradicts itself, into as few segments as possible. room: `room_of`."""
-    bounds = tightened(whole, TIGHTENED * room / 2)
+    bounds = tightened(whole, (room - hidden(room)) / 2)
     starts, fits = [0], []
     rates = Rates()
     for window in range(len(bounds)):
