@@ -54,10 +54,12 @@ class _Work:
 
 def _run(run: "RunDirectory", work: _Work) -> int:
     from analysis.report import write_report
+    from experiments.left_out import check_captures
     from testbed.cli.following import follower
     from testbed.cli.outcome import show_outcome
 
     _check_measured(run)
+    check_captures(run)
     click.echo(f"run {run.path}", err=True)
     with follower() as follow:
         summary = work.analyze(run, follow.say)
@@ -69,6 +71,7 @@ def _run(run: "RunDirectory", work: _Work) -> int:
 
 def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
+    from experiments.left_out import check_captures
     from testbed.cli.following import follower
     from testbed.cli.sweep_outcome import show_sweep
     from testbed.cli.sweep_progress import SweepProgress, outcome_of
@@ -79,6 +82,8 @@ def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     sweep = SweepProgress(directory, directory.read())
     click.echo(f"sweep {directory.path}", err=True)
     ended = [point for point in sweep.record.points if point.ended]
+    for point in ended:
+        check_captures(directory.run_of(point))
     for number, point in enumerate(ended, 1):
         run = directory.run_of(point)
         with follower(terse=point_title(point)) as follow:

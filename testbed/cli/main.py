@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "report",
     "compare": "compare",
     "fetch": "fetch",
+    "export": "export",
     "packets": "packets",
     "follow": "follow",
     "diagram": "diagram",

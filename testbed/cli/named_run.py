@@ -1,4 +1,7 @@
-"""How a command's RUN argument names a run or a sweep: a path, a name below runs/, or `latest`."""
+"""How a command's RUN argument names a run or a sweep: a path, a name below runs/, `latest`, or a packed run.
+
+A packed run is unpacked below runs/ first, and stays there.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
     from experiments.sweepdir import SweepDirectory
 
 LATEST = "latest"
+PACKED = ".tar.zst"
 
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
@@ -44,6 +48,8 @@ def run_names(runs: Path) -> list[str]:
 def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
 
+    if name.endswith(PACKED):
+        return _unpacked(Path(name), runs)
     known = run_names(runs)
     if name == LATEST and not Path(name).exists():
         if not known:
@@ -56,3 +62,17 @@ def _named(name: str, runs: Path) -> Path:
         advice = suggestion(name, known[-1:]) if known else f"; there are no runs in {runs}/ yet"
         raise InputError(name, None, "", f"there is no such run{advice}")
     return found
+
+
+def _unpacked(archive: Path, runs: Path) -> Path:
+    """The directory of a packed run. Raises InputError."""
+    import click
+
+    from experiments.unpacking import unpacked
+    from topologies.errors import InputError
+
+    if not archive.is_file():
+        raise InputError(str(archive), None, "", "there is no such packed run")
+    path, just_now = unpacked(archive, runs)
+    click.echo(f"{'unpacked to' if just_now else 'was unpacked before, to'} {path}", err=True)
+    return path

@@ -1,0 +1,99 @@
+"""A run's or a sweep's directory as one file, for a colleague: a tar archive compressed with Zstandard.
+
+`tar --zstd -xf` reads it too. The first members are the files that say what it is; the header counts members,
+so that an archive that was cut off is noticed (`experiments.unpacking`). Left out are what can be made again
+by itself, what stands there only for a moment, and the captures, if so asked: run.json then says so.
+"""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import zstandard
+
+from experiments.left_out import CAPTURES, left_out, without
+from experiments.rundir import IN_THE_MAKING, RunDirectory, read_json
+from topologies.errors import InputError
+
+ENDING: Final = ".tar.zst"
+COUNT: Final = "CUTSET.members"  # of the archive's global header
+RUN, SWEEP = "run.json", "sweep.json"
+STAYED_BEHIND: Final = "left out when the run was packed"
+_LEVEL: Final = 3
+_MOMENTARY: Final = (IN_THE_MAKING, ".tmp", ".reserve")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What was packed: how many files, their size, and the archive's."""
+
+    files: int
+    bytes: int
+    archive_bytes: int
+
+
+def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
+    """Write the archive of a run or a sweep; one that is there is replaced when the new one is whole.
+
+    Raises InputError if something cannot be read or written, or changes meanwhile.
+    """
+    name = directory.absolute().name
+    temporary = archive.with_name(f".{archive.name}.tmp")
+    try:
+        files = sorted(_files(directory, captures=captures), key=_order)
+        size = sum(file.stat().st_size for file in files)
+        with temporary.open("wb") as stream:
+            compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, threads=-1)
+            with (
+                compressor.stream_writer(stream, closefd=False) as packed,
+                tarfile.open(
+                    fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, pax_headers={COUNT: str(len(files))}
+                ) as tar,
+            ):
+                for file in files:
+                    _add(tar, file, f"{name}/{file.relative_to(directory)}", captures=captures)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(archive)
+    except OSError as error:
+        raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Packed(len(files), size, archive.stat().st_size)
+
+
+def _files(directory: Path, *, captures: bool) -> Iterator[Path]:
+    """The files that go along. Links and sockets do not."""
+    for folder, names, files in os.walk(directory):
+        here = Path(folder)
+        run = RunDirectory(here if (here / RUN).is_file() else here.parent)
+        skipped = {run.unpacked, *(() if captures else (run.captures,))}
+        names[:] = [name for name in names if here / name not in skipped and not name.endswith(_MOMENTARY)]
+        for name in files:
+            path = here / name
+            if path.is_file() and not path.is_symlink() and not name.endswith(_MOMENTARY):
+                yield path
+
+
+def _order(file: Path) -> tuple[bool, str]:
+    return file.name not in {RUN, SWEEP}, str(file)
+
+
+def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None:
+    member = tar.gettarinfo(file, name)
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""  # who ran it is nobody's business
+    if file.name == RUN and not captures:
+        content = read_json(file)
+        if CAPTURES not in left_out(content):
+            text = json.dumps(without(content, CAPTURES, STAYED_BEHIND), indent=1) + "\n"
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+            return
+    with file.open("rb") as stream:
+        tar.addfile(member, stream)

@@ -1,0 +1,44 @@
+"""`cutset export`: a run, or a sweep, as one file for a colleague."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="export")
+@click.argument("run_name", metavar="RUN")
+@click.option(
+    "--captures/--no-captures",
+    default=True,
+    show_default=True,
+    help="With the captures, or without them: then it can be read, but not analysed again.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The archive, as RUN.tar.zst; unless given, the run's name here.",
+)
+def command(run_name: str, captures: bool, output: Path | None) -> None:
+    """Pack a run, or a sweep, into one archive.
+
+    RUN is a path, a name below runs/, or `latest`. All commands that take a RUN take the archive too, as
+    `cutset analyze FILE` and `cutset packets FILE`, and unpack it below runs/ first; `tar --zstd -xf FILE`
+    unpacks it by hand. Exit codes: 0 packed, 2 no such run, or the archive cannot be written.
+    """
+    from experiments.packing import ENDING, pack
+    from testbed.cli.named_run import named
+    from testbed.cli.output_file import check_directory
+    from topologies.errors import InputError
+
+    found = named(run_name)
+    archive = output or Path(f"{found.path.absolute().name}{ENDING}")
+    if not archive.name.endswith(ENDING):
+        raise InputError(str(archive), None, "", f"should end with {ENDING}, by which commands know it")
+    check_directory(archive)
+    packed = pack(found.path, archive, captures=captures)
+    without = "" if captures else ", without captures"
+    click.echo(
+        f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}, as {archive} "
+        f"({packed.archive_bytes / 1e6:,.1f} MB)"
+    )
