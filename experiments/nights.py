@@ -91,6 +91,7 @@ class NightRecord:
     budget_s: float
     started_ns: int
     runs: tuple[NightRun, ...]
+    spent_s: float = 0.0  # of the budget: while it was on, up to the last step that was noted
     ended_ns: int | None = None
     outcome: str | None = None  # completed, interrupted; None: going on, or torn
     exit_code: int | None = None
@@ -101,11 +102,6 @@ class NightRecord:
     def over(self) -> bool:
         """Whether it came to its end."""
         return self.outcome == "completed"
-
-    @property
-    def spent_s(self) -> float:
-        """What its ended runs took."""
-        return sum(run.duration_s or 0.0 for run in self.runs)
 
     def with_run(self, run: NightRun) -> "NightRecord":
         """The record with this run's new state."""

@@ -93,13 +93,18 @@ def _result(night: "Night", job: _Job) -> NightRun:
         said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
         return broken(job.run, Failure.HARNESS, said, took_s)
     try:
-        problem = read_json(result_file(job.made))["problem"]
-        if problem is not None:
-            raise TestbedError(problem)
-        write_report(job.made)
-        return finished(job.run, job.made, took_s)
+        return _finished_by_task(job, took_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
         return failed(night, job.run, error, took_s)
+
+
+def _finished_by_task(job: _Job, took_s: float) -> NightRun:
+    """Raises TestbedError if the task could not, InputError if it died before it could say so."""
+    problem = read_json(result_file(job.made))["problem"]
+    if problem is not None:
+        raise TestbedError(problem)
+    write_report(job.made)
+    return finished(job.run, job.made, took_s)
 
 
 @contextlib.contextmanager

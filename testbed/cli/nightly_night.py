@@ -1,5 +1,7 @@
 """A night that is on: its record, which stays the same as night.json, its history and its log."""
 
+import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,7 @@ class Night:
         self.file = file
         self.history = History(history)
         self.expected = Expected(file, earlier_s)
+        self._began_s = time.monotonic() - record.spent_s
 
     @property
     def pending(self) -> list[NightRun]:
@@ -54,9 +57,9 @@ class Night:
         return run
 
     def update(self, record: NightRecord) -> None:
-        """Write the record."""
-        self.record = record
-        self.directory.write(record)
+        """Write the record, with the time that it took so far."""
+        self.record = replace(record, spent_s=round(time.monotonic() - self._began_s, 3))
+        self.directory.write(self.record)
 
     def end(self, run: NightRun, started_ns: int) -> str:
         """A run has ended: into the history with it, then write it down; the line to show.
