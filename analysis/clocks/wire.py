@@ -6,6 +6,7 @@ size and IP id, whose key is there once. What comes of it is small: see `bounds.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from analysis.clocks.bounds import Exchange, Sightings, thinned
 from analysis.clocks.clock import Ints
+from analysis.errors import CaptureError
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.index import load_index
 from analysis.timelines.link_delays import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
@@ -45,7 +47,7 @@ class MatchEnds:
         return sum(end.capture.stat().st_size for end in (self.near, self.far))
 
     def run(self) -> "Met":
-        """Raises CaptureError if a capture cannot be read at all."""
+        """A capture that cannot be read has no packets: the table of captures says what is wrong with it."""
         here, there = (_read(end.capture) for end in (self.near, self.far))
         left, came = (self._crossed(here, there, sender) for sender in (self.near, self.far))
         return Met(self.link, self.near.machine, self.far.machine, thinned(left, came), self.least_ns)
@@ -86,10 +88,11 @@ class Met:
 def _read(capture: Path) -> dict[str, Ints]:
     """TCP segments with payload of a capture, in its order."""
     found = []
-    for span in spans_of(capture, load_index(capture), TimeRange()):
-        for columns in read_columns(span, _COLUMNS):
-            wanted = (columns["proto"] == PROTO_TCP) & (columns["payload_length"] > 0)
-            found.append({name: columns[name][wanted] for name in _COLUMNS})
+    with suppress(CaptureError):
+        for span in spans_of(capture, load_index(capture), TimeRange()):
+            for columns in read_columns(span, _COLUMNS):
+                wanted = (columns["proto"] == PROTO_TCP) & (columns["payload_length"] > 0)
+                found.append({name: columns[name][wanted] for name in _COLUMNS})
     nothing = np.zeros(0, np.int64)
     return {name: np.concatenate([nothing, *(part[name] for part in found)]) for name in _COLUMNS}
 

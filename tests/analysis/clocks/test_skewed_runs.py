@@ -193,6 +193,20 @@ def test_without_packets_both_ways_it_is_said_and_bars_are_those_of_the_control_
     assert {row["from"] for row in summary["clocks"]} == {"reference", "control"}
 
 
+def test_a_capture_that_is_no_more_leaves_the_way_over_another_machine(
+    plain: RunDirectory, tmp_path: Path
+) -> None:
+    run = copied(plain, tmp_path)
+    set_apart(run, APART)
+    run.capture("r0-r1@r0.wire.pcap").write_bytes(b"")
+    run.capture("r0-r3@r3.wire.pcap").unlink()
+    summary = analysed(run)
+    assert summary["fidelity"]["valid"], summary["fidelity"]["reasons"]
+    ways = {each["machine"]: len(each["way"]) for each in read_details(run)}
+    assert ways == {"r0": 1, "r1": 3, "r2": 2, "r3": 3}
+    assert summary["latency"]["bar_ms"] < 2 * BAR_MS
+
+
 def test_nothing_known_of_a_clock_makes_the_run_invalid(plain: RunDirectory, tmp_path: Path) -> None:
     run = copied(plain, tmp_path)
     set_apart(run, APART, wires=False)
