@@ -2,18 +2,13 @@
 
 import signal
 from datetime import date, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from testbed.cli.options import out_option
-
-HISTORY = Path("history")
-"""Where the history is kept unless told otherwise: beside runs/."""
-SITE = "site"
-"""The morning page, in the folder of the history."""
+from testbed.cli.nightly_install import install
+from testbed.cli.nightly_options import NightOptions, night_options
 
 
 class SuiteOrCommand(click.Group):
@@ -52,56 +47,10 @@ def command() -> None:
 @command.command(name="run", short_help="Run SUITE now.")
 @click.argument("suite")
 @click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
-@click.option(
-    "--date", "night", type=Night(), help="The night's date: seeds follow from it.  [default: today]"
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
-)
-@out_option
-@click.option(
-    "--history",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=HISTORY,
-    show_default=True,
-    help="Where the history is kept.",
-)
-@click.option(
-    "--site",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the morning page is written.  [default: site/ in the history]",
-)
-@click.option(
-    "--hook",
-    "hooks",
-    multiple=True,
-    metavar="COMMAND",
-    help="A command to tell when the night failed: it gets JSON on standard input. May be repeated.",
-)
-@click.option(
-    "--hook-always",
-    "hooks_always",
-    multiple=True,
-    metavar="COMMAND",
-    help="The same, after every night.",
-)
+@click.option("--date", "night", type=Night(), help="Of the night; seeds follow from it.  [default: today]")
 @click.option("--dry", is_flag=True, help="Only show what would run.")
-def run(  # noqa: PLR0917 (click passes them by name)
-    suite: str,
-    resume: bool,
-    night: date | None,
-    jobs: int,
-    out: Path,
-    history: Path,
-    site: Path | None,
-    hooks: tuple[str, ...],
-    hooks_always: tuple[str, ...],
-    dry: bool,
-) -> int:
+@night_options
+def run(suite: str, resume: bool, night: date | None, dry: bool, **options: Any) -> int:
     """Run SUITE, a name or a YAML file: one experiment after another, within its time.
 
     Each run is analysed, has a report and goes into the history. In the end the night is held against those
@@ -110,11 +59,14 @@ def run(  # noqa: PLR0917 (click passes them by name)
     """
     from testbed.cli.nightly_run import Asked, run_night, show_dry
 
-    asked = Asked(suite, night, resume, jobs, out, history, site or history / SITE, hooks, hooks_always)
+    asked = Asked(suite, night, resume, NightOptions(**options))
     if dry:
         return show_dry(asked)
     signal.signal(signal.SIGTERM, _like_ctrl_c)
     return run_night(asked)
+
+
+command.add_command(install)
 
 
 def _like_ctrl_c(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -30,11 +30,11 @@ def end_night(night: "Night", outcome: str, asked: "Asked") -> int:
     code = exit_code(record) if completed else _code_of(outcome)
     night.update(replace(record, exit_code=code))
     if completed:
-        page = _page(night, asked.site)
+        page = _page(night, asked.options.page_folder)
     write_whole(night.directory.junit_xml, junit_xml(night.directory, night.record))
     night.log(f"the night is {outcome}, exit code {code}")
     if outcome != "interrupted":
-        tell(night, page, (*asked.hooks_always, *(asked.hooks if code else ())))
+        tell(night, page, (*asked.options.hooks_always, *(asked.options.hooks if code else ())))
     show_night(night.directory, night.record, night.file, page)
     return code
 

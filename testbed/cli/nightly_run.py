@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from pathlib import Path
 
 import click
 
-from experiments.nights import NightDirectory, NightRun
+from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.place import Place
 from testbed.cli import exit_codes
 from testbed.cli.nightly_end import end_night
 from testbed.cli.nightly_night import Night, earlier_durations_s
 from testbed.cli.nightly_one import PlaceOf, make_one
+from testbed.cli.nightly_options import NightOptions
 from testbed.cli.nightly_text import show_planned
 from testbed.cli.nightly_torn import settle_torn
 from testbed.cli.places import check_place, opened
@@ -40,18 +40,13 @@ class Asked:
     suite: str
     night: date | None  # None: today, or with resume the last one
     resume: bool
-    jobs: int
-    out: Path
-    history: Path
-    site: Path
-    hooks: tuple[str, ...]
-    hooks_always: tuple[str, ...]
+    options: NightOptions
 
 
 def run_night(asked: Asked) -> int:
     """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
     file = _read(asked)
-    with NightLock(asked.history, who=f"{file.suite.suite}"):
+    with NightLock(asked.options.history, who=f"{file.suite.suite}"):
         night = _resumed(asked, file) if asked.resume else _new(asked, file)
         if night is None:
             return exit_codes.FINE
@@ -75,7 +70,7 @@ def show_dry(asked: Asked) -> int:
     file = _read(asked)
     night = asked.night or today()
     record = new_record(file, night, commit=None, started_ns=0)
-    show_planned(file, record, Expected(file, earlier_durations_s(asked.out, file, record.night)))
+    show_planned(file, record, Expected(file, earlier_durations_s(asked.options.out, file, record.night)))
     return exit_codes.FINE
 
 
@@ -86,8 +81,8 @@ def today() -> date:
 
 def _read(asked: Asked) -> SuiteFile:
     file = read_suite(asked.suite)
-    check_jobs(asked.jobs, file)
-    check_hooks((*asked.hooks, *asked.hooks_always))
+    check_jobs(asked.options.jobs, file)
+    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     for entry in file.suite.entries:
         check_place(file.place(entry))
     return file
@@ -95,23 +90,29 @@ def _read(asked: Asked) -> SuiteFile:
 
 def _new(asked: Asked, file: SuiteFile) -> Night:
     night = asked.night or today()
-    directory = NightDirectory.of(asked.out, night, file.suite.suite)
+    directory = NightDirectory.of(asked.options.out, night, file.suite.suite)
     if directory.night_json.is_file():
         advice = "--date gives another one a date" if directory.read().over else "--resume goes on with it"
         raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
     record = new_record(file, night, commit=commit(), started_ns=time.time_ns())
     directory.write(record)
-    return Night(directory, record, file, asked.history, earlier_durations_s(asked.out, file, record.night))
+    return Night(
+        directory,
+        record,
+        file,
+        asked.options.history,
+        earlier_durations_s(asked.options.out, file, record.night),
+    )
 
 
 def _resumed(asked: Asked, file: SuiteFile) -> Night | None:
     """The night to go on with, or None with a line that says why there is none."""
     name = file.suite.suite
     if asked.night is not None:
-        directory = NightDirectory.of(asked.out, asked.night, name)
+        directory = NightDirectory.of(asked.options.out, asked.night, name)
         if not directory.night_json.is_file():
             raise InputError(str(directory.path), None, "", "there is no such night")
-    elif (found := NightDirectory.latest(asked.out, name)) is not None:
+    elif (found := NightDirectory.latest(asked.options.out, name)) is not None:
         directory = found
     else:
         click.echo(f"nothing to go on with: {name} has no night yet", err=True)
@@ -126,19 +127,30 @@ def _resumed(asked: Asked, file: SuiteFile) -> Night | None:
         return None
     if record.digest != digest(file):
         raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
-    night = Night(directory, record, file, asked.history, earlier_durations_s(asked.out, file, record.night))
+    night = Night(
+        directory,
+        record,
+        file,
+        asked.options.history,
+        earlier_durations_s(asked.options.out, file, record.night),
+    )
     if record.commit != commit():
         night.say("note: the code has changed since the night began")
     return night
 
 
+def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, options: NightOptions) -> Night:
+    earlier_s = earlier_durations_s(options.out, file, record.night)
+    return Night(directory, record, file, options.history, earlier_s)
+
+
 def _make_all(night: Night, asked: Asked) -> bool:
     """Make the runs that are to go; false if the user ended it."""
     with _places() as place_of:
-        if asked.jobs > 1:
+        if asked.options.jobs > 1:
             from testbed.cli.nightly_jobs import make_side_by_side
 
-            make_side_by_side(night, asked.jobs, place_of)
+            make_side_by_side(night, asked.options.jobs, place_of)
         for run in night.pending:
             if not fits(night, run):
                 continue

@@ -1,0 +1,97 @@
+"""Options that running a night and installing one share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from experiments.rundir import RUNS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+HISTORY = Path("history")
+"""Where the history is kept unless told otherwise: beside runs/."""
+SITE = "site"
+"""The morning page's folder, in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightOptions:
+    """How nights are run, whichever night it is."""
+
+    jobs: int
+    out: Path
+    history: Path
+    site: Path | None  # None: in the history
+    hooks: tuple[str, ...]
+    hooks_always: tuple[str, ...]
+
+    @property
+    def page_folder(self) -> Path:
+        """Where the morning page is written."""
+        return self.site or self.history / SITE
+
+    def words(self) -> list[str]:
+        """As on a command line, with absolute paths; what is as usual is left out."""
+        paths = {"--out": (self.out, RUNS), "--history": (self.history, HISTORY), "--site": (self.site, None)}
+        words = [] if self.jobs == 1 else ["--jobs", str(self.jobs)]
+        for option, (path, usual) in paths.items():
+            if path is not None and path != usual:
+                words += [option, str(path.absolute())]
+        for hook in self.hooks:
+            words += ["--hook", hook]
+        for hook in self.hooks_always:
+            words += ["--hook-always", hook]
+        return words
+
+
+_OPTIONS = (
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, 256),
+        default=1,
+        show_default=True,
+        help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
+    ),
+    click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=RUNS,
+        show_default=True,
+        help="Where runs are kept.",
+    ),
+    click.option(
+        "--history",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=HISTORY,
+        show_default=True,
+        help="Where the history is kept.",
+    ),
+    click.option(
+        "--site",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where the morning page is written.  [default: site/ in the history]",
+    ),
+    click.option(
+        "--hook",
+        "hooks",
+        multiple=True,
+        metavar="COMMAND",
+        help="A command to tell when a night failed: it gets JSON on standard input. May be repeated.",
+    ),
+    click.option(
+        "--hook-always",
+        "hooks_always",
+        multiple=True,
+        metavar="COMMAND",
+        help="The same, after every night.",
+    ),
+)
+
+
+def night_options(command: Command) -> Command:
+    """--jobs, --out, --history, --site, --hook and --hook-always."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

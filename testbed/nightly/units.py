@@ -1,0 +1,117 @@
+"""What starts a night by itself: systemd's units (systemd.service(5), systemd.timer(5)), or lines for cron.
+
+Three units: a service that runs the night, a timer that starts it, and a service that, when the machine
+starts, goes on with a night that a reboot cut off. Texts only; nothing is written here.
+"""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+STOP_S = 180
+"""What a night may take to end tidily when it is stopped."""
+SPARE_S = 3600
+"""Beyond the budget, for checking and pages, before systemd ends a night that hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A night that is to start by itself.
+
+    command: the words of `cutset nightly SUITE ...`, with absolute paths. folder: where it is started.
+    path: of the environment, in which programs are found. user: who runs it, in a system unit.
+    """
+
+    suite: str
+    command: Sequence[str]
+    folder: Path
+    path: str
+    hour: int
+    minute: int
+    budget_s: float
+    user: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What its units are called, without their ending."""
+        return f"cutset-nightly-{self.suite}"
+
+    @property
+    def timer(self) -> str:
+        """The unit to enable, which starts the night."""
+        return f"{self.name}.timer"
+
+    @property
+    def resume(self) -> str:
+        """The unit to enable, which goes on with a night after a reboot."""
+        return f"{self.name}-resume.service"
+
+
+def units(night: Installed) -> dict[str, str]:
+    """The texts of all units, by file name."""
+    return {
+        f"{night.name}.service": _service(night, "the night", ()),
+        night.timer: _timer(night),
+        night.resume: _service(night, "the rest of a night", ("--resume",))
+        + f"\n[Install]\nWantedBy={'multi-user' if night.user else 'default'}.target\n",
+    }
+
+
+def cron_lines(night: Installed) -> str:
+    """For crontab(5): one line for each night, one for what a reboot cut off."""
+    line = (
+        f"cd {shlex.quote(str(night.folder))} && PATH={shlex.quote(night.path)} {shlex.join(night.command)}"
+    )
+    line = line.replace("%", r"\%")
+    return f"{night.minute} {night.hour} * * * {line}\n@reboot {line} --resume\n"
+
+
+def _service(night: Installed, what: str, more: Sequence[str]) -> str:
+    user = f"User={night.user}\n" if night.user else ""
+    return (
+        "[Unit]\n"
+        f"Description=Cutset: {what} of {night.suite}\n"
+        "\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        f"{user}"
+        f"WorkingDirectory={_no_specifiers(str(night.folder))}\n"
+        f"Environment={_quoted(f'PATH={night.path}')}\n"
+        f"ExecStart={' '.join(map(_argument, (*night.command, *more)))}\n"
+        f"TimeoutStartSec={night.budget_s + SPARE_S:.0f}\n"
+        # SIGTERM goes to the command alone, which ends the run tidily; what is left then is killed.
+        "KillMode=mixed\n"
+        f"TimeoutStopSec={STOP_S}\n"
+    )
+
+
+def _timer(night: Installed) -> str:
+    return (
+        "[Unit]\n"
+        f"Description=Cutset: every night {night.suite}\n"
+        "\n"
+        "[Timer]\n"
+        f"OnCalendar=*-*-* {night.hour:02}:{night.minute:02}:00\n"
+        "Persistent=true\n"  # a night that the machine slept through is made up for
+        f"Unit={night.name}.service\n"
+        "\n"
+        "[Install]\n"
+        "WantedBy=timers.target\n"
+    )
+
+
+def _argument(word: str) -> str:
+    """A word of ExecStart: `$` begins a variable there."""
+    return _quoted(word.replace("$", "$$"))
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd.syntax(7) reads it back."""
+    escaped = _no_specifiers(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"' if escaped == "" or any(char in escaped for char in " \t\n;'\"\\") else escaped
+
+
+def _no_specifiers(text: str) -> str:
+    """`%` begins a specifier everywhere in units (systemd.unit(5))."""
+    return text.replace("%", "%%")
