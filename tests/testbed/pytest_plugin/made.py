@@ -1,0 +1,39 @@
+"""Runs as if they had been made, written by hand."""
+
+from pathlib import Path
+from typing import Any
+
+from experiments.rundir import RunDirectory
+from testbed.cli.made_runs import MadeRun
+
+RAN = {"experiment": {"name": "tiny"}, "outcome": "completed", "times": {"zero_ns": 1}, "problems": []}
+PASSED: dict[str, Any] = {
+    "verdict": "passed",
+    "fidelity": {"valid": True, "reasons": [], "links": [{"link": "r0-r1", "delay_p50_ms": 5.1}]},
+    "events": {"lost": 0, "delivered": 10},
+    "latency": {"p99_ms": 12.5},
+    "recovery": {"cut": {"switch_s": 0.9}, "restore": {"switch_s": 0.1, "returned_s": 0.4}},
+    "agreement": {"held": True, "disagreements": []},
+    "expectations": [],
+    "problems": [],
+}
+
+
+def made(
+    name: str = "a", problem: str | None = None, record: dict[str, Any] | None = None, **summary: Any
+) -> MadeRun:
+    """A run that passed, but for these sections of its summary; with a problem, one that has no summary."""
+    content = None if problem else PASSED | summary
+    return MadeRun(RunDirectory(Path("/runs") / name), 1, 0, RAN | (record or {}), content, problem)
+
+
+def unsummarised(**record: Any) -> MadeRun:
+    """A run that was not to be analysed."""
+    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, RAN | record, None, None)
+
+
+def switched(*seconds: float | None) -> list[MadeRun]:
+    """Runs whose clients changed to another way within this time after the cut."""
+    return [
+        made(f"run-{number}", recovery={"cut": {"switch_s": value}}) for number, value in enumerate(seconds)
+    ]

@@ -1,0 +1,214 @@
+"""The plugin as people use it: tests of their own, in a folder of their own, run by a pytest of their own.
+
+One session in virtual time has all that goes through a run; what needs none is asked of a pytest within this
+one.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.testbed.runner.live import PROJECT, write_experiment
+
+pytest_plugins = ["pytester"]
+
+QUICK = "on: simulator\ncaptures: none\nexpect: [events.lost == 0]\n"
+CUT = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 300ms}]\n"
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="module")
+def slow_link(cutset):
+    return cutset.run("tiny.yaml", repeat=2)
+
+def test_holds(cutset):
+    run = cutset.run("./tiny.yaml", repeat=2)
+    assert run.recovery.cut.catch_up_s.p95 < 2
+    assert run.events.lost == 0
+    assert [made.seed for made in run.runs] == [1, 2]
+
+def test_does_not_hold(slow_link):
+    assert slow_link.latency.p50_ms.p95 < 0.5
+
+def test_other_words_for_the_same_run(cutset, slow_link):
+    again = cutset.run("tiny.yaml", set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
+    assert again.runs == slow_link.runs
+    assert cutset.run("tiny.yaml", seed=7).runs[0].seed == 7
+
+def test_expectation(cutset):
+    cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]})
+
+def test_allowed(cutset):
+    run = cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]}, allow=["failed"])
+    assert run.verdict == "failed"
+
+def test_unknown(cutset):
+    cutset.run("tinny")
+
+@pytest.mark.topologies("two-regions.yaml", "three-regions")
+def test_everywhere(cutset, topology):
+    run = cutset.run("tiny.yaml", set={"faults": []})
+    there = run.runs[0].record["topology"]
+    assert len(there["regions"]) == {"two-regions.yaml": 2, "three-regions": 3}[topology]
+    assert run.events.lost == 0
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A session of pytest that is over."""
+
+    folder: Path
+    output: str
+    junit: ElementTree.Element
+
+    def case(self, name: str) -> ElementTree.Element:
+        """A test, in JUnit's words."""
+        [found] = [case for case in self.junit.iter("testcase") if case.get("name") == name]
+        return found
+
+    def failure(self, name: str) -> str | None:
+        """The first line of why it failed, if it did."""
+        found = self.case(name).find("failure")
+        return None if found is None else str(found.get("message")).splitlines()[0]
+
+    def properties(self, name: str, of: str) -> list[Path]:
+        """What a test names, as reports."""
+        return [
+            Path(str(each.get("value")))
+            for each in self.case(name).iter("property")
+            if each.get("name") == of
+        ]
+
+    def section(self, name: str) -> str:
+        """What is written below a heading for the failure of this test."""
+        [_, text] = re.split(rf"_+ {name} _+\n", self.output)
+        return re.split(r"\n[_=]{3,}", text)[0]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    folder = tmp_path_factory.mktemp("somebody")
+    (folder / "checks").mkdir()
+    write_experiment(folder / "checks", faults=CUT + QUICK)
+    (folder / "checks" / "test_nightly.py").write_text(TESTS)
+    options = ["--cutset-out", "runs", "--cutset-history", "history", "--junitxml", "junit.xml"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "checks"],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return Ran(folder, done.stdout, ElementTree.parse(folder / "junit.xml").getroot())
+
+
+def test_what_holds_passes_and_what_does_not_fails_in_one_line(ran: Ran) -> None:
+    assert ran.failure("test_holds") is None
+    said = ran.failure("test_does_not_hold")
+    assert said is not None
+    assert re.fullmatch(r"assert [\d.]+ < 0\.5", said)
+    assert "<latency.p50_ms: " in ran.section("test_does_not_hold")
+
+
+def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ran: Ran) -> None:
+    said = ran.failure("test_expectation")
+    assert said is not None
+    assert "expectation: did not hold: events.lost == 1 (it was 0)" in said
+    assert ran.failure("test_allowed") is None
+
+
+def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
+    asked = {
+        "test_expectation": 'cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]})',
+        "test_unknown": 'cutset.run("tinny")',
+    }
+    for name, line in asked.items():
+        shown = ran.section(name)
+        assert f">       {line}\n" in shown
+        assert str(PROJECT) not in shown.split("---")[0]
+
+
+def test_the_same_run_is_made_once_whoever_asks_in_whatever_words(ran: Ran) -> None:
+    assert ran.failure("test_other_words_for_the_same_run") is None
+    seeds = sorted(path.name for path in (ran.folder / "runs").iterdir())
+    assert len(seeds) == 6  # two of the first, one of seed 7, one that fails, one for each topology
+    assert "cutset: 6 runs (5 passed, 1 failed) in " in ran.output
+
+
+def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
+    reports = ran.properties("test_does_not_hold", "cutset_report")
+    assert [report.parent for report in reports] == ran.properties("test_does_not_hold", "cutset_run")
+    assert len(reports) == 2
+    shown = ran.section("test_does_not_hold")
+    for report in reports:
+        assert "<html" in report.read_text()[:500]
+        assert f"  report  {report}" in shown
+
+
+def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None:
+    assert ran.failure("test_everywhere[two-regions]") is None
+    assert ran.failure("test_everywhere[three-regions]") is None
+
+
+def test_runs_stand_in_the_history_each_once(ran: Ran) -> None:
+    from analysis.history import History
+
+    rows = History(ran.folder / "history").runs().to_pylist()
+    assert {row["run"] for row in rows} == {path.name for path in (ran.folder / "runs").iterdir()}
+    assert len(rows) == 6
+    assert {row["suite"] for row in rows} == {"pytest"}
+    by_entry = {row["entry"]: row for row in rows}
+    assert sorted(by_entry) == [
+        "tiny",
+        "tiny-expect-events-lost-1",
+        "tiny-faults-topology-three-regions",
+        "tiny-faults-topology-two-regions",
+    ]
+    assert sorted((row["repeat"], row["seed"]) for row in rows if row["entry"] == "tiny") == [
+        (0, 1), (0, 7), (1, 2),
+    ]  # fmt: skip
+
+
+NOTHING = "def test_nothing(): pass\n"
+
+
+def test_a_history_needs_a_lasting_place_for_its_runs(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(NOTHING)
+    result = pytester.runpytest_inprocess("--cutset-history", "history")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --cutset-history needs --cutset-out: *"])
+
+
+@pytest.mark.parametrize("marker", ["topologies", "topologies(2)"])
+def test_the_marker_takes_names(pytester: pytest.Pytester, marker: str) -> None:
+    pytester.makepyfile(f"import pytest\n@pytest.mark.{marker}\n{NOTHING}")
+    result = pytester.runpytest_inprocess()
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*topologies takes names or files"])
+
+
+def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.topologies('a', 'b/c.yaml')\n"
+        "def test_one(request, topology): assert request.node.callspec.params['topology'] == topology\n"
+        "def test_other(topology): assert topology is None\n"
+    )
+    result = pytester.runpytest_inprocess("-v")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
+
+
+def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
+    heavy = ["numpy", "pydantic", "analysis", "testbed.cli", "experiments"]
+    pytester.makepyfile(f"import sys\ndef test_light(): assert not sys.modules.keys() & set({heavy})\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
