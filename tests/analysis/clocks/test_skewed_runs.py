@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.clocks.making import read_details, read_on_reference
+from analysis.packets.captured import captures_of
 from analysis.packets.lines import Lines
 from analysis.pcap.batches import TimeRange
 from analysis.pipeline import analyze_here
@@ -35,6 +36,7 @@ APART: Mapping[str, Offset] = {
     "r3": lambda t_ns: -20e-6 * (t_ns - ZERO) + np.where(t_ns < ZERO + 3 * S, 0, 30 * MS),
 }
 BAR_MS = 0.15
+US = 1_000
 TABLES = ("throughput", "latency", "recovery", "fidelity")
 
 
@@ -161,6 +163,22 @@ def test_the_report_of_one_machine_says_nothing_of_clocks(plain: RunDirectory) -
     assert 'class="clock"' not in page
     assert "±" not in page.split("<script type=")[0]
     assert not plain.figure("clocks", "png").exists()
+
+
+def test_packets_of_a_time_are_found_in_every_capture_by_the_runs_clock(
+    plain: RunDirectory, apart: RunDirectory
+) -> None:
+    times = TimeRange(ZERO + 2 * S + 500 * US, ZERO + 4 * S + 500 * US)
+    counted = [
+        {
+            capture.name: sum(len(some["t_ns"]) for some in capture.packets(times, ("t_ns",)))
+            for capture in captures_of(run)
+            if not capture.name.endswith(".wire")
+        }
+        for run in (plain, apart)
+    ]
+    assert counted[0] == counted[1]
+    assert sum(counted[0].values()) > 1_000
 
 
 def test_a_second_analysis_finds_the_same(apart: RunDirectory, tmp_path: Path) -> None:
