@@ -27,6 +27,7 @@ COMMANDS = {
     "analyze": "analyze",
     "report": "report",
     "compare": "compare",
+    "history": "history",
     "fetch": "fetch",
     "export": "export",
     "packets": "packets",

@@ -97,6 +97,13 @@ out_option = click.option(
     help="Where runs are kept.",
     show_default=True,
 )
+history_option = click.option(
+    "--history",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("history"),
+    help="Where the history is kept.",
+    show_default=True,
+)
 no_analyze_option = click.option(
     "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time."
 )

@@ -1,0 +1,154 @@
+"""`cutset history`: the runs of all nights, listed and filtered; room made on the disk."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from testbed.cli import exit_codes
+from testbed.cli.options import history_option
+
+if TYPE_CHECKING:
+    from analysis.history import History
+
+
+class ListOrCommand(click.Group):
+    """`cutset history --suite quick` is `cutset history list --suite quick`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command's name it is `list`."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(name="history", cls=ListOrCommand, subcommand_metavar="[list] [OPTIONS]  |  add  |  prune")
+def command() -> None:
+    """List the runs of all nights, add to them, and make room.
+
+    \b
+    cutset history                       the latest runs; `cutset history list --help` has the filters
+    cutset history --suite quick --metric latency.p95_ms
+    cutset history prune --keep 50GB     remove old captures until all fits; numbers stay
+    """
+
+
+@command.command(name="list", short_help="Show runs; this is what `cutset history` does.")
+@history_option
+@click.option("--suite", help="Of this suite.")
+@click.option("--entry", help="Of this entry of a suite.")
+@click.option("--experiment", help="Of this experiment.")
+@click.option("--since", metavar="DATE", help="Of this night and later ones.")
+@click.option("--until", metavar="DATE", help="Of this night and earlier ones.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    type=click.Choice(["passed", "failed", "invalid", "crashed"]),
+    help="With this verdict; may be repeated.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="PATH", help="Also this number, as latency.p95_ms."
+)
+@click.option(
+    "--limit", type=click.IntRange(0), default=40, show_default=True, help="The latest so many; 0 is all."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def list_(
+    history: Path,
+    verdicts: tuple[str, ...],
+    metrics: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """Show the history's runs, the latest last.
+
+    Exit codes: 0 shown, 1 some files of the history cannot be read, and are named, 2 bad input.
+    """
+    from analysis.history import Where
+    from testbed.cli.history_list import show
+
+    for option in ("since", "until"):
+        _check_night(f"--{option}", asked[option])
+    opened = _opened(history)
+    show(opened, Where(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
+    return _tell_problems(opened)
+
+
+@command.command(name="add", short_help="Add runs that were made by hand.")
+@click.argument("run_names", metavar="RUN...", nargs=-1, required=True)
+@history_option
+@click.option("--suite", default="by-hand", show_default=True, help="The suite that they count to.")
+@click.option("--entry", help="Its entry.  [default: the experiment's name]")
+@click.option(
+    "--night", metavar="DATE", help="The night that they count to.  [default: when each was started]"
+)
+def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None, night: str | None) -> None:
+    """Add runs to the history, so that later ones are held against them.
+
+    RUN is a path, a name below runs/, `latest`, or a packed run. Exit codes: 0 added, or there already, 2 no
+    such run.
+    """
+    from analysis.history import History
+    from testbed.cli.history_add import record
+    from testbed.cli.named_run import named_run
+
+    _check_night("--night", night)
+    opened = History(history)
+    for run in [named_run(name) for name in run_names]:
+        kept = record(opened, run, suite, entry, night)
+        added = opened.append(kept)
+        click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {kept.night}")
+
+
+@command.command(name="prune", short_help="Remove old captures until all fits a budget.")
+@history_option
+@click.option("--keep", metavar="SIZE", required=True, help="What may stay on the disk, as 50GB.")
+@click.option("--dry", is_flag=True, help="Only show what would go.")
+def prune(history: Path, keep: str, dry: bool) -> int:
+    """Remove parts of the history's runs until they take no more than SIZE.
+
+    Captures go first, those of the oldest run before others; then tables, records and figures; then pages.
+    run.json and summary.json stay, and so does the history: no number is lost. Exit codes: 0 it fits, 1 it
+    does not even so, 2 bad input.
+    """
+    from testbed.cli.history_prune import prune as prune_to
+    from topologies.errors import InputError
+    from topologies.quantities import QuantityError, parse_size_bytes
+
+    try:
+        budget_bytes = parse_size_bytes(keep)
+    except QuantityError as error:
+        raise InputError("--keep", None, "", str(error)) from None
+    opened = _opened(history)
+    fits = prune_to(opened, budget_bytes, dry=dry)
+    _tell_problems(opened)
+    return exit_codes.FINE if fits else exit_codes.FAILED
+
+
+def _opened(folder: Path) -> "History":
+    """Raises InputError if there is no history."""
+    from analysis.history import History
+    from topologies.errors import InputError
+
+    history = History(folder)
+    if not history.nights():
+        problem = "holds no history yet: `cutset nightly quick` makes one, and `cutset history add RUN` too"
+        raise InputError(str(folder), None, "", problem)
+    return history
+
+
+def _check_night(option: str, night: str | None) -> None:
+    from analysis.history.record import known_night
+    from topologies.errors import InputError
+
+    if night is not None and not known_night(night):
+        raise InputError(option, None, "", f"{night} is no date: write it as 2026-03-14")
+
+
+def _tell_problems(history: "History") -> int:
+    """Say which files were skipped; the exit code."""
+    for problem in history.problems:
+        click.echo(f"cutset: {problem}", err=True)
+    return exit_codes.FAILED if history.problems else exit_codes.FINE
