@@ -1,0 +1,104 @@
+"""When a series moved to another level and stayed there.
+
+ruptures (Truong, Oudre, Vayatis: Selective review of offline change point detection methods, 2020) proposes:
+its exact segmentation with a linear kernel, on normal scores of the ranks, which no outlier can pull and for
+which one penalty fits every metric. What it proposes is then judged: each piece is held against the one
+before by an exact rank test, corrected for nights that resemble their neighbours and for how many places
+there were to choose from; the weakest goes, until all that is left is beyond doubt. Why this and not Apache
+Otava, in numbers: docs/regressions.md.
+
+Values are one per night, oldest first. Between nights that have no value lies nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import ruptures
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from analysis.regressions.rank_sum import deflated, neighbours_correlation, rank_sum_p
+
+Floats = NDArray[np.float64]
+
+NIGHTS_MIN: Final = 5
+"""The shortest piece: five nights of sixty can be told from chance, four among hundreds of series cannot."""
+NIGHTS_BESIDE: Final = 90
+"""How many nights of the piece before are looked at; older ones tell of other times."""
+DOUBT_MAX: Final = 1e-3
+"""The p-value, corrected for its place, up to which a change point stays in a series taken alone."""
+_PENALTY: Final = 11.0
+"""What a change point must explain, in variances: rather too little, as the test decides afterwards."""
+_PLAUSIBLE: Final = 6.0
+"""How much less than the best place another may explain, in variances within the pieces, and still be where
+it happened, in 95 of 100: the place of a change is known less well than a likelihood's usual 3.84."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change of level. All are indices of the series' nights.
+
+    start: of the piece before. at: the first night on the new level. end: of the piece, exclusive.
+    earliest, latest: where `at` may be, too. p: how often chance alone would do this.
+    """
+
+    start: int
+    at: int
+    end: int
+    earliest: int
+    latest: int
+    p: float
+
+
+def change_points(values: Floats, doubt_max: float = DOUBT_MAX) -> list[Shift]:
+    """Every shift of a series that is no chance, oldest first."""
+    places = _proposed(values)
+    while places:
+        edges = [0, *places, values.size]
+        found = [_judged(values, *edges[number : number + 3]) for number in range(len(places))]
+        worst = max(found, key=lambda shift: shift.p)
+        if worst.p <= doubt_max:
+            return found
+        places.remove(worst.at)
+    return []
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Ranks, as the values that a normal distribution would have in their places (van der Waerden, 1952),
+    with variance 1; ties share their mean. All 0 if all values are the same."""
+    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    ranks = (last - (count - 1) / 2)[which]
+    scores: Floats = ndtri(ranks / (values.size + 1))
+    spread = float(scores.std())
+    return (scores - scores.mean()) / spread if spread > 0 else np.zeros(values.size)
+
+
+def _proposed(values: Floats) -> list[int]:
+    if values.size < 2 * NIGHTS_MIN or np.ptp(values) == 0:
+        return []
+    search = ruptures.KernelCPD(kernel="linear", min_size=NIGHTS_MIN).fit(normal_scores(values))
+    return [int(place) for place in search.predict(pen=_PENALTY)[:-1]]
+
+
+def _judged(values: Floats, start: int, at: int, end: int) -> Shift:
+    """The shift at `at` between the pieces beside it."""
+    start = max(start, at - NIGHTS_BESIDE)
+    before, after = values[start:at], values[at:end]
+    left = np.concatenate([before - np.median(before), after - np.median(after)])
+    alone = deflated(rank_sum_p(after, before), neighbours_correlation(left))
+    return Shift(start, at, end, *_plausible(values, start, at, end), min(1.0, alone * (end - start)))
+
+
+def _plausible(values: Floats, start: int, at: int, end: int) -> tuple[int, int]:
+    """The earliest and the latest place that explains nearly as much as the best."""
+    scores = normal_scores(values[start:end])
+    n = scores.size
+    places = np.arange(1, n)
+    sums = np.cumsum(scores)[:-1]
+    explained = sums**2 * n / (places * (n - places))  # of a sum of squares that is n
+    best = float(explained[at - start - 1])
+    within = max((n - best) / n, 1e-3)
+    near = places[explained >= best - _PLAUSIBLE * within] + start
+    return min(int(near.min()), at), max(int(near.max()), at)

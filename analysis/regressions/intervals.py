@@ -1,0 +1,71 @@
+"""Between which bounds a figure lies: of a median, of a change between two groups, of a rate of failures."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+Floats = NDArray[np.float64]
+
+LEVEL: Final = 0.95
+_RESAMPLES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MedianInterval:
+    """Bounds of a median. level: how often such bounds hold it; less than asked if runs are few."""
+
+    low: float
+    high: float
+    level: float
+
+
+def median_interval(values: Floats, level: float = LEVEL) -> MedianInterval:
+    """Exact, for any distribution: between two of the sorted values, which hold the median as often as a fair
+    coin falls heads neither too seldom nor too often (David and Nagaraja, Order Statistics, 7.1).
+
+    Three runs can say it with 75 %, five with 94 %, six with 97 %. Raises ValueError without values.
+    """
+    if not values.size:
+        raise ValueError("no values have no median")
+    ordered, n = np.sort(values), values.size
+    below, taken = 0.0, (0, 1 - 2 * 0.5**n)
+    for k in range((n + 1) // 2):
+        below += math.comb(n, k) * 0.5**n
+        if 1 - 2 * below < level:
+            break
+        taken = (k, 1 - 2 * below)
+    return MedianInterval(float(ordered[taken[0]]), float(ordered[n - 1 - taken[0]]), taken[1])
+
+
+def change_interval(before: Floats, after: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    """Bounds of the difference of medians, after less before, in the values' unit: a bootstrap over nights.
+
+    A group of fewer than five has no spread to draw from: it is moved by what the other's values differ from
+    their median.
+    """
+    moved = _medians(after, before, rng) - _medians(before, after, rng)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(moved, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
+    """Medians of groups drawn anew."""
+    if values.size >= 5 or other.size < values.size:
+        drawn = rng.choice(values, (_RESAMPLES, values.size))
+    else:
+        drawn = np.median(values) + rng.choice(other - np.median(other), (_RESAMPLES, values.size))
+    medians: Floats = np.median(drawn, axis=1)
+    return medians
+
+
+def rate_interval(failed: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
+    """Bounds of a rate after `failed` of `runs` (Clopper and Pearson, 1934): exact, and rather too wide."""
+    tail = (1 - level) / 2
+    low = float(betaincinv(failed, runs - failed + 1, tail)) if failed else 0.0
+    high = float(betaincinv(failed + 1, runs - failed, 1 - tail)) if failed < runs else 1.0
+    return low, high

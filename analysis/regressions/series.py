@@ -1,0 +1,134 @@
+"""The history's tables as series: one for each (suite, entry, metric), its runs sorted by night.
+
+Runs that are invalid or crashed are left out, as their numbers are no measurements; so are metrics that can
+get neither worse nor better. A series has one value for each of its nights, whichever nights those are: an
+entry that runs each week has one of fifty-two.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from analysis.regressions.resolution import comparable
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MEASURED = ("passed", "failed")
+"""Verdicts of runs whose numbers count, if they are valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nights:
+    """One number per night, oldest first: median, lowest and highest of its runs, and how many there are."""
+
+    medians: Floats
+    lowest: Floats
+    highest: Floats
+    runs: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric of one entry over the nights.
+
+    dates: of the nights that have it, as 2026-03-14. first: where each night's runs begin in `values` and
+    `rows`, with the end of the last behind. rows: of the table `runs`, to tell commits and names.
+    """
+
+    suite: str
+    entry: str
+    metric: str
+    unit: str
+    better: str
+    dates: tuple[str, ...]
+    nights: Nights
+    first: Ints
+    values: Floats
+    rows: Ints
+
+    def rows_of(self, night: int) -> Ints:
+        """Where the runs of a night, by its index, stand in the table `runs`."""
+        return self.rows[self.first[night] : self.first[night + 1]]
+
+    def values_of(self, night: int) -> Floats:
+        """The night's single values."""
+        return self.values[self.first[night] : self.first[night + 1]]
+
+
+def series_of(runs: pa.Table, metrics: pa.Table) -> list[Series]:
+    """All series, by suite, entry and metric.
+
+    runs, metrics: as `analysis.history.History` returns them, of the same nights.
+    """
+    rows = _rows_of_runs(runs, metrics)
+    metrics = metrics.append_column("row", pa.array(rows)).filter(pa.array(rows >= 0))
+    metrics = metrics.filter(pc.is_finite(metrics["value"]))
+    names = ("suite", "entry", "metric", "night")
+    dictionaries = [_sorted_dictionary(metrics[name]) for name in names]
+    codes = [code for code, _ in dictionaries]
+    values = metrics["value"].to_numpy()
+    order = np.lexsort((values, *reversed(codes)))
+    if not order.size:
+        return []
+    codes, values = [code[order] for code in codes], values[order]
+    changes = np.stack([np.diff(code, prepend=-1) != 0 for code in codes])
+    series_at = np.flatnonzero(changes[:3].any(axis=0))
+    night_at = np.append(np.flatnonzero(changes.any(axis=0)), order.size)
+    labels = [words for _, words in dictionaries]
+    units, betters = metrics["unit"].combine_chunks(), metrics["better"].combine_chunks()
+    all_rows = metrics["row"].to_numpy()[order]
+    found = []
+    for begin, end in zip(series_at, np.append(series_at[1:], order.size), strict=True):
+        unit, better = units[order[begin]].as_py() or "", betters[order[begin]].as_py() or ""
+        if not comparable(unit, better):
+            continue
+        suite, entry, metric = (labels[k][codes[k][begin]] for k in range(3))
+        edges = night_at[np.searchsorted(night_at, begin) : np.searchsorted(night_at, end) + 1]
+        dates = tuple(labels[3][codes[3][edge]] for edge in edges[:-1])
+        mine, first = values[begin:end], edges - begin
+        found.append(
+            Series(
+                suite,
+                entry,
+                metric,
+                unit,
+                better,
+                dates,
+                _nights(mine, first),
+                first,
+                mine,
+                all_rows[begin:end],
+            )
+        )
+    return found
+
+
+def _nights(values: Floats, first: Ints) -> Nights:
+    """values: sorted within each night."""
+    begin, count = first[:-1], np.diff(first)
+    medians = (values[begin + (count - 1) // 2] + values[begin + count // 2]) / 2
+    return Nights(medians, values[begin], values[first[1:] - 1], count)
+
+
+def _rows_of_runs(runs: pa.Table, metrics: pa.Table) -> Ints:
+    """For each row of `metrics` that of its run, or -1 if the run does not count."""
+    measured = pc.and_(runs["valid"], pc.is_in(runs["verdict"], pa.array(MEASURED)))
+    row = np.flatnonzero(measured.to_numpy(zero_copy_only=False))
+    name = pc.binary_join_element_wise(runs["night"], runs["run"], "/").combine_chunks().take(pa.array(row))
+    mine = pc.binary_join_element_wise(metrics["night"], metrics["run"], "/")
+    found = pc.index_in(mine, value_set=name).fill_null(-1).to_numpy().astype(np.int64)
+    return np.where(found >= 0, row[found] if row.size else -1, -1)
+
+
+def _sorted_dictionary(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """Numbers that sort as the words do, and the words."""
+    encoded = column.combine_chunks().dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    order = np.argsort(np.array(words, dtype=object), kind="stable") if words else np.zeros(0, np.int64)
+    place = np.empty(len(words), np.int64)
+    place[order] = np.arange(len(words))
+    return place[encoded.indices.to_numpy()], [words[number] for number in order]

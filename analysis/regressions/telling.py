@@ -1,0 +1,132 @@
+"""From what the detectors saw, in indices, to findings: nights, commits, runs, and what else changed."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analysis.regressions.change_points import NIGHTS_BESIDE, Shift
+from analysis.regressions.findings import Direction, Finding, Kind
+from analysis.regressions.intervals import change_interval
+from analysis.regressions.series import Series
+from analysis.regressions.tonight import AGREEING_MIN, LEVEL_NIGHTS, Departure
+
+Floats = NDArray[np.float64]
+
+RUNS_SHOWN: Final = 6
+CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
+"""Columns of the table `runs` that may be why a figure changed, besides the commit."""
+
+
+def levels(series: Series, shift: Shift) -> tuple[float, float]:
+    """The medians of the nights before and since a change point."""
+    before, after = _beside(series, shift)
+    return float(np.median(before)), float(np.median(after))
+
+
+def of_shift(series: Series, shift: Shift, runs: pa.Table, confidence: float, *, new: bool) -> Finding:
+    """A change of level, as a finding."""
+    span = Span(shift.at, shift.earliest, shift.latest, *_beside(series, shift))
+    return _finding(series, "change point", levels(series, shift), span, runs, confidence, new)
+
+
+def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence: float) -> Finding:
+    """A night unlike the others, as a finding. It is new on the first night that could tell."""
+    nights, since = series.nights, departed.since
+    before = nights.medians[max(0, since - LEVEL_NIGHTS) : since]
+    span = Span(since, since, since, before, nights.medians[since:])
+    known = 0 if departed.p == 0 else AGREEING_MIN  # a count that is no longer 0 needs no agreement
+    new = since == nights.medians.size - 1 or int(nights.runs[since:-1].sum()) < known
+    return _finding(series, "tonight", (departed.before, departed.after), span, runs, confidence, new)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a change is: its first night, the range of that, and the nights' medians before and since."""
+
+    at: int
+    earliest: int
+    latest: int
+    before: Floats
+    after: Floats
+
+
+def _finding(
+    series: Series,
+    kind: Kind,
+    levels: tuple[float, float],
+    span: Span,
+    runs: pa.Table,
+    confidence: float,
+    new: bool,
+) -> Finding:
+    last_good, first_bad = span.earliest - 1, span.latest
+    good, bad = _circumstances(series, runs, last_good), _circumstances(series, runs, first_bad)
+    return Finding(
+        suite=series.suite,
+        entry=series.entry,
+        metric=series.metric,
+        unit=series.unit,
+        kind=kind,
+        direction=_direction(series.better, *levels),
+        before=levels[0],
+        after=levels[1],
+        change=(levels[1] - levels[0]) / abs(levels[0]) if levels[0] else None,
+        interval=_interval(span.before, span.after) if levels[0] else None,
+        first_bad_night=series.dates[span.at],
+        last_good_night=series.dates[span.at - 1],
+        earliest_night=series.dates[span.earliest],
+        latest_night=series.dates[span.latest],
+        first_bad_commit=bad["commit"],
+        last_good_commit=good["commit"],
+        also_changed=tuple(
+            f"{name} {good[name] or 'unknown'} -> {bad[name] or 'unknown'}"
+            for name in CIRCUMSTANCES
+            if good[name] != bad[name]
+        ),
+        runs_before=_names(series, runs, range(span.at - 1, -1, -1)),
+        runs_after=_names(series, runs, range(span.at, len(series.dates))),
+        confidence=confidence,
+        new=new,
+    )
+
+
+def _beside(series: Series, shift: Shift) -> tuple[Floats, Floats]:
+    medians = series.nights.medians
+    return medians[max(shift.start, shift.at - NIGHTS_BESIDE) : shift.at], medians[shift.at : shift.end]
+
+
+def _direction(better: str, before: float, after: float) -> Direction:
+    return "better" if (after > before) == (better == "higher") else "worse"
+
+
+def _interval(before: Floats, after: Floats) -> tuple[float, float]:
+    """Bounds of the change as a fraction of what was before. The same nights always give the same."""
+    rng = np.random.default_rng(before.size)
+    if min(before.min(), after.min()) > 0:
+        low, high = change_interval(np.log(before), np.log(after), rng)
+        return math.expm1(low), math.expm1(high)
+    low, high = change_interval(before, after, rng)
+    base = abs(float(np.median(before)))
+    return (low / base, high / base) if base else (0.0, 0.0)
+
+
+def _circumstances(series: Series, runs: pa.Table, night: int) -> dict[str, str]:
+    """What the night's first run ran with."""
+    row = int(series.rows_of(night).min())
+    return {name: runs[name][row].as_py() or "" for name in ("commit", *CIRCUMSTANCES)}
+
+
+def _names(series: Series, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:
+    """The names of a night's runs, and of the nights behind it while there is room for all of theirs."""
+    names: list[str] = []
+    for night in nights:
+        of_night = [runs["run"][int(row)].as_py() for row in np.sort(series.rows_of(night))]
+        if names and len(names) + len(of_night) > RUNS_SHOWN:
+            break
+        names += of_night
+    return tuple(names[:RUNS_SHOWN])
