@@ -31,7 +31,9 @@ def levels(series: Series, shift: Shift) -> tuple[float, float]:
 def of_shift(series: Series, shift: Shift, runs: pa.Table, confidence: float, *, new: bool) -> Finding:
     """A change of level, as a finding."""
     span = Span(shift.at, shift.earliest, shift.latest, *_beside(series, shift))
-    return _finding(series, "change point", levels(series, shift), span, runs, confidence, new)
+    return _finding(
+        series, runs, span, levels(series, shift), kind="change point", confidence=confidence, new=new
+    )
 
 
 def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence: float) -> Finding:
@@ -41,7 +43,15 @@ def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence
     span = Span(since, since, since, before, nights.medians[since:])
     known = 0 if departed.p == 0 else AGREEING_MIN  # a count that is no longer 0 needs no agreement
     new = since == nights.medians.size - 1 or int(nights.runs[since:-1].sum()) < known
-    return _finding(series, "tonight", (departed.before, departed.after), span, runs, confidence, new)
+    return _finding(
+        series,
+        runs,
+        span,
+        (departed.before, departed.after),
+        kind="tonight",
+        confidence=confidence,
+        new=new,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +67,11 @@ class Span:
 
 def _finding(
     series: Series,
-    kind: Kind,
-    levels: tuple[float, float],
-    span: Span,
     runs: pa.Table,
+    span: Span,
+    levels: tuple[float, float],
+    *,
+    kind: Kind,
     confidence: float,
     new: bool,
 ) -> Finding:
