@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.report import write_report
-from experiments.nights import Failure, NightRun
+from experiments.nights import NightRun
 from experiments.rundir import RunDirectory, read_json
 from testbed.cli.following import Follower, follower
 from testbed.cli.nightly_one import PlaceOf, failed, finished, prepared
@@ -91,7 +91,7 @@ def _result(night: "Night", job: _Job) -> NightRun:
         _end(job)
         limit_s = job.ends_s - job.began_s
         said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
-        return broken(job.run, Failure.HARNESS, said, took_s)
+        return broken(job.run, said, took_s)
     try:
         return _finished_by_task(job, took_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
 from experiments.suite import Entry, SuiteFile
 from testbed.cli.nightly_text import run_line
 from testbed.nightly.planning import Expected
@@ -67,8 +67,9 @@ class Night:
         In this order: a crash in between leaves it to be noted, not to be made again. started_ns: when it was
         tried.
         """
-        self.history.append(self._kept(run, started_ns))
-        return self.leave(run)
+        kept = self._kept(run, started_ns)
+        self.history.append(kept)
+        return self.leave(replace(run, failure=_failure_of(kept)))
 
     def leave(self, run: NightRun) -> str:
         """Write down a run that nothing more is to be done for; the line to show."""
@@ -113,6 +114,13 @@ class Night:
             started_ns=started_ns,
             seed=run.seed,
         )
+
+
+def _failure_of(kept: "RunRecord") -> Failure | None:
+    from analysis.regressions.failures import failure_of
+
+    missed = [expectation.text for expectation in kept.expectations if not expectation.held]
+    return failure_of({key: getattr(kept, key) for key in ("verdict", "outcome", "problems")}, missed)
 
 
 def earlier_durations_s(runs: Path, file: SuiteFile, before: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
-from experiments.nights import Failure, NightRun, State
+from experiments.nights import NightRun, State
 from experiments.rundir import RunDirectory
 from testbed.cli.following import Follower, follower
 from testbed.cli.nightly_text import place_in
@@ -49,7 +49,7 @@ def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
             if not limit.passed:
                 return False
             said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
-            run = broken(night.as_noted(run), Failure.HARNESS, said, time.monotonic() - began_s)
+            run = broken(night.as_noted(run), said, time.monotonic() - began_s)
         except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
             run = failed(night, run, error, time.monotonic() - began_s)
         follow.show(night.end(run, started_ns))
@@ -85,20 +85,13 @@ def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
 
 
 def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> NightRun:
-    """A run that an error ended. Once it was under way it crashed; before, it could not be started.
-
-    An error that is a defect of ours has its traceback in the night's log.
-    """
-    run = night.as_noted(run)
-    made = night.directory.run_of(run)
-    under_way = made is not None and made.run_json.is_file() and _got_to_time_0(made)
-    crashed = under_way and isinstance(error, TestbedError) and not isinstance(error, MachineError)
+    """A run that an error ended. One that is a defect of ours has its traceback in the night's log."""
     if isinstance(error, OURS):
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
         night.log("".join(traceback.format_exception(error)))
-    return broken(run, Failure.CRASH if crashed else Failure.HARNESS, text, took_s)
+    return broken(night.as_noted(run), text, took_s)
 
 
 def _carried_out(night: "Night", run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
@@ -112,7 +105,3 @@ def _carried_out(night: "Night", run: NightRun, place: "Place", follow: Follower
         return unmeasured(run, done.content, time.monotonic() - began_s)
     write_page(made, follow)
     return finished(run, made, time.monotonic() - began_s)
-
-
-def _got_to_time_0(made: RunDirectory) -> bool:
-    return "zero_ns" in made.read_run().get("times", {})

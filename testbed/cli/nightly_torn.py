@@ -1,8 +1,9 @@
 """What a crash left of a night: a run that stands as running, and nobody runs it any more."""
 
+import time
 from typing import TYPE_CHECKING
 
-from experiments.nights import Failure, NightRun, State
+from experiments.nights import NightRun, State
 from experiments.rundir import RunDirectory
 from testbed.nightly.planning import TRIES_MAX
 from testbed.nightly.results import broken
@@ -33,7 +34,7 @@ def _settle(night: "Night", run: NightRun) -> None:
         night.say(f"{run.title} was torn: what it left is {aside.torn[-1]}")
     if run.tries >= TRIES_MAX:
         said = f"it was begun {run.tries} times, and ended the night each time"
-        night.say(night.leave(broken(aside, Failure.CRASH, said, 0.0)))
+        night.say(night.end(broken(aside, said, 0.0), time.time_ns()))
 
 
 def _whole(night: "Night", run: NightRun, made: RunDirectory) -> NightRun | None:

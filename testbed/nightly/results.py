@@ -1,4 +1,7 @@
-"""What became of a run of a night, by kind of failure, and what the night's exit code follows from."""
+"""What became of a run of a night, in a line, and what the night's exit code follows from.
+
+Of what kind a failure is, the history says better (`analysis.regressions.failures`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,31 +16,30 @@ OF_VERDICTS = {
     "invalid": Failure.FIDELITY,
     "crashed": Failure.CRASH,
 }
+"""What a verdict says by itself, of a run that has a summary."""
 FINE, FAILED, MACHINE = 0, 1, 3
+NO_REASON = "see its report"
 REASONS_MAX = 2
 """Of those why a run is invalid, that stand in its line: the worst come first."""
 
 
 def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any], took_s: float) -> NightRun:
     """A run that has a summary. content: run.json's."""
-    verdict = summary["verdict"]
     return replace(
         run,
         state=State.DONE,
-        verdict=verdict,
-        failure=OF_VERDICTS[verdict],
+        verdict=summary["verdict"],
         problem=_why(content, summary),
         duration_s=round(took_s, 3),
         headline=headline(summary),
     )
 
 
-def broken(run: NightRun, failure: Failure, problem: str, took_s: float) -> NightRun:
+def broken(run: NightRun, problem: str, took_s: float) -> NightRun:
     """A run without a summary."""
     return replace(
         run,
         state=State.FAILED,
-        failure=failure,
         problem=" ".join(problem.split()),
         duration_s=round(took_s, 3),
         headline={},
@@ -47,7 +49,7 @@ def broken(run: NightRun, failure: Failure, problem: str, took_s: float) -> Nigh
 def unmeasured(run: NightRun, content: Mapping[str, Any], took_s: float) -> NightRun:
     """A run that ended before there was anything to analyse. content: run.json's."""
     problems = content.get("problems") or [f"it ended while {content.get('phase')}"]
-    return broken(run, Failure.HARNESS, problems[-1], took_s)
+    return broken(run, problems[-1], took_s)
 
 
 def not_fine(record: NightRecord) -> list[NightRun]:
@@ -67,13 +69,13 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
     """In a line, why a run did not pass."""
     if summary["verdict"] == "passed":
         return None
-    if summary["verdict"] == "failed":
-        missed = [found for found in summary["expectations"] if not found["held"]]
+    missed = [found for found in summary["expectations"] if not found["held"]]
+    if summary["verdict"] == "failed" and missed:
         return "; ".join(f"{found['text']} did not hold ({_shown(found['value'])})" for found in missed)
     said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else content.get("problems")
-    said = list(said or [])
+    said = list(said or [NO_REASON])
     more = [f"and {len(said) - REASONS_MAX} more"] if len(said) > REASONS_MAX else []
-    return "; ".join(said[:REASONS_MAX] + more) or None
+    return "; ".join(said[:REASONS_MAX] + more)
 
 
 def _shown(value: Any) -> str:

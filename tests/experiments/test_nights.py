@@ -1,0 +1,71 @@
+"""A night on disk: its paths, what is written reads back, and what a crash left is set aside."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from topologies.errors import InputError
+
+RUNS = (
+    NightRun("cut", 0, 11, "link-failure", "local"),
+    NightRun("cut", 1, 12, "link-failure", "local"),
+    NightRun("peak", 0, 13, "throughput", "local", allow_failure=True),
+)
+RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 1_000, RUNS)
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> NightDirectory:
+    return NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "quick")
+
+
+def test_its_paths(night, tmp_path):
+    assert night.night_json == tmp_path / "runs/nights/2026-11-21-quick/night.json"
+    assert night.runs == tmp_path / "runs"
+    assert night.run_of(replace(RUNS[0], run="abc")).path == tmp_path / "runs/abc"
+    assert night.run_of(RUNS[0]) is None
+
+
+def test_what_is_written_reads_back(night):
+    failed = replace(RUNS[1], state=State.FAILED, failure=Failure.CRASH, problem="died", torn=("x.torn",))
+    record = replace(RECORD.with_run(failed), findings=("throughput fell",), exit_code=1)
+    night.write(record)
+    assert night.read() == record
+    assert [run.ended for run in night.read().runs] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '{"runs": []}', '{"runs": [{"entry": "cut"}], "findings": []}']
+)
+def test_what_is_no_record_is_bad_input(night, content):
+    night.write(RECORD)
+    night.night_json.write_text(content)
+    with pytest.raises(InputError, match=r"night\.json"):
+        night.read()
+
+
+def test_what_a_torn_run_left_is_renamed_and_the_run_begins_anew(night):
+    left = night.runs / "20261121T020000Z-link-failure-abc123"
+    left.mkdir(parents=True)
+    torn = replace(RUNS[0], state=State.RUNNING, run=left.name, tries=1)
+    again = night.set_aside(torn)
+    assert (again.state, again.run, again.tries) == (State.PENDING, None, 1)
+    assert again.torn == (f"{left.name}.torn",)
+    assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
+
+
+def test_a_torn_run_that_left_nothing_begins_anew(night):
+    assert night.set_aside(replace(RUNS[0], state=State.RUNNING, tries=1)).torn == ()
+
+
+def test_the_latest_night_is_that_of_the_suite(night, tmp_path):
+    runs = tmp_path / "runs"
+    for day, suite in ((19, "quick"), (21, "quick"), (22, "very-quick"), (23, "full")):
+        NightDirectory.of(runs, date(2026, 11, day), suite).write(RECORD)
+    assert NightDirectory.latest(runs, "quick") == night
+    assert NightDirectory.latest(runs, "quick", before="2026-11-21").path.name == "2026-11-19-quick"
+    assert NightDirectory.latest(runs, "quick", before="2026-11-19") is None
+    assert NightDirectory.latest(runs, "none") is None

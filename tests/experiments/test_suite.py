@@ -1,0 +1,126 @@
+"""Suites' files: what they mean, and what is said of those that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.suite import Suite, read_suite, suite_names
+from topologies.errors import InputError
+
+GOOD = """
+suite: small
+budget: 10min
+entries:
+  - {name: cut, experiment: link-failure, set: {duration: 30s, faults.cut.at: 9s, faults.restore.at: 20s}, repeat: 3}
+  - {name: peak, experiment: throughput, topology: two-regions, budget: 1min, allow_failure: true}
+  - {name: virtual, experiment: fanout-shuffle, set: {roles.client: 10}}
+""".lstrip()
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch):
+    """Reads a suite from its text."""
+    monkeypatch.chdir(tmp_path)
+
+    def read_text(text: str):
+        Path("small.yaml").write_text(text)
+        return read_suite("small.yaml")
+
+    return read_text
+
+
+def refused(read, old: str, new: str) -> str:
+    assert old in GOOD
+    with pytest.raises(InputError) as caught:
+        read(GOOD.replace(old, new))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_here_can_be_used_and_is_named_as_its_file(name):
+    file = read_suite(name)
+    assert file.suite.suite == name
+    assert file.suite.description
+
+
+def test_the_quick_suite_has_five_experiments_and_is_over_in_25_minutes():
+    suite = read_suite("quick").suite
+    assert len({entry.experiment for entry in suite.entries}) >= 5
+    assert suite.budget_us <= 25 * 60 * 1_000_000
+
+
+def test_entries_are_experiments_with_settings(read):
+    file = read(GOOD)
+    cut, peak, virtual = file.suite.entries
+    assert (cut.repeat, peak.repeat) == (3, 1)
+    assert (cut.allow_failure, peak.allow_failure) == (False, True)
+    experiment = file.experiments["cut"].experiment
+    assert (experiment.duration_us, [fault.at_us for fault in experiment.faults]) == (
+        30_000_000,
+        [9_000_000, 20_000_000],
+    )
+    assert file.experiments["peak"].experiment.topology == "two-regions"
+    assert [file.place(entry) for entry in (cut, peak, virtual)] == ["local", "local", "simulator"]
+
+
+def test_an_entry_is_one_point_whatever_the_experiment_sweeps_and_repeats(read):
+    file = read(GOOD)
+    assert file.experiments["peak"].experiment.sweep == {}
+    assert file.experiments["peak"].experiment.repeat == 1
+    assert "give `repeat` to the entry" in refused(read, "roles.client: 10", "repeat: 3")
+
+
+def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    topology = "name: pair\nregions: {r0: {lan: {delay: 1ms, rate: 1gbit}}}\n"
+    (folder / "pair.yaml").write_text(topology)
+    (folder / "own.yaml").write_text(
+        "{name: own, topology: one-region, system: sprinkler, duration: 1s,"
+        " roles: {proxy: 1, driver: 1, client: 1}, workload: {event_size: 10B, rate: 10/s}}"
+    )
+    entry = "{name: own, experiment: ./own.yaml, topology: ./pair.yaml}"
+    (folder / "suite.yaml").write_text(f"suite: mine\nbudget: 1min\nentries: [{entry}]\n")
+    monkeypatch.chdir(tmp_path)
+    read = read_suite("mine/suite.yaml").experiments["own"].experiment
+    assert (read.name, read.topology) == ("own", str(folder / "pair.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "experiment: throughput",
+            "experiment: thruput",
+            "small.yaml:5: entries.1.experiment: thruput: no exp",
+        ),
+        (
+            "roles.client: 10",
+            "roles.cleint: 10",
+            "small.yaml:6: entries.2.set.roles.cleint: sprinkler has no",
+        ),
+        ("faults.cut.at: 9s", "faults.cut.at: 9", "entries.0.set.faults.cut.at: 9 has no unit"),
+        ("topology: two-regions", "topology: two-region", "small.yaml:5: entries.1.topology: two-region: no"),
+        ("name: virtual", "name: cut", "small.yaml:6: entries.2.name: there is an entry cut before it"),
+        ("budget: 10min", "budget: 10", "small.yaml:2: budget: 10 has no unit"),
+        ("repeat: 3", "repeat: 0", "entries.0.repeat"),
+        ("allow_failure: true", "allow_failures: true", "did you mean allow_failure?"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_line_and_field(read, old, new, said):
+    assert said in refused(read, old, new)
+
+
+def test_a_suite_without_entries_is_none(read):
+    with pytest.raises(InputError, match="entries"):
+        read("suite: small\nbudget: 1min\nentries: []\n")
+
+
+def test_a_suite_of_no_known_name_is_refused_with_those_that_are():
+    with pytest.raises(InputError, match=r"quik: no suite of this name: known are .*quick"):
+        read_suite("quik")
+
+
+def test_a_suite_survives_its_own_json():
+    suite = read_suite("quick").suite
+    assert Suite.model_validate(suite.model_dump(mode="json", by_alias=True, exclude_none=True)) == suite
