@@ -218,18 +218,19 @@ class _Run:
                 shipping.result()
 
     def _ship(self, conductor: Conductor) -> None:
-        sources = [
-            MachineSource(machine, self._folder(machine), code_folder(machine, self._archive))
-            for machine in self._placement.machines
-        ]
+        during_run = self._inventory.shipping.when is When.DURING
+        sources = []
+        for machine in self._placement.machines:
+            code = code_folder(machine, self._archive)
+            sources.append(MachineSource(machine, self._folder(machine), code, during_run=during_run))
         limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
             sources,
             self._run.path,
             limits=limits,
             listener=lambda progress: self._follow(progress.as_message()),
-            stop_following=lambda name: name in conductor.ended or name in self._over,
-            give_up=lambda name: self._impatient or (name in conductor.lost and name in self._over),
+            stop_following=lambda name: name in conductor.ended | conductor.lost | self._over,
+            give_up=lambda name: self._impatient or name in conductor.unreachable & self._over,
         )
 
     def _merge(self, conductor: Conductor) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.hosts.peer import Events, Peer
 from testbed.runner.draining import highest, reached
 from testbed.runner.meeting import Place
-from testbed.runner.phases import Phase
+from testbed.runner.phases import Outcome, Phase
 
 Follow = Callable[[dict[str, Any]], None]
 
@@ -56,8 +56,10 @@ class Conductor:
         self._told: set[str] = set()
         self._stopped = False
         self.ended: set[str] = set()
-        self.lost: dict[str, str] = {}
-        """Machines that cannot be heard any more, and why."""
+        self.lost: set[str] = set()
+        """Machines that cannot be heard any more."""
+        self.unreachable: set[str] = set()
+        """Those of them to which there is no connection; the supervisors of the others are gone."""
         self.failed: dict[str, Any] = {}
         """The first failure before there was anything to look at."""
         self.problems: list[str] = []
@@ -103,10 +105,12 @@ class Conductor:
                 self._stop(f"{name} broke")
             case "ended":
                 self.ended.add(name)
-                if message.get("outcome") == "crashed":
-                    self._stop(f"{name} broke")
-            case "gone" | "lost" if name not in self.ended:
-                self.lost[name] = message["why"]
+                if message["outcome"] != Outcome.COMPLETED:
+                    self._stop(f"{name} ended before its time")
+            case "gone" | "lost" as how if name not in self.ended:
+                self.lost.add(name)
+                if how == "lost":
+                    self.unreachable.add(name)
                 self._problem(name, f"lost for the run: {message['why']}")
             case "broken":
                 self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
@@ -126,7 +130,7 @@ class Conductor:
     @property
     def _here(self) -> set[str]:
         """Who still takes part."""
-        return set(self._peers) - self.ended - set(self.lost)
+        return set(self._peers) - self.ended - self.lost
 
     @property
     def _over(self) -> bool:

@@ -82,9 +82,9 @@ def assert_nothing_left(token: str, namespaces: set[str], interfaces: set[str]) 
     assert host_interfaces() <= interfaces
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
     """Wait for something that nothing can tell us of."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s for {what}"
+        assert time.monotonic() < deadline, f"waited {patience_s} s for {what}"
         time.sleep(0.01)

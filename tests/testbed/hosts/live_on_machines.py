@@ -4,17 +4,19 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from experiments.rundir import RunDirectory
 from tests.testbed.hosts.lab import Lab
+from tests.testbed.hosts.observation import Standing
 from tests.testbed.leftovers import wait_until
 
 CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 END_TIMEOUT_S = 120.0
+CLEAN_TIMEOUT_S = 60.0
 
 TOPOLOGY = """
 name: two-regions
@@ -31,7 +33,7 @@ system: sprinkler
 roles: {proxy: 1, driver: 1, client: 2}
 workload: {event_size: 10B, rate: 2000/s}
 duration: 4s
-drain: 30s
+drain: 8s
 faults:
   - {name: cut, at: 1s, cut: [r0, r1]}
   - {name: restore, at: 2s, restore: [r0, r1]}
@@ -127,12 +129,11 @@ class RunOnMachines:
             self._heard.notify_all()
 
 
-def clean(lab: Lab, name: str, before: Any) -> Callable[[], bool]:
-    """Whether a machine has nothing that it had not before, but for files below the folder."""
-    return lambda: not lab[name].left_since(before)
-
-
-def wait_until_clean(lab: Lab, before: dict[str, Any]) -> None:
-    """All these machines."""
+def wait_until_clean(lab: Lab, before: dict[str, Standing]) -> None:
+    """Until these machines have nothing that they had not before, but for files below our folder."""
     for name, standing in before.items():
-        wait_until(clean(lab, name, standing), f"{name} clean of {lab[name].left_since(standing)}")
+        left_on = partial(lab[name].left_since, standing)
+        try:
+            wait_until(lambda left_on=left_on: not left_on(), f"{name} to be clean", CLEAN_TIMEOUT_S)
+        except AssertionError:
+            raise AssertionError(f"left on {name}: {left_on()}") from None

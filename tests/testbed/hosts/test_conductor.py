@@ -100,7 +100,7 @@ def test_a_machine_that_is_lost_is_waited_for_no_longer(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="ready")
     conductor, _ = lead(events, one, other)
     assert conductor.ended == {"h0"}
-    assert conductor.lost == {"h1": "switched off"}
+    assert conductor.lost == {"h1"}
     assert conductor.problems == ["h1: lost for the run: switched off"]
 
 
