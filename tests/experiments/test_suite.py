@@ -11,7 +11,10 @@ GOOD = """
 suite: small
 budget: 10min
 entries:
-  - {name: cut, experiment: link-failure, set: {duration: 30s, faults.cut.at: 9s, faults.restore.at: 20s}, repeat: 3}
+  - name: cut
+    experiment: link-failure
+    set: {duration: 30s, faults.cut.at: 9s, faults.restore.at: 20s}
+    repeat: 3
   - {name: peak, experiment: throughput, topology: two-regions, budget: 1min, allow_failure: true}
   - {name: virtual, experiment: fanout-shuffle, set: {roles.client: 10}}
 """.lstrip()
@@ -92,16 +95,16 @@ def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
         (
             "experiment: throughput",
             "experiment: thruput",
-            "small.yaml:5: entries.1.experiment: thruput: no exp",
+            "small.yaml:8: entries.1.experiment: thruput: no",
         ),
         (
             "roles.client: 10",
             "roles.cleint: 10",
-            "small.yaml:6: entries.2.set.roles.cleint: sprinkler has no",
+            "small.yaml:9: entries.2.set.roles.cleint: sprinkler",
         ),
         ("faults.cut.at: 9s", "faults.cut.at: 9", "entries.0.set.faults.cut.at: 9 has no unit"),
-        ("topology: two-regions", "topology: two-region", "small.yaml:5: entries.1.topology: two-region: no"),
-        ("name: virtual", "name: cut", "small.yaml:6: entries.2.name: there is an entry cut before it"),
+        ("topology: two-regions", "topology: two-region", "small.yaml:8: entries.1.topology: two-region: no"),
+        ("name: virtual", "name: cut", "small.yaml:9: entries.2.name: there is an entry cut before it"),
         ("budget: 10min", "budget: 10", "small.yaml:2: budget: 10 has no unit"),
         ("repeat: 3", "repeat: 0", "entries.0.repeat"),
         ("allow_failure: true", "allow_failures: true", "did you mean allow_failure?"),
