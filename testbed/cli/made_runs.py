@@ -2,7 +2,7 @@
 analysed. Says nothing on standard output, and judges nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 from experiments.rundir import RunDirectory
 
 if TYPE_CHECKING:
+    from experiments.nights import Failure
     from experiments.sweep import SweepRun
     from testbed.backends.place import Place
     from testbed.cli.following import Follower
     from testbed.sweeps import Chosen, Points
+
+NAMED_MAX = 3
+"""How many of many reasons stand in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,45 @@ class MadeRun:
         return str(self.summary["verdict"] if self.summary else self.record.get("outcome") or "broken")
 
     @property
+    def failure(self) -> "Failure | None":
+        """Of what kind its failure is; None if it passed, or came to its end and was not to be analysed."""
+        from analysis.regressions.failures import failure_of
+
+        return failure_of(self._row, self._missed)
+
+    @property
+    def why(self) -> str:
+        """Its failure in a line."""
+        from analysis.regressions.failures import why
+
+        return why(self._row, self._missed)
+
+    @property
     def report(self) -> Path | None:
         """Its report, if one was written."""
         path = self.directory.report_html
         return path if path.exists() else None
+
+    @property
+    def _row(self) -> dict[str, Any]:
+        """What the kind of its failure follows from, as the history has it."""
+        unanalysed = self.summary is None and self.problem is None
+        sound = self.verdict == "passed" or (unanalysed and self.verdict == "completed")
+        return {
+            "verdict": "passed" if sound else self.verdict if self.summary else "crashed",
+            "outcome": self.record.get("outcome") or f"died while {self.record.get('phase')}",
+            "reasons": _some(self.summary["fidelity"]["reasons"] if self.summary else ()),
+            "problems": _some([*filter(None, [self.problem]), *self.record["problems"]]),
+        }
+
+    @property
+    def _missed(self) -> list[str]:
+        expectations = self.summary["expectations"] if self.summary else ()
+        return [
+            f"{each['text']} did not hold ({_shown(each['value'])})"
+            for each in expectations
+            if not each["held"]
+        ]
 
 
 def make_runs(chosen: "Chosen", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
@@ -104,3 +143,12 @@ def _made(
     except (TestbedError, AnalysisError) as error:
         problem = str(error)
     return MadeRun(directory, run.seed, run.repetition, directory.read_run(), summary, problem)
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    more = len(texts) - NAMED_MAX
+    return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _shown(value: object) -> str:
+    return "not measured" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -94,7 +94,7 @@ class Cutset:
             chosen = Chosen.of(file, place=self._place(on), links=links, seed=seed, repeat=repeat)
             results = Results(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
             self._on_read(results)
-            refuse_unsound(results.runs, allow, analyze=analyze)
+            refuse_unsound(results.runs, allow)
         except (InputError, RunFailedError) as error:
             raise error.with_traceback(None) from None  # so that it is shown where the test asked
         return results
