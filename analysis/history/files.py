@@ -26,6 +26,8 @@ WHOLE_NIGHT: Final = "night.parquet"
 ENDING: Final = ".parquet"
 _FOLDER: Final = f"{NIGHT}="
 _RUN: Final = "run-"
+_COLUMNS: Final = b"columns"
+"""Of a file's metadata: names of its columns. Pages have checksums, and what stands behind them has none."""
 COMPRESSION: Final = "zstd"
 
 
@@ -96,10 +98,13 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnusableError(f"is damaged: {said}") from None
+    columns, named = rows.column_names, (rows.schema.metadata or {}).get(_COLUMNS)
     try:
         rows = brought_forward(table, rows)
     except UnknownLayoutError as error:
         raise UnusableError(str(error)) from None
+    if named is not None and named.decode(errors="replace") != _names(columns):
+        raise UnusableError("is damaged: its columns are not those that were written")
     if run is not None and not set(pc.unique(rows["run"]).to_pylist()) <= {run}:
         raise UnusableError("holds rows of another run than its name says")
     return rows
@@ -109,12 +114,17 @@ def write_rows(path: Path, rows: pa.Table) -> None:
     """Write a file so that a crash at any moment leaves what was there, or the new one. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
+    rows = rows.replace_schema_metadata({_COLUMNS: _names(rows.column_names)})
     with temporary.open("wb") as stream:
         pq.write_table(rows, stream, compression=COMPRESSION, write_page_checksum=True)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
     synchronise(path.parent)
+
+
+def _names(columns: list[str]) -> str:
+    return ",".join(columns)
 
 
 def synchronise(folder: Path) -> None:

@@ -1,0 +1,106 @@
+"""A crash at any step leaves a history in which each run is whole or not at all, and which goes on."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.history import History
+from tests.analysis.history.records import NIGHT, make_record
+
+STEPS_MAX = 60
+
+
+class Killed(BaseException):
+    """As if by kill -9: nobody catches it."""
+
+
+@pytest.fixture
+def killed_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
+    """Lets so many of the steps that change a disk happen, then none any more; None lets all happen."""
+    left: list[int | None] = [None]
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **named: Any) -> Any:
+            if left[0] is not None:
+                if left[0] == 0:
+                    raise Killed
+                left[0] -= 1
+            return real(*arguments, **named)
+
+        return step
+
+    monkeypatch.setattr(os, "fsync", wrap(os.fsync))
+    for name in ("replace", "unlink", "mkdir"):
+        monkeypatch.setattr(Path, name, wrap(getattr(Path, name)))
+
+    def arm(steps: int | None) -> None:
+        left[0] = steps
+
+    return arm
+
+
+def contents(history: History) -> list[list[dict[str, Any]]]:
+    tables = history.runs(), history.metrics(), history.expectations()
+    return [sorted(table.to_pylist(), key=str) for table in tables]
+
+
+def crash_everywhere(
+    tmp_path: Path, arm: Callable[[int | None], None], act: Callable[[History], Any]
+) -> list[History]:
+    """A history of the run `a`, with a crash after each number of steps of `act`; the last is without one."""
+    histories = []
+    for steps in range(STEPS_MAX):
+        history = History(tmp_path / str(steps))
+        history.append(make_record("a"))
+        history.append(make_record("b"))
+        arm(steps)
+        try:
+            act(history)
+        except Killed:
+            arm(None)
+            histories.append(history)
+        else:
+            arm(None)
+            return [*histories, history]
+    raise AssertionError("it takes more steps than one would think")
+
+
+def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
+    tmp_path: Path, killed_after: Callable[[int | None], None]
+) -> None:
+    histories = crash_everywhere(tmp_path, killed_after, lambda history: history.append(make_record("c")))
+    assert len(histories) > 9
+    whole = contents(histories[-1])
+    without = contents(_of(tmp_path / "without", "a", "b"))
+    assert {str(contents(history)) for history in histories} == {str(whole), str(without)}
+    for history in histories:
+        history.append(make_record("c"))
+        history.compact(NIGHT)
+        assert contents(history) == whole
+        assert history.problems == []
+
+
+def test_a_crash_while_compacting_changes_nothing_that_is_read(
+    tmp_path: Path, killed_after: Callable[[int | None], None]
+) -> None:
+    histories = crash_everywhere(tmp_path, killed_after, lambda history: history.compact(NIGHT))
+    assert len(histories) > 12
+    right = contents(_of(tmp_path / "right", "a", "b"))
+    for history in histories:
+        assert contents(history) == right
+        assert not history.append(make_record("b"))
+        assert history.append(make_record("c"))
+        history.compact(NIGHT)
+        assert contents(history) == contents(_of(tmp_path / f"{history.folder.name}-c", "a", "b", "c"))
+        assert len(list(history.folder.rglob("*.parquet"))) == 3
+        assert history.problems == []
+
+
+def _of(folder: Path, *runs: str) -> History:
+    history = History(folder)
+    for run in runs:
+        history.append(make_record(run))
+    return history

@@ -1,0 +1,253 @@
+"""A history gives back what was appended, once, whatever was compacted; what cannot be read is named."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.history import History, Kept, Metric, Where
+from analysis.history.files import Partition
+from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
+from tests.analysis.history.records import LOST, NIGHT, P95, make_record
+
+OTHER = "20260314T020100Z-b-000002"
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "history")
+
+
+def runs(history: History, where: Where | None = None) -> list[str]:
+    return history.runs(where or Where())["run"].to_pylist()
+
+
+def test_a_history_that_is_not_there_is_empty(history: History) -> None:
+    assert history.nights() == []
+    for table, rows in ((RUNS, history.runs()), (METRICS, history.metrics())):
+        assert rows.num_rows == 0
+        assert rows.schema == shown_schema(table)
+    assert history.problems == []
+    assert not history.folder.exists()
+
+
+def test_what_is_appended_is_read_back(history: History) -> None:
+    record = make_record(reasons=("busy",), settings={"duration": "30s", "roles.client": 3})
+    assert history.append(record)
+    (row,) = history.runs().to_pylist()
+    assert row["night"] == NIGHT
+    assert (row["run"], row["suite"], row["entry"], row["seed"]) == (record.run, "quick", "cut", 7)
+    assert row["settings"] == '{"duration": "30s", "roles.client": 3}'
+    assert row["reasons"] == ["busy"]
+    assert row["path"] == record.path
+    assert {row["metric"]: row["value"] for row in history.metrics().to_pylist()} == {P95: 80.0, LOST: 0.0}
+    (kept,) = history.expectations().to_pylist()
+    assert (kept["text"], kept["value"], kept["held"]) == ("events.lost == 0", 0.0, True)
+
+
+def test_every_table_has_its_schema_and_the_night(history: History) -> None:
+    history.append(make_record())
+    history.append(make_record(night="2026-03-15"))
+    assert history.runs().schema == shown_schema(RUNS)
+    assert history.metrics().schema == shown_schema(METRICS)
+    assert history.expectations().schema == shown_schema(EXPECTATIONS)
+
+
+def test_a_run_is_in_the_history_once(history: History) -> None:
+    assert history.append(make_record())
+    assert not history.append(make_record(verdict="failed"))
+    history.compact(NIGHT)
+    assert not history.append(make_record(verdict="failed"))
+    assert [row["verdict"] for row in history.runs().to_pylist()] == ["passed"]
+
+
+def test_the_same_name_in_another_night_is_another_run(history: History) -> None:
+    history.append(make_record())
+    history.append(make_record(night="2026-03-15", metrics=(Metric(P95, 90.0, "ms", "lower"),)))
+    assert history.runs().num_rows == 2
+    assert history.metrics(Where(until=NIGHT))["value"].to_pylist() == [80.0, 0.0]
+
+
+def test_compacting_leaves_one_file_a_table_and_the_same_rows(history: History) -> None:
+    for run in ("a", "b", "c"):
+        history.append(make_record(run, metrics=() if run == "b" else make_record().metrics))
+    before = [table.to_pylist() for table in (history.runs(), history.metrics(), history.expectations())]
+    history.compact(NIGHT)
+    history.compact(NIGHT)
+    after = [table.to_pylist() for table in (history.runs(), history.metrics(), history.expectations())]
+    assert after == before
+    files = sorted(str(path.relative_to(history.folder)) for path in history.folder.rglob("*.parquet"))
+    assert files == [f"{table}/night={NIGHT}/night.parquet" for table in (EXPECTATIONS, METRICS, RUNS)]
+
+
+def test_runs_may_come_after_a_night_was_compacted(history: History) -> None:
+    history.append(make_record("a"))
+    history.compact(NIGHT)
+    history.append(make_record("b"))
+    assert runs(history) == ["a", "b"]
+    history.compact(NIGHT)
+    assert runs(history) == ["a", "b"]
+    assert history.metrics().num_rows == 4
+
+
+def test_a_night_without_runs_is_nothing_to_compact(history: History) -> None:
+    history.compact(NIGHT)
+    assert history.nights() == []
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (Where(), ["a", "b", "c"]),
+        (Where(suite="quick"), ["a", "b"]),
+        (Where(entry="throughput"), ["b"]),
+        (Where(since="2026-03-15"), ["c"]),
+        (Where(until="2026-03-14"), ["a", "b"]),
+        (Where(verdicts=("failed", "crashed")), ["b"]),
+        (Where(valid=True), ["a", "b"]),
+        (Where(valid=False), ["c"]),
+        (Where(run="c"), ["c"]),
+        (Where(experiment="fanout"), ["c"]),
+        (Where(suite="quick", valid=False), []),
+    ],
+)
+def test_conditions_choose_runs_and_with_them_their_metrics(
+    history: History, where: Where, found: list[str]
+) -> None:
+    history.append(make_record("a"))
+    history.append(make_record("b", entry="throughput", verdict="failed"))
+    invalid = {"verdict": "invalid", "valid": False, "experiment": "fanout"}
+    history.append(make_record("c", night="2026-03-15", suite="full", **invalid))
+    assert runs(history, where) == found
+    assert sorted(set(history.metrics(where)["run"].to_pylist())) == found
+    assert history.expectations(where)["run"].to_pylist() == found
+
+
+def test_history_and_runs_may_move_together(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    history = History(here / "history")
+    history.append(make_record("a", path=str(here / "runs" / "a")))
+    here.rename(there)
+    assert History(there / "history").runs()["path"].to_pylist() == [str(there / "runs" / "a")]
+
+
+def test_a_run_that_was_never_started_has_no_path(history: History) -> None:
+    history.append(make_record(path=""))
+    assert history.runs()["path"].to_pylist() == [""]
+
+
+def test_metrics_without_their_run_do_not_count(history: History) -> None:
+    history.append(make_record("a"))
+    history.append(make_record("b"))
+    Partition.of(history.folder, RUNS, NIGHT).of_run("b").unlink()  # as a crash in between leaves it
+    assert set(history.metrics()["run"].to_pylist()) == {"a"}
+    history.compact(NIGHT)
+    assert set(history.metrics()["run"].to_pylist()) == {"a"}
+    assert history.append(make_record("b"))
+    assert history.metrics().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is damaged"),
+        (b"PAR1 this is no Parquet", "is damaged"),
+        (b"\x00" * 5000, "is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
+    history: History, content: bytes, why: str
+) -> None:
+    history.append(make_record("a"))
+    history.append(make_record("b"))
+    damaged = Partition.of(history.folder, METRICS, NIGHT).of_run("b")
+    damaged.write_bytes(content)
+    assert set(history.metrics()["run"].to_pylist()) == {"a"}
+    (problem,) = history.problems
+    assert problem.startswith(f"{damaged} {why}")
+    history.compact(NIGHT)
+    assert damaged.read_bytes() == content
+    assert runs(history) == ["a", "b"]
+
+
+def test_no_flipped_byte_gives_another_number(history: History) -> None:
+    history.append(make_record("a"))
+    file = Partition.of(history.folder, METRICS, NIGHT).of_run("a")
+    whole = file.read_bytes()
+    right = history.metrics().to_pylist()
+    unnoticed = 0
+    for place in range(0, len(whole), 7):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        rows = history.metrics().to_pylist()
+        assert rows in ([], right), (place, rows)
+        assert rows == right or history.problems, place
+        unnoticed += rows == right
+    assert unnoticed < len(whole) / 7 / 2  # bytes that mean nothing, as those of statistics
+
+
+def test_foreign_files_are_named_and_left_alone(history: History) -> None:
+    history.append(make_record("a"))
+    night = Partition.of(history.folder, RUNS, NIGHT)
+    (night.path / "notes.txt").write_text("mine")
+    pq.write_table(pa.table({"x": [1]}), night.of_run("theirs"))
+    (history.folder / RUNS / "night=yesterday").mkdir()
+    assert runs(history) == ["a"]
+    assert [problem.removeprefix(f"{history.folder}/{RUNS}/") for problem in history.problems] == [
+        f"night={NIGHT}/notes.txt is no file of a history: left out",
+        f"night={NIGHT}/run-theirs.parquet is no file of a history: it has no column `schema`: left out",
+        "night=yesterday is no night of a history: left out",
+    ]
+    history.compact(NIGHT)
+    assert (night.path / "notes.txt").exists()
+    assert night.of_run("theirs").exists()
+
+
+def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) -> None:
+    history.append(make_record("a"))
+    night = Partition.of(history.folder, RUNS, NIGHT)
+    night.of_run("b").write_bytes(night.of_run("a").read_bytes())
+    assert runs(history) == ["a"]
+    assert history.problems == [f"{night.of_run('b')} holds rows of another run than its name says: left out"]
+
+
+def test_a_damaged_run_can_be_appended_again(history: History) -> None:
+    history.append(make_record("a"))
+    Partition.of(history.folder, RUNS, NIGHT).of_run("a").write_bytes(b"torn")
+    assert runs(history) == []
+    assert history.append(make_record("a"))
+    assert runs(history) == ["a"]
+    assert history.problems == []
+
+
+def test_a_history_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "history").write_text("a file")
+    with pytest.raises(AnalysisError, match="20260314T020000Z-a-000001 cannot be added to the history"):
+        History(tmp_path / "history").append(make_record())
+
+
+@pytest.mark.parametrize("night", ["yesterday", "2026-3-14", "20260314", "", "2026-02-30"])
+def test_a_night_is_a_date(night: str) -> None:
+    with pytest.raises(AnalysisError, match="write its date as 2026-03-14"):
+        make_record(night=night)
+
+
+@pytest.mark.parametrize("run", ["", "a/b"])
+def test_a_run_has_the_name_of_a_directory(run: str) -> None:
+    with pytest.raises(AnalysisError, match="is no name of a run's directory"):
+        make_record(run=run)
+
+
+def test_an_expectation_without_a_number_is_kept(history: History) -> None:
+    history.append(make_record(expectations=(Kept("verdict == passed", None, False),)))
+    (kept,) = history.expectations().to_pylist()
+    assert (kept["value"], kept["held"]) == (None, False)
+
+
+def test_nothing_else_is_left_in_the_folder(history: History) -> None:
+    history.append(make_record("a"))
+    history.compact(NIGHT)
+    names = [name for _, _, files in os.walk(history.folder) for name in files]
+    assert names == ["night.parquet"] * 3
