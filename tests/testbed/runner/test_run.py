@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from node.core.deliveries import RecordKind, read_records
+from testbed.pytest_plugin.fixture import Cutset
 from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.leftovers import namespaces_of
-from tests.testbed.runner.live import PID_1, LiveRun
+from tests.testbed.runner.live import PID_1, LiveRun, write_experiment
 
 pytestmark = pytest.mark.network
 
@@ -72,11 +73,9 @@ def test_runs_side_by_side_do_not_meet(tmp_path: Path) -> None:
             run.assert_nothing_left()
 
 
-def test_changes_of_links_are_recorded_with_both_their_times(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, faults=CUT_FOR_A_WHILE) as run:
-        run.until("0.5 s  cut: r0-r1 blackhole")
-        assert run.wait() == 0, run.said
-        record = run.record()
+def test_changes_of_links_are_recorded_with_both_their_times(cutset: Cutset, tmp_path: Path) -> None:
+    [run] = cutset.run(write_experiment(tmp_path, faults=CUT_FOR_A_WHILE), analyze=False).runs
+    record = run.record
     assert_whole(record)
     changes = record["changes"]
     assert [change["state"] for change in changes] == ["blackhole", "blackhole", "up", "up"]
@@ -86,26 +85,24 @@ def test_changes_of_links_are_recorded_with_both_their_times(tmp_path: Path) -> 
     assert all(change["applied_ns"] >= change["requested_ns"] for change in changes)
 
 
-def test_processes_killed_by_a_fault_and_started_again_work_again(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, faults=KILLED_AND_RESTARTED) as run:
-        assert run.wait() == 0, run.said
-        record = run.record()
+def test_processes_killed_by_a_fault_and_started_again_work_again(cutset: Cutset, tmp_path: Path) -> None:
+    [run] = cutset.run(write_experiment(tmp_path, faults=KILLED_AND_RESTARTED), analyze=False).runs
+    record = run.record
     assert (record["outcome"], record["problems"]) == ("completed", [])
     assert [change["action"] for change in record["changes"]] == ["kill", "kill", "restart", "restart"]
     for name, kind in (("client-0", RecordKind.DELIVERED), ("driver-0", RecordKind.PUBLISHED)):
         first, second = (end["exit"] for end in record["processes"] if end["name"] == f"r1/{name}")
         assert (first["signal"], first["expected"]) == (9, True)
         assert (second["code"], second["expected"]) == (0, True)
-        written = (run.directory / "deliveries" / f"r1-{name}.deliveries").read_bytes()
+        written = run.directory.host_deliveries(f"r1-{name}").read_bytes()
         kinds = [delivery.kind for delivery in read_records(written)[0]]
         assert kinds.count(RecordKind.SESSION) == 2
         assert kinds[-1] == kind
 
 
-def test_processes_join_and_leave_while_the_run_is_on(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, faults=JOINED_AND_LEFT) as run:
-        assert run.wait() == 0, run.said
-        record = run.record()
+def test_processes_join_and_leave_while_the_run_is_on(cutset: Cutset, tmp_path: Path) -> None:
+    [run] = cutset.run(write_experiment(tmp_path, faults=JOINED_AND_LEFT), analyze=False).runs
+    record = run.record
     assert (record["outcome"], record["problems"]) == ("completed", [])
     assert [change["action"] for change in record["changes"]] == ["join", "join", "leave"]
     assert all(change["applied_ns"] is not None for change in record["changes"])
@@ -115,14 +112,13 @@ def test_processes_join_and_leave_while_the_run_is_on(tmp_path: Path) -> None:
     end_ns = {process["name"]: process["exit"]["time_ns"] for process in record["processes"]}
     assert end_ns["r0/client-0"] < record["times"]["stopped_ns"]
     assert record["times"]["drained_ns"]
-    written = (run.directory / "deliveries" / "r1-client-0.deliveries").read_bytes()
+    written = run.directory.host_deliveries("r1-client-0").read_bytes()
     delivered = [delivery for delivery in read_records(written)[0] if delivery.kind == RecordKind.DELIVERED]
     assert {delivery.stream for delivery in delivered} == {0, 1}
     assert min(delivery.first_seq for delivery in delivered) == 1
 
 
-def test_no_captures_if_none_are_asked_for(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, "--set", "captures=none", "--set", "duration=1s") as run:
-        assert run.wait() == 0, run.said
-        assert run.record()["captures"] == []
-        assert list((run.directory / "captures").iterdir()) == []
+def test_no_captures_if_none_are_asked_for(cutset: Cutset, tmp_path: Path) -> None:
+    [run] = cutset.run(write_experiment(tmp_path), set={"captures": "none"}, analyze=False).runs
+    assert run.record["captures"] == []
+    assert list(run.directory.captures.iterdir()) == []
