@@ -1,7 +1,8 @@
 """A chart as plain data: curves, dots, bands of uncertainty, grey spans and marks over two axes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import date
 
 from analysis.charting.axis import Axis
 
@@ -53,7 +54,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One chart. `x_names`: what stands at whole numbers of x instead of the number (nights)."""
+    """One chart. `x_first_day`: if given, x counts days from this one, and dates are written."""
 
     key: str
     title: str
@@ -65,6 +66,6 @@ class Figure:
     spans: Sequence[Span] = ()
     marks: Sequence[Mark] = ()
     x_unit: str = "s"
-    x_names: Sequence[str] = field(default=())
+    x_first_day: date | None = None
     note: str = ""
     small: bool = False

@@ -7,6 +7,7 @@ distorted and labels keep their size on a phone (SVG 2, sections 8.11 and 13.5).
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -46,7 +47,7 @@ def drawn(figure: Figure) -> Markup:
                 "low": figure.x.low,
                 "high": figure.x.high,
                 "unit": figure.x_unit,
-                "names": list(figure.x_names),
+                "day": None if figure.x_first_day is None else figure.x_first_day.isoformat(),
             },
             "y": {
                 "low": figure.y.low,
@@ -183,7 +184,8 @@ def _y_ticks(axis: Axis) -> list[Markup]:
 def _x_ticks(figure: Figure) -> list[Markup]:
     ticks = []
     for i, tick in enumerate(figure.x.ticks):
-        name = figure.x_names[int(tick)] if figure.x_names else short(tick)
+        day = figure.x_first_day
+        name = short(tick) if day is None else day_text(day + timedelta(days=tick))
         unit = f"\u00a0{figure.x_unit}" if figure.x_unit and i == len(figure.x.ticks) - 1 else ""
         at = figure.x.at(tick)
         end = " first" if at < 0.02 else " last" if at > 0.93 else ""
@@ -212,6 +214,11 @@ def _line_labels(figure: Figure) -> list[Markup]:
 def _height(axis: Axis, value: float) -> float:
     """From the top, in the SVG's units."""
     return SIDE * (1 - axis.at(value))
+
+
+def day_text(day: date) -> str:
+    """As people write it: 7 Mar 2026."""
+    return f"{day.day}\u00a0{day:%b}\u00a0{day.year}"
 
 
 def short(value: float) -> str:

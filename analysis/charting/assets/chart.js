@@ -7,6 +7,10 @@
     if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)} M`;
     return size >= 1e4 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : String(+value.toPrecision(4));
   };
+  const date = (first, days) => {
+    const day = new Date(Date.parse(`${first}T00:00:00Z`) + 864e5 * Math.round(days));
+    return day.toLocaleDateString("en-GB", { weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+  };
   const nearest = (xs, x) => {
     let low = 0, high = xs.length - 1;
     while (low < high) {
@@ -45,7 +49,7 @@
       box.style.right = place < 0.5 ? "auto" : `${100 * (1 - place)}%`;
       box.replaceChildren();
       const heading = document.createElement("b");
-      heading.textContent = data.x.names.length ? data.x.names[Math.round(at)] : `${text(at)} ${data.x.unit}`;
+      heading.textContent = data.x.day ? date(data.x.day, at) : `${text(at)} ${data.x.unit}`;
       box.append(heading);
       for (const one of found) {
         const row = document.createElement("div");

@@ -1,0 +1,254 @@
+"""The morning page: did something get worse, did everything hold, what ran; then each experiment in a line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from analysis.charting.drawing import day_text
+from analysis.nights.change_words import Link, Told
+from analysis.nights.levels import Levels
+from analysis.nights.places import Site, report_of, to_comparison, to_entry, to_run
+from analysis.nights.reading import Entry, Past
+from analysis.nights.verdicts import SIGNS, STATUS, Strip, strip
+from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake
+from analysis.regressions.series import Series
+from analysis.report.formatting import EN_DASH, count_of, number, percent
+from analysis.report.metric_words import change_of, change_text, value_text
+from analysis.report.page import short_commit
+
+LINES_SHOWN = 4
+FLAKES_SHOWN = 60
+_STATUS = {"worse": "bad", "better": "good"}
+_KINDS = {
+    "expectation": "Failed",
+    "fidelity": "Cannot be relied on",
+    "crash": "Crashed",
+    "harness": "Could not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A card of the first screen."""
+
+    word: str
+    status: str
+    meaning: str
+    lines: tuple[Link, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number of tonight. change: from what was usual."""
+
+    what: str
+    text: str
+    change: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A run of tonight as a sign."""
+
+    sign: str
+    status: str
+    title: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An experiment tonight."""
+
+    name: str
+    address: str
+    marks: tuple[Mark, ...]
+    values: tuple[Value, ...]
+    strip: Strip
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRows:
+    """A suite's last night."""
+
+    name: str
+    night: str
+    rows: tuple[EntryRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A run that did not hold."""
+
+    kind: str
+    name: str
+    why: str
+    address: str
+    report: str | None
+    comparison: str | None
+    short: str
+
+
+def worse_verdict(worse: Sequence[Told], still: int, series: int) -> Verdict:
+    """Did something get worse? still: how many numbers have been worse for some nights."""
+    looked = f"{number(series)} numbers were looked at."
+    if not worse:
+        known = (
+            f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
+            if still
+            else ""
+        )
+        return Verdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
+    experiments = len({told.entry for told in worse})
+    lines = tuple(Link(told.entry_link, told.short) for told in worse[:LINES_SHOWN])
+    meaning = (
+        f"{'It is' if len(worse) == 1 else 'They are'} in {count_of(experiments, 'experiment')}. {looked}"
+    )
+    return Verdict(count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN))
+
+
+def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong]) -> Verdict:
+    """Did everything hold?"""
+    runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
+    passed = sum(run.verdict == "passed" for run in runs)
+    meaning = f"{passed} of {count_of(len(runs), 'run')} passed."
+    if not runs:
+        return Verdict("Nothing ran", "bad", "The night has no runs.")
+    if not wrong:
+        return Verdict("Yes", "good", meaning)
+    lines = tuple(Link(one.address, one.short) for one in wrong[:LINES_SHOWN])
+    return Verdict(f"Not {len(runs) - passed}", "bad", meaning, lines, max(0, len(wrong) - LINES_SHOWN))
+
+
+def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
+    """Tonight's runs that did not pass."""
+    found = []
+    for entry in checked.verdicts:
+        for run in entry.runs:
+            if run.failure is None:
+                continue
+            row = past.run(run.run)
+            kind = _KINDS[run.failure.value]
+            found.append(
+                Wrong(
+                    kind,
+                    f"{entry.entry}, repeat {run.repeat}",
+                    run.why,
+                    to_run(run.run),
+                    report_of(row, site.index) if row else None,
+                    to_comparison(run.run) if site.comparison(run.run).exists() else None,
+                    f"{entry.entry}: {kind[:1].lower() + kind[1:]}, {run.why}",
+                )
+            )
+    return found
+
+
+def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
+    """Every experiment of a suite, also those that did not run tonight."""
+    tonight = {verdict.entry: verdict for verdict in checked.verdicts}
+    fresh = {(f.entry, f.metric): f for f in checked.findings if f.new}
+    rows = tuple(
+        EntryRow(
+            entry.name,
+            to_entry(entry.suite, entry.name),
+            _marks(tonight.get(entry.name)),
+            _values(entry, checked.night, usual, fresh),
+            strip(entry, checked.night),
+        )
+        for entry in entries
+    )
+    return SuiteRows(entries[0].suite, day_text(date.fromisoformat(checked.night)), rows)
+
+
+def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
+    if verdict is None:
+        return ()
+    return tuple(
+        Mark(
+            SIGNS[run.verdict],
+            STATUS[run.verdict],
+            ": ".join(filter(None, [run.verdict, run.why])),
+            to_run(run.run),
+        )
+        for run in verdict.runs
+    )
+
+
+def _values(
+    entry: Entry, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
+) -> tuple[Value, ...]:
+    by_metric = {series.metric: series for series in entry.series}
+    switches = [metric for metric in by_metric if metric.endswith(".switch_s")]
+    slowest = max(switches, key=lambda metric: float(np.median(by_metric[metric].nights.medians)), default="")
+    wanted = (
+        ("Throughput", "throughput.events_per_s"),
+        ("Latency p95", "latency.p95_ms"),
+        ("Recovery", slowest),
+    )
+    return tuple(_value(what, by_metric.get(metric), night, usual, fresh) for what, metric in wanted)
+
+
+def _value(
+    what: str, series: Series | None, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
+) -> Value:
+    if series is None or series.dates[-1] != night:
+        return Value(what, EN_DASH)
+    value = float(series.nights.medians[-1])
+    level = usual.get((series.suite, series.entry, series.metric), {}).get(night)
+    finding = fresh.get((series.entry, series.metric))
+    return Value(
+        what,
+        value_text(value, series.unit),
+        change_text(change_of(level, value)),
+        _STATUS[finding.direction] if finding else "",
+    )
+
+
+def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
+    """What failed now and then, the most pressing first."""
+    return [
+        {
+            "entry": flake.entry,
+            "address": to_entry(flake.suite, flake.entry),
+            "text": flake.text,
+            "rate": flake.rate,
+            "rate_text": percent(flake.rate),
+            "interval": f"{percent(flake.interval[0])} to {percent(flake.interval[1])}",
+            "rate_share": round(100 * flake.rate, 1),
+            "low_share": round(100 * flake.interval[0], 1),
+            "width_share": round(100 * (flake.interval[1] - flake.interval[0]), 1),
+            "failed": flake.failed,
+            "counts": f"{flake.failed} of {flake.runs}",
+            "kind": flake.failure.value,
+            "pattern": flake.pattern,
+            "last": flake.last_failed_night,
+            "last_address": to_run(flake.run),
+        }
+        for flake in flakes[:FLAKES_SHOWN]
+    ]
+
+
+def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
+    """What ran: how much, on what."""
+    names = [run.run for one in checked for entry in one.verdicts for run in entry.runs]
+    wanted = set(names)
+    runs = [run for run in past.runs if run["run"] in wanted]
+    hours = sum(run["duration_s"] for run in runs) / 3600
+    took = f"{hours:.1f}\u00a0h" if hours >= 1 else f"{hours * 60:.0f}\u00a0min"
+    commits = list(dict.fromkeys(short_commit(run["commit"]) or "" for run in runs if run["commit"]))
+    nights = len({run["night"] for run in past.runs})
+    found = [
+        (str(len(runs)), f"runs of {count_of(sum(len(one.verdicts) for one in checked), 'experiment')}"),
+        (took, "of running, analysis not counted"),
+        (
+            commits[-1] if commits else EN_DASH,
+            "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",
+        ),
+        (str(nights), "nights in the history"),
+    ]
+    return [{"value": value, "meaning": meaning} for value, meaning in found]

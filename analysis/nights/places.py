@@ -1,0 +1,75 @@
+"""Where the pages of the site stand, and how they link to each other and to the runs' own reports."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from experiments.rundir import RunDirectory
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The site's folder: index.html, and folders of pages of experiments, runs and comparisons."""
+
+    folder: Path
+
+    @property
+    def index(self) -> Path:
+        """The morning page."""
+        return self.folder / "index.html"
+
+    @property
+    def looks(self) -> Path:
+        """The style sheet of all pages."""
+        return self.folder / "looks.css"
+
+    @property
+    def theme(self) -> Path:
+        """The script that keeps light or dark."""
+        return self.folder / "theme.js"
+
+    def entry(self, suite: str, entry: str) -> Path:
+        """An experiment's page."""
+        return self.folder / "experiments" / f"{_file(f'{suite}-{entry}')}.html"
+
+    def run(self, run: str) -> Path:
+        """A run's page."""
+        return self.folder / "runs" / f"{_file(run)}.html"
+
+    def comparison(self, run: str) -> Path:
+        """A run held against the last good one before it."""
+        return self.folder / "compare" / f"{_file(run)}.html"
+
+
+def to_entry(suite: str, entry: str) -> str:
+    """The address of an experiment's page, from the site's folder."""
+    return f"experiments/{_file(f'{suite}-{entry}')}.html"
+
+
+def to_run(run: str) -> str:
+    """The address of a run's page, from the site's folder."""
+    return f"runs/{_file(run)}.html"
+
+
+def to_comparison(run: str) -> str:
+    """The address of a run's comparison, from the site's folder."""
+    return f"compare/{_file(run)}.html"
+
+
+def report_of(run: Mapping[str, Any], page: Path) -> str | None:
+    """The address of a run's report as seen from a page; None if it is not there (any more)."""
+    if not run["path"]:
+        return None
+    report = RunDirectory(Path(run["path"])).report_html
+    return quote(os.path.relpath(report, page.parent)) if report.exists() else None
+
+
+def _file(name: str) -> str:
+    """A name that is a file's name and an address everywhere."""
+    return _PLAIN.sub("_", name)

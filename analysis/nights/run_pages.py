@@ -1,0 +1,129 @@
+"""A page for each run: its verdict and why, its numbers beside what was usual, and where to look further.
+
+What stands on a run's page follows from the run and the nights before it, so a page is written once and
+left alone from then on; only those of tonight's suites' nights, and those whose looks are older than the
+program's, are written again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from jinja2 import Template
+
+from analysis.charting.drawing import day_text
+from analysis.nights.levels import Levels
+from analysis.nights.places import Site, report_of, to_comparison, to_entry
+from analysis.nights.reading import Past, Row
+from analysis.nights.verdicts import SIGNS, STATUS
+from analysis.report.formatting import EN_DASH, seconds
+from analysis.report.metric_words import change_of, change_text, title_of, value_text
+from analysis.report.page import short_commit
+
+Numbers = tuple[str, str, str, str]
+Measured = tuple[str, float, str]  # metric, value, unit
+
+
+def pages(
+    past: Past, site: Site, usual: Levels, wanted: Sequence[int], template: Template
+) -> Iterator[tuple[Any, str]]:
+    """The files of these runs (indices of `past.runs`) and what stands in them."""
+    measured = _measured(past, wanted)
+    kept = _expectations(past, wanted)
+    titles: dict[str, str] = {}
+    for index in wanted:
+        run = past.runs[index]
+        entry = past.entries[run["suite"], run["entry"]]
+        file = site.run(run["run"])
+        good = entry.last_good(run["night"])
+        numbers, nothing = [], []
+        for metric, value, unit in measured[index]:
+            title = titles.setdefault(metric, title_of(metric))
+            if value == 0:
+                nothing.append(title)
+            else:
+                level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
+                numbers.append(_number(title, value, level, unit))
+        compared = site.comparison(run["run"])
+        yield (
+            file,
+            template.render(
+                run=run,
+                night=day_text(date.fromisoformat(run["night"])),
+                entry_address=to_entry(run["suite"], run["entry"]),
+                status=STATUS[run["verdict"]],
+                sign=SIGNS[run["verdict"]],
+                wrong=[
+                    *(text for text, held in kept[index] if not held),
+                    *(run["reasons"] if not run["valid"] else ()),
+                    *run["problems"],
+                ],
+                held=[text for text, held in kept[index] if held],
+                report=report_of(run, file),
+                compared=to_comparison(run["run"]) if compared.exists() else None,
+                last_good=good["run"] if good else None,
+                last_good_address=f"{site.run(good['run']).name}" if good else None,
+                numbers=numbers,
+                nothing=nothing,
+                facts=_facts(run),
+            ),
+        )
+
+
+def _number(title: str, value: float, level: float | None, unit: str) -> Numbers:
+    if level is None:
+        return (title, value_text(value, unit), EN_DASH, "")
+    return (title, value_text(value, unit), value_text(level, unit), change_text(change_of(level, value)))
+
+
+def _facts(run: Row) -> list[tuple[str, str]]:
+    facts = (
+        ("Experiment", run["experiment"]),
+        ("Settings", run["settings"] if run["settings"] != "{}" else ""),
+        ("Seed", run["seed"]),
+        ("Commit", short_commit(run["commit"])),
+        ("Links", run["links"]),
+        ("Outcome", run["outcome"]),
+        ("Took", seconds(run["duration_s"]) if run["duration_s"] else ""),
+        ("Kernel", run["kernel"]),
+        ("Python", run["python"]),
+        ("Directory", run["path"]),
+    )
+    return [(name, str(value)) for name, value in facts if value not in (None, "")]
+
+
+def _measured(past: Past, wanted: Sequence[int]) -> Mapping[int, list[Measured]]:
+    rows, table = _rows_of(past, past.metrics, wanted)
+    found: dict[int, list[Measured]] = defaultdict(list)
+    for row, metric, value, unit in zip(
+        rows,
+        table["metric"].to_pylist(),
+        table["value"].to_pylist(),
+        table["unit"].to_pylist(),
+        strict=True,
+    ):
+        found[row].append((metric, value, unit))
+    return found
+
+
+def _expectations(past: Past, wanted: Sequence[int]) -> Mapping[int, list[tuple[str, bool]]]:
+    rows, table = _rows_of(past, past.expectations, wanted)
+    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
+    for row, text, held in zip(rows, table["text"].to_pylist(), table["held"].to_pylist(), strict=True):
+        found[row].append((text, held))
+    return found
+
+
+def _rows_of(past: Past, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
+    """The table's rows of these runs, and for each the run's index."""
+    import pyarrow as pa
+
+    names = pa.array([past.runs[index]["run"] for index in wanted], pa.string())
+    place = pc.index_in(table["run"], value_set=names)
+    kept = pc.is_valid(place)
+    indices = np.asarray(wanted, dtype=np.int64)
+    rows = indices[place.filter(kept).to_numpy()] if len(wanted) else indices
+    return rows.tolist(), table.filter(kept)

@@ -1,0 +1,190 @@
+"""Writes the site: the morning page, a page for each experiment and run, and comparisons with the last good run.
+
+Files are written whole, beside each other; nothing that is there is removed. What stands on a run's page
+follows from the run and the nights before it, so those of earlier nights are left as they are, unless the
+program that wrote them was another (its templates' checksum stands in `written-by`).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from markupsafe import Markup
+
+from analysis.charting.drawing import asset, day_text
+from analysis.comparing.page import environment as comparing_environment
+from analysis.comparing.page import write_page
+from analysis.comparing.sides import read_sides
+from analysis.errors import AnalysisError
+from analysis.history import History
+from analysis.nights import overview, run_pages
+from analysis.nights.change_words import Told, told
+from analysis.nights.entry_page import entry_content
+from analysis.nights.levels import levels
+from analysis.nights.places import Site
+from analysis.nights.reading import Past, read_past
+from analysis.nights.trend_sections import trend_of
+from analysis.nights.verdicts import STRIP_NIGHTS
+from analysis.regressions.checking import check_night
+from analysis.regressions.findings import Checked, Finding
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+FINDINGS_SHOWN = 6
+EARLIER_SHOWN = 100
+STILL_DAYS = 30
+"""What got worse within so many days is shown as long as it lasts."""
+_HERE = Path(__file__).parent
+_WRITTEN_BY = "written-by"
+
+
+def write_site(history: History, folder: Path, checked: Mapping[str, Checked] | None = None) -> Path:
+    """Write the site of a history, and return the morning page's path.
+
+    checked: by suite, the check of its last night where that was made already. Raises AnalysisError if the
+    history is empty, or a file cannot be written.
+    """
+    past = read_past(history)
+    if not past.entries:
+        raise AnalysisError(
+            f"{history.folder}: there are no runs in this history, so there is no page to write"
+        )
+    known = {
+        suite: (checked or {}).get(suite) or check_night(history, past.tonight(suite), suite)
+        for suite in past.suites
+    }
+    site = Site(folder)
+    try:
+        for page in (site.index, site.entry("", ""), site.run(""), site.comparison("")):
+            page.parent.mkdir(parents=True, exist_ok=True)
+        _write(past, site, known, history.folder)
+    except OSError as error:
+        raise AnalysisError(f"{error.filename}: the site cannot be written: {error.strerror}") from error
+    return site.index
+
+
+def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path) -> None:
+    templates = _environment()
+    usual = levels(past)
+    _put(site.looks, _looks(templates))
+    _put(site.theme, str(templates.globals["asset"]("theme.js")))  # type: ignore[operator]
+    _compare(past, site, checked.values())
+    fresh = _to_write(past, site, checked)
+    for file, page in run_pages.pages(past, site, usual, fresh, templates.get_template("run.html.j2")):
+        _put(file, page)
+    findings = {
+        key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
+    }
+    names = {run["run"]: run for run in past.runs}
+    words = {
+        id(finding): told(finding, site, names, trend_of(entry, finding, findings[key]))
+        for key, entry in past.entries.items()
+        for finding in findings[key]
+    }
+    for key, entry in past.entries.items():
+        content = entry_content(entry, findings[key], [words[id(found)] for found in findings[key]], site)
+        _put(site.entry(*key), templates.get_template("experiment.html.j2").render(content))
+    content = _index(past, site, checked, words) | {
+        "suites": [overview.suite_rows(checked[suite], past.of_suite(suite), usual) for suite in past.suites],
+        "folder": folder,
+    }
+    _put(site.index, templates.get_template("index.html.j2").render(content))
+    _put(site.folder / _WRITTEN_BY, _stamp())
+
+
+def _index(
+    past: Past, site: Site, checked: Mapping[str, Checked], words: Mapping[int, Told]
+) -> dict[str, object]:
+    nights = list(checked.values())
+    tonight = max(night.night for night in nights)
+    findings = [found for night in nights for found in night.findings]
+    worse = _told([found for night in nights for found in night.worse], words)
+    better = _told([f for f in findings if f.new and f.direction == "better"], words)
+    older = sorted((f for f in findings if not f.new), key=lambda f: f.first_bad_night, reverse=True)
+    recently = (date.fromisoformat(tonight) - timedelta(days=STILL_DAYS)).isoformat()
+    still = [f for f in older if f.direction == "worse" and f.first_bad_night >= recently]
+    wrong = [run for night in nights for run in overview.wrongs(night, past, site)]
+    experiments = dict.fromkeys(entry.experiment for entry in past.entries.values())
+    return {
+        "night": day_text(date.fromisoformat(tonight)),
+        "described": ", ".join(experiments),
+        "verdict": overview.worse_verdict(worse, len(still), sum(night.series for night in nights)),
+        "ran": overview.held_verdict(nights, wrong),
+        "headlines": overview.headlines(nights, past),
+        "worse": worse,
+        "better": better,
+        "still": _told(still, words),
+        "older": _told([f for f in older if f not in still][:EARLIER_SHOWN], words),
+        "shown": FINDINGS_SHOWN,
+        "failed": wrong,
+        "flakes": overview.flake_rows([flake for night in nights for flake in night.flakes]),
+        "strip_nights": STRIP_NIGHTS,
+        "problems": past.problems,
+    }
+
+
+def _told(findings: Iterable[Finding], words: Mapping[int, Told]) -> list[Told]:
+    return [words[id(finding)] for finding in findings]
+
+
+def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
+    """Hold a run of tonight of every experiment against the last good one, where both are still there.
+
+    Where something got worse, the last good one is of before that.
+    """
+    for night in checked:
+        before = {f.entry: f.runs_before[-1] for f in reversed(night.worse) if f.runs_before}
+        for verdict in night.verdicts:
+            names = [before[verdict.entry]] if verdict.entry in before else verdict.last_good_runs[-1:]
+            good = next((run for name in names if (run := past.run(name))), None)
+            for run in verdict.runs:
+                page = site.comparison(run.run)
+                if good is not None and not page.exists():
+                    _compare_two([good["path"], run.path], page)
+
+
+def _compare_two(paths: Sequence[str], page: Path) -> None:
+    if not all(paths) or not all(RunDirectory(Path(path)).summary_json.exists() for path in paths):
+        return
+    try:
+        write_page(read_sides([RunDirectory.open(Path(path)) for path in paths]), page)
+    except InputError:
+        return  # one was pruned or damaged: its own page says what is known of it
+
+
+def _to_write(past: Past, site: Site, checked: Mapping[str, Checked]) -> list[int]:
+    """The runs whose pages are to be written: all if other templates wrote them."""
+    stamp = site.folder / _WRITTEN_BY
+    current = stamp.exists() and stamp.read_text() == _stamp()
+    return [
+        index
+        for index, run in enumerate(past.runs)
+        if not current or run["night"] == checked[run["suite"]].night or not site.run(run["run"]).exists()
+    ]
+
+
+def _environment() -> Environment:
+    made = comparing_environment()
+    made.loader = ChoiceLoader(
+        [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
+    )
+    return made
+
+
+def _looks(templates: Environment) -> str:
+    own = Markup((_HERE / "assets" / "nights.css").read_text())  # noqa: S704  (a part of the program)
+    return "\n".join([str(templates.globals["asset"]("page.css")), str(asset("chart.css")), str(own)])  # type: ignore[operator]
+
+
+def _stamp() -> str:
+    sources = [*sorted((_HERE / "templates").iterdir()), *sorted(_HERE.glob("*.py"))]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest() + "\n"
+
+
+def _put(file: Path, text: str) -> None:
+    """Write a file so that who reads it sees the old one or the new one."""
+    temporary = file.with_name(file.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
