@@ -14,8 +14,8 @@ def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **ch
         "night": night, "run": run, "path": f"/somewhere/runs/{run}", "suite": "quick", "entry": "cut",
         "experiment": "link-failure", "settings": {"duration": "30s"}, "seed": 7, "repeat": 0,
         "commit": "c0ffee", "cutset": "0.1.0", "python": "3.11.7", "kernel": "6.1", "machine": {"cpus": 2},
-        "links": "relay", "place": "local", "outcome": "completed", "verdict": "passed", "valid": True, "reasons": (),
-        "problems": (), "started_ns": 1, "duration_s": 60.0, "captures_bytes": 1000,
+        "links": "relay", "place": "local", "outcome": "completed", "verdict": "passed", "valid": True,
+        "reasons": (), "problems": (), "started_ns": 1, "duration_s": 60.0, "captures_bytes": 1000,
         "metrics": (Metric(P95, 80.0, "ms", "lower"), Metric(LOST, 0.0, "events", "lower")),
         "expectations": (Kept("events.lost == 0", 0.0, True),),
     }  # fmt: skip

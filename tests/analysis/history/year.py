@@ -31,6 +31,8 @@ DEGREES = 4  # of freedom of Student's t: its tails are heavy, its variance is 2
 FAR_OFF = 0.01  # of the runs
 SETTLED_STEP_S = 0.1  # settled_s is counted in bins
 
+TEXTS = pa.list_(pa.string())
+
 
 @dataclass(frozen=True, slots=True)
 class Planted:
@@ -311,8 +313,8 @@ def _runs(
             "outcome": pa.array(np.where(crashed, "crashed", "completed").tolist()),
             "verdict": pa.array(verdict.tolist()),
             "valid": pa.array(~(crashed | invalid)),
-            "reasons": pa.array([["the machine was 99 % busy"] if bad else [] for bad in invalid]),
-            "problems": pa.array([["the run died while running"] if bad else [] for bad in crashed]),
+            "reasons": pa.array([["the machine was 99 % busy"] if bad else [] for bad in invalid], TEXTS),
+            "problems": pa.array([["the run died while running"] if bad else [] for bad in crashed], TEXTS),
             "started_ns": pa.array(((start + year.night * 86_400) * 1e9).astype(np.int64)),
             "duration_s": pa.array(random.normal(64.0, 1.0, count)),
             "captures_bytes": pa.array(random.integers(10**9, 2 * 10**9, count)),

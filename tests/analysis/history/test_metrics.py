@@ -1,0 +1,50 @@
+"""Headline numbers: what was measured, with its unit and which way is better."""
+
+import pytest
+
+from analysis.history import Metric, headline
+from analysis.history.metrics import better_of, unit_of
+from experiments.summary import FAULT_FIELDS, SECTIONS
+
+SUMMARY = {
+    "throughput": {"events_per_s": 79_952.9, "bytes_per_s": None},
+    "latency": {"p50_ms": 49.5, "p95_ms": float("nan"), "bar_ms": 0.1},
+    "events": {"published": 100, "lost": 0, "unverified": 3},
+    "recovery": {"cut": {"switch_s": 0.6, "backlog_events": 14_011, "detect_s": None}, "odd": None},
+    "fidelity": {"valid": True, "cpu_max": 0.8},
+    "agreement": {"held": True},
+}
+
+
+def test_what_was_measured_is_named_by_its_path() -> None:
+    assert headline(SUMMARY) == [
+        Metric("throughput.events_per_s", 79_952.9, "events/s", "higher"),
+        Metric("latency.p50_ms", 49.5, "ms", "lower"),
+        Metric("events.published", 100.0, "events", ""),
+        Metric("events.lost", 0.0, "events", "lower"),
+        Metric("fidelity.cpu_max", 0.8, "", ""),
+        Metric("recovery.cut.switch_s", 0.6, "s", "lower"),
+        Metric("recovery.cut.backlog_events", 14_011.0, "events", "lower"),
+    ]
+
+
+@pytest.mark.parametrize("summary", [{}, {"throughput": None, "recovery": None}, {"events": {"lost": True}}])
+def test_what_was_not_measured_is_left_out(summary: dict[str, object]) -> None:
+    assert headline(summary) == []
+
+
+def test_every_number_that_an_expectation_may_ask_for_is_followed() -> None:
+    seldom = {"unverified"}  # counts what could not be checked
+    numbers = {f"recovery.f.{name}": 1.0 for name in FAULT_FIELDS}
+    for section in ("events", "throughput", "latency"):
+        numbers |= {f"{section}.{name}": 1.0 for name in SECTIONS[section] or () if name not in seldom}
+    summary: dict[str, dict[str, object]] = {"recovery": {"f": {}}}
+    for path, value in numbers.items():
+        section, *_, name = path.split(".")
+        (summary[section]["f"] if section == "recovery" else summary.setdefault(section, {}))[name] = value
+    assert {metric.name for metric in headline(summary)} == set(numbers)
+
+
+@pytest.mark.parametrize("metric", headline(SUMMARY), ids=lambda metric: metric.name)
+def test_unit_and_direction_follow_from_the_name(metric: Metric) -> None:
+    assert (unit_of(metric.name), better_of(metric.name)) == (metric.unit, metric.better)

@@ -1,0 +1,62 @@
+"""Older layouts are brought forward step by step; what no Cutset wrote, or a newer one, is refused."""
+
+import pyarrow as pa
+import pytest
+
+from analysis.history.migration import UnknownLayoutError, brought_forward
+from analysis.history.schemas import METRICS, RUNS, SCHEMA, SCHEMAS
+
+OLD = {"schema": [1], "run": ["a"], "suite": ["quick"], "entry": ["cut"]}
+
+
+def metrics(**columns: list[object]) -> pa.Table:
+    return pa.table({**OLD, "metric": ["latency.p95_ms"], "value": [80.0], **columns})
+
+
+def test_columns_that_came_later_are_empty_in_older_files() -> None:
+    rows = brought_forward(METRICS, metrics())
+    assert rows.schema == SCHEMAS[METRICS]
+    (row,) = rows.to_pylist()
+    assert (row["value"], row["unit"]) == (80.0, None)
+
+
+def test_columns_of_a_newer_cutset_are_left_out() -> None:
+    assert "spread" not in brought_forward(METRICS, metrics(spread=[0.1])).column_names
+
+
+def test_older_types_become_today_s() -> None:
+    assert brought_forward(METRICS, metrics(value=pa.array([80], pa.int16())))["value"].to_pylist() == [80.0]
+
+
+def test_each_version_is_brought_to_the_next() -> None:
+    def renamed(table: str, rows: pa.Table) -> pa.Table:
+        return rows.rename_columns([{"latency": "value"}.get(name, name) for name in rows.column_names])
+
+    def in_ms(table: str, rows: pa.Table) -> pa.Table:
+        column = rows.schema.get_field_index("value")
+        return rows.set_column(column, "value", pa.array([each * 1000 for each in rows["value"].to_pylist()]))
+
+    oldest = pa.table({**OLD, "metric": ["latency.p95_ms"], "latency": [0.08]})
+    rows = brought_forward(METRICS, oldest, {1: renamed, 2: in_ms}, to=3)
+    assert rows["value"].to_pylist() == [80.0]
+    assert rows["schema"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (pa.table({"x": [1]}), "it has no column `schema`"),
+        (metrics(schema=[SCHEMA + 1]), "was written by a newer Cutset"),
+        (metrics(schema=[0]), "has schema 0, which no Cutset wrote"),
+        (metrics(schema=["one"]), "has rows of several schemas: one"),
+        (pa.table(OLD), "is no file of a history's metrics: it has no column `metric`"),
+        (metrics(value=["much"]), "has a column `value` of string, not double"),
+    ],
+)
+def test_what_cannot_be_brought_forward_says_why(rows: pa.Table, why: str) -> None:
+    with pytest.raises(UnknownLayoutError, match=why):
+        brought_forward(METRICS, rows)
+
+
+def test_a_file_without_rows_has_any_version() -> None:
+    assert brought_forward(RUNS, SCHEMAS[RUNS].empty_table()).num_rows == 0

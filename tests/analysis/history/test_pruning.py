@@ -1,0 +1,139 @@
+"""Room is made captures first and the oldest run's first; numbers stay; what goes is written down first."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.history import History
+from analysis.history.pruning import Removal, Room, choose, plan_pruning, remove
+from experiments.left_out import CAPTURES, check_captures, left_out
+from experiments.rundir import RunDirectory
+from tests.analysis.history.records import make_record
+from topologies.errors import InputError
+
+OLD, NEW = RunDirectory(Path("old")), RunDirectory(Path("new"))
+ROOMS = [
+    Room(OLD, {"captures": 100, "tables": 20, "pages": 5}, 1),
+    Room(NEW, {"captures": 200, "tables": 30, "pages": 5}, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("budget", "gone"),
+    [
+        (362, []),
+        (361, [(OLD, "captures")]),
+        (262, [(OLD, "captures")]),
+        (261, [(OLD, "captures"), (NEW, "captures")]),
+        (61, [(OLD, "captures"), (NEW, "captures"), (OLD, "tables")]),
+        (
+            0,
+            [
+                (OLD, "captures"),
+                (NEW, "captures"),
+                (OLD, "tables"),
+                (NEW, "tables"),
+                (OLD, "pages"),
+                (NEW, "pages"),
+            ],
+        ),
+    ],
+)
+def test_no_more_goes_than_has_to_and_captures_before_all_else(
+    budget: int, gone: list[tuple[RunDirectory, str]]
+) -> None:
+    assert [(removal.run, removal.part) for removal in choose(ROOMS, budget)] == gone
+
+
+def run_below(runs: Path, name: str, captures_bytes: int = 100_000) -> RunDirectory:
+    run = RunDirectory(runs / name)
+    run.make()
+    run.run_json.write_text(json.dumps({"outcome": "completed"}))
+    run.summary_json.write_text("{}")
+    run.report_html.write_text("x" * 5_000)
+    (run.captures / "a.pcap").write_bytes(b"x" * captures_bytes)
+    run.unpacked.mkdir()
+    (run.unpacked / "b.pcap").write_bytes(b"x" * 1_000)
+    (run.analysis / "packets.parquet").write_bytes(b"x" * 20_000)
+    return run
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> tuple[History, RunDirectory, RunDirectory]:
+    """A history of two runs that have directories, and one that has none any more."""
+    history = History(tmp_path / "history")
+    runs = [run_below(tmp_path / "runs", f"2026031{day}T020000Z-a-00000{day}") for day in (3, 4)]
+    for run in runs:
+        history.append(make_record(run.name, path=str(run.path)))
+    history.append(make_record("gone", path=str(tmp_path / "runs" / "gone")))
+    return history, runs[0], runs[1]
+
+
+def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+    history, old, new = kept
+    pruning = plan_pruning(history, 200_000)
+    assert pruning.removals == (Removal(old, CAPTURES, 101_000),)
+    for removal in pruning.removals:
+        remove(removal)
+    assert not old.captures.exists()
+    assert not old.unpacked.exists()
+    assert (old.analysis / "packets.parquet").exists()
+    assert old.read_summary() == {}
+    assert (new.captures / "a.pcap").exists()
+    assert plan_pruning(history, 200_000).removals == ()
+    assert history.runs().num_rows == 3
+
+
+def test_what_is_counted_is_what_is_on_the_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+    history, old, new = kept
+    folders = (history.folder, old.path, new.path)
+    on_disk = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+    assert plan_pruning(history, 0).before == on_disk
+
+
+def test_nothing_but_the_summary_stays_if_it_has_to_be(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
+    history, old, _ = kept
+    pruning = plan_pruning(history, 0)
+    for removal in pruning.removals:
+        remove(removal)
+    assert sorted(path.name for path in old.path.iterdir()) == ["run.json", "summary.json"]
+    assert plan_pruning(history, 0).after == plan_pruning(history, 0).before > 0
+
+
+def test_a_removal_is_written_down_before_it_happens(
+    kept: tuple[History, RunDirectory, RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, old, _ = kept
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        remove(Removal(old, CAPTURES, 1))
+    assert left_out(old.read_run()) == {CAPTURES: "removed to stay within the disk budget"}
+    with pytest.raises(InputError, match="has no captures any more"):
+        check_captures(old)
+
+
+def test_what_a_torn_night_left_goes_too(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+    history, old, _ = kept
+    torn = run_below(old.path.parent, "20260312T020000Z-a-000009.torn")
+    stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
+    pruning = plan_pruning(history, 0)
+    assert torn.path in {removal.run.path for removal in pruning.removals}
+    assert stranger.path not in {removal.run.path for removal in pruning.removals}
+
+
+def test_a_directory_that_cannot_be_read_is_named_and_left(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
+    history, old, new = kept
+    old.run_json.write_text("{torn")
+    pruning = plan_pruning(history, 0)
+    assert {removal.run for removal in pruning.removals} == {new}
+    (said,) = pruning.untouched
+    assert "is not JSON" in said
