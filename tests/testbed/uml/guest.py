@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-MODULES = ("veth", "bridge", "sch_netem")
+MODULES = ("veth", "bridge", "sch_netem", "vxlan")
 MODULES_OF_UML = Path("/usr/lib/uml/modules")
 FINIT_MODULE = 313  # x86-64 system call number
 EXIT_LINE = "user-mode linux: the command's exit code is "

@@ -19,8 +19,9 @@ SUITES = (
     "tests/testbed/links/test_links.py",
     "tests/testbed/links/test_short_cuts.py",
     "tests/testbed/network/test_faults.py",
+    "tests/testbed/network/test_machines.py",
 )
-TESTS_MIN = 26
+TESTS_MIN = 29
 SUITES_S_MAX = 600.0
 
 
