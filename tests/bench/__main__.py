@@ -16,7 +16,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-SUBJECTS = ("packets", "delays", "links", "network", "launch", "peak", "collection", "shipping")
+SUBJECTS = ("packets", "delays", "links", "network", "launch", "peak", "collection", "shipping", "hosts")
 
 
 def machine() -> dict[str, Any]:

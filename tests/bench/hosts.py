@@ -1,0 +1,66 @@
+"""How fast twenty machines of a lab are brought up in parallel: a whole `cutset run --on` of five machines a
+region, with an event rate of nothing much. All machines, and whoever starts them, share the processors here.
+
+The first run brings our code to the machines, the second finds it there.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.testbed.hosts.lab import Lab
+
+MACHINES = 20
+REGIONS = 4
+TIMEOUT_S = 300.0
+CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
+EXPERIMENT = """
+name: small
+topology: four-regions
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 3}
+workload: {event_size: 10B, rate: 500/s}
+duration: 2s
+"""
+
+
+def measure() -> list[dict[str, Any]]:
+    """Seconds until machines can be used, and until the network stands on all of them."""
+    rows: list[dict[str, Any]] = []
+    with Lab(MACHINES) as lab, tempfile.TemporaryDirectory() as folder:
+        experiment = Path(folder) / "small.yaml"
+        experiment.write_text(EXPERIMENT)
+        serves = {name: {"serves": [f"r{number % REGIONS}"]} for number, name in enumerate(lab.machines)}
+        inventory = lab.write_inventory("twenty.yaml", machines=serves, shipping={"when": "end"})
+        for which in ("first time, our code is brought", "again"):
+            rows += _run(lab, experiment, inventory, Path(folder) / which[:5].strip(), which)
+    return rows
+
+
+def _run(lab: Lab, experiment: Path, inventory: Path, out: Path, which: str) -> list[dict[str, Any]]:
+    began_ns = time.time_ns()
+    done = lab.run(
+        [*CUTSET, "run", experiment, "--on", inventory, "--out", out, "--no-analyze"], timeout_s=TIMEOUT_S
+    )
+    assert done.returncode == 0, done.stderr
+    (run,) = out.iterdir()
+    times = json.loads((run / "run.json").read_text())["times"]
+    machines = [json.loads(path.read_text())["times"] for path in run.glob("machines/*/run.json")]
+    stands_ns = max(machine["network_ns"] for machine in machines)
+    ready_ns = max(machine["ready_ns"] for machine in machines)
+
+    def row(name: str, value_ns: int, asked: str) -> dict[str, Any]:
+        return {"name": f"{name} ({which})", "value": value_ns / 1e9, "unit": "s", "asked": asked}
+
+    return [
+        row(f"{MACHINES} machines logged in to and examined", times["started_ns"] - began_ns, "-"),
+        row(f"{MACHINES} machines: supervisors, sandboxes, networks", stands_ns - times["started_ns"], "10"),
+        row(
+            f"{MACHINES} machines: nodes ready, from the start of supervisors",
+            ready_ns - times["started_ns"],
+            "-",
+        ),
+    ]
