@@ -129,7 +129,8 @@ def test_json_is_an_object_a_line_with_the_documented_keys(shown):
         "link": "r2-r3", "type": "EVENTS", "label": "EVENTS s2 [11..20]", "stream": 2, "first_seq": 11,
         "last_seq": 20, "bytes": 146, "fate": "lost", "delay_ms": None, "bar_ms": None,
         "retransmitted": True, "sent": 5.01, "left": 5.01, "arrived": None, "complete": None,
-        "src": "10.2.0.2", "sport": 40_001, "dst": "10.3.0.2", "dport": 7000, "connection": 0, "stream_offset": 166, "kind": 0, "count": 10,
+        "src": "10.2.0.2", "sport": 40_001,
+        "dst": "10.3.0.2", "dport": 7000, "connection": 0, "stream_offset": 166, "kind": 0, "count": 10,
         "covered": 10, "payload_length": 100,
     }  # fmt: skip
     assert (rows[0]["delay_ms"], rows[0]["link"], rows[0]["stream"]) == (2.0, None, None)
