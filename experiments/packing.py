@@ -80,8 +80,9 @@ def _files(directory: Path, *, captures: bool) -> Iterator[Path]:
                 yield path
 
 
-def _order(file: Path) -> tuple[bool, str]:
-    return file.name not in {RUN, SWEEP}, str(file)
+def _order(file: Path) -> tuple[bool, int, str]:
+    """What says what it is comes first, a sweep's before its runs'."""
+    return file.name not in {RUN, SWEEP}, len(file.parts), str(file)
 
 
 def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None:

@@ -34,7 +34,8 @@ def show(history: "History", where: "Where", metrics: Sequence[str], limit: int,
             return
         _show_lines(shown, metrics, values)
         hidden = runs.num_rows - shown.num_rows
-        more = f"; {hidden:,} earlier ones are not shown (--limit 0 shows all)" if hidden else ""
+        ones = "one is" if hidden == 1 else "ones are"
+        more = f"; {hidden:,} earlier {ones} not shown (--limit 0 shows all)" if hidden else ""
         click.echo(_summary(runs) + more)
 
 

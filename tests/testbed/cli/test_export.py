@@ -1,0 +1,57 @@
+"""`cutset export` packs a run, and other commands take what it packed."""
+
+from pathlib import Path
+
+import pytest
+
+from testbed.cli.main import run as cutset
+from tests.analysis.report.synthetic_run import write_run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a run elsewhere."""
+    write_run(tmp_path / "elsewhere")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def test_a_packed_run_is_reported_on_as_any_other(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    assert cutset(["export", str(run), "--no-captures", "-o", "a.tar.zst"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("packed ")
+    assert "MB, without captures, as a.tar.zst (" in said
+    assert cutset(["report", "a.tar.zst"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"unpacked to runs/{run.name}\n"
+    assert (here / "runs" / run.name / "report.html").is_file()
+    assert cutset(["analyze", "a.tar.zst"]) == 2
+    assert "has no captures any more (left out when the run was packed)" in capsys.readouterr().err
+
+
+def test_the_archive_is_named_after_the_run(here: Path) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    assert cutset(["export", str(run)]) == 0
+    assert [path.name for path in here.iterdir()] == [f"{run.name}.tar.zst"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["export", "nope"], "there is no such run"),
+        (["export", "{run}", "-o", "a.zip"], "should end with .tar.zst"),
+        (["export", "{run}", "-o", "missing/a.tar.zst"], "its directory is not there"),
+        (["report", "nope.tar.zst"], "there is no such packed run"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    assert cutset([argument.format(run=run) for argument in arguments]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.count("\n") == 1
+    assert list(here.iterdir()) == []

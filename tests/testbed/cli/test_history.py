@@ -1,0 +1,168 @@
+"""`cutset history`: lists what was asked for, adds runs made by hand, and makes room."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.history import History, Metric
+from analysis.history.files import Partition
+from analysis.history.schemas import RUNS
+from experiments.rundir import RunDirectory
+from testbed.cli.main import run as cutset
+from tests.analysis.history.records import NIGHT, P95, make_record
+from tests.analysis.report.synthetic_run import write_run
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
+    """Three runs of two nights, in the working directory's history."""
+    monkeypatch.chdir(tmp_path)
+    history = History(Path("history"))
+    history.append(make_record("run-a"))
+    history.append(make_record("run-b", repeat=1, verdict="failed", duration_s=0.0))
+    slow = (
+        Metric(P95, 12_345.6, "ms", "lower"),
+        Metric("throughput.events_per_s", 0.123456, "events/s", "higher"),
+    )
+    history.append(make_record("run-c", night="2026-03-15", suite="full", metrics=slow))
+    return history
+
+
+def lines(capsys: Said) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_runs_are_listed_the_latest_last(history: History, capsys: Said) -> None:
+    assert cutset(["history"]) == 0
+    assert lines(capsys) == [
+        "night       suite  entry   verdict        took  run",
+        "2026-03-14  quick  cut     passed   1 min 00 s  run-a",
+        "2026-03-14  quick  cut #2  failed            -  run-b",
+        "2026-03-15  full   cut     passed   1 min 00 s  run-c",
+        "3 runs of 2 nights: 2 passed, 1 failed",
+    ]
+
+
+def test_metrics_have_columns_with_their_units(history: History, capsys: Said) -> None:
+    metrics = ("latency.p95_ms", "events.lost", "throughput.events_per_s")
+    asked = [argument for metric in metrics for argument in ("--metric", metric)]
+    assert cutset(["history", *asked, "--limit", "2"]) == 0
+    assert lines(capsys) == [
+        "night       suite  entry   verdict  latency.p95_ms  events.lost (events)  throughput.events_per_s"
+        "        took  run",
+        "2026-03-14  quick  cut #2  failed               80                     0                        -"
+        "           -  run-b",
+        "2026-03-15  full   cut     passed           12,346                     -                    0.123"
+        "  1 min 00 s  run-c",
+        "3 runs of 2 nights: 2 passed, 1 failed; 1 earlier one is not shown (--limit 0 shows all)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (["--suite", "quick"], ["run-a", "run-b"]),
+        (["--verdict", "failed", "--verdict", "crashed"], ["run-b"]),
+        (["--since", "2026-03-15"], ["run-c"]),
+        (["--until", NIGHT], ["run-a", "run-b"]),
+        (["--limit", "1"], ["run-c"]),
+        (["--limit", "0", "--entry", "cut"], ["run-a", "run-b", "run-c"]),
+        (["--experiment", "fanout"], []),
+    ],
+)
+def test_what_is_asked_for_is_listed(
+    history: History, capsys: Said, asked: list[str], found: list[str]
+) -> None:
+    assert cutset(["history", "list", "--json", *asked]) == 0
+    assert [json.loads(line)["run"] for line in lines(capsys)] == found
+
+
+def test_json_has_settings_machine_and_metrics_as_objects(history: History, capsys: Said) -> None:
+    assert cutset(["history", "--json", "--limit", "1", "--metric", P95]) == 0
+    (row,) = map(json.loads, lines(capsys))
+    assert (row["settings"], row["machine"]) == ({"duration": "30s"}, {"cpus": 2})
+    assert row["metrics"] == {P95: 12_345.6}
+
+
+def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys: Said) -> None:
+    damaged = Partition.of(history.folder, RUNS, NIGHT).of_run("run-a")
+    damaged.write_bytes(b"torn")
+    assert cutset(["history", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") == 2
+    assert captured.err.startswith(f"cutset: {damaged} is damaged")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--history", "nowhere"], "nowhere: holds no history yet"),
+        (["--since", "yesterday"], "--since: yesterday is no date: write it as 2026-03-14"),
+        (["--metric", "latency.p95"], "no run has latency.p95: did you mean latency.p95_ms?"),
+        (["add", "nope"], "there is no such run"),
+        (["prune", "--keep", "10"], "'10' is not a size: write one such as"),
+    ],
+)
+def test_what_cannot_be_understood_is_said_in_a_line(
+    history: History, capsys: Said, arguments: list[str], why: str
+) -> None:
+    assert cutset(["history", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.count("\n") == 1
+
+
+def test_a_run_made_by_hand_is_added_once_to_the_night_it_started_in(tmp_path: Path, capsys: Said) -> None:
+    run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
+    arguments = ["history", "add", str(run.path), "--history", str(folder)]
+    assert cutset(arguments) == 0
+    assert cutset(arguments) == 0
+    (row,) = History(folder).runs().to_pylist()
+    assert lines(capsys) == [
+        f"{run.name}: added to the night {row['night']}",
+        f"{run.name}: is there already, in the night {row['night']}",
+    ]
+    assert (row["suite"], row["entry"], row["repeat"]) == ("by-hand", row["experiment"], 0)
+    assert History(folder).metrics().num_rows > 10
+
+
+def test_runs_of_one_night_are_repeats_of_each_other(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "runs")
+    second = RunDirectory(first.path.rename(first.path.with_name("20260101T000100Z-again-000002")))
+    write_run(tmp_path / "runs")
+    folder = str(tmp_path / "history")
+    runs = [str(first.path), str(second.path)]
+    assert cutset(["history", "add", *runs, "--history", folder, "--night", NIGHT, "--entry", "cut"]) == 0
+    assert sorted(History(Path(folder)).runs()["repeat"].to_pylist()) == [0, 1]
+
+
+def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path: Path, capsys: Said) -> None:
+    run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
+    run.captures.mkdir(exist_ok=True)
+    (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)
+    cutset(["history", "add", str(run.path), "--history", str(folder)])
+    capsys.readouterr()
+    prune = ["history", "prune", "--history", str(folder), "--keep", "2MB"]
+    assert cutset([*prune, "--dry"]) == 0
+    said = lines(capsys)
+    assert said[0] == f"{run.name}: captures (3 MB)"
+    assert said[1] == "would go: captures 3 MB"
+    assert (run.captures / "big.pcap").exists()
+    assert cutset(prune) == 0
+    assert lines(capsys)[1] == "went: captures 3 MB"
+    assert not run.captures.exists()
+    assert run.read_summary()["verdict"] == "passed"
+    assert cutset(["analyze", str(run.path)]) == 2
+    assert "no captures any more (removed to stay within the disk budget)" in capsys.readouterr().err
+
+
+def test_a_budget_that_cannot_be_met_is_no_success(tmp_path: Path, capsys: Said) -> None:
+    run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
+    cutset(["history", "add", str(run.path), "--history", str(folder)])
+    assert cutset(["history", "prune", "--history", str(folder), "--keep", "1kB"]) == 1
+    assert "what stays takes more than 1 kB" in capsys.readouterr().err
+    assert sorted(path.name for path in run.path.iterdir()) == ["run.json", "summary.json"]
