@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.sweep import SweepRun
     from testbed.backends.place import Place
     from testbed.cli.following import Follower
+    from testbed.runner.start import Ended
     from testbed.sweeps import Chosen, Points
 
 NAMED_MAX = 3
@@ -137,12 +138,16 @@ def _made(
             raise KeyboardInterrupt
         if analyze:
             summary = analyse(directory, ended, follow)
-            problem = None if summary else "it ended before its nodes published anything, or the disk is full"
+            problem = None if summary else _why_not_analysed(ended)
     except MachineError:
         raise
     except (TestbedError, AnalysisError) as error:
         problem = str(error)
     return MadeRun(directory, run.seed, run.repetition, directory.read_run(), summary, problem)
+
+
+def _why_not_analysed(ended: "Ended") -> str:
+    return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
 
 
 def _some(texts: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from testbed.cli.made_runs import MadeRun, make_runs, write_report
 from testbed.cli.places import LOCAL, SIMULATOR, check_place
 from testbed.cli.recording import Recorder
 from testbed.errors import MachineError
+from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.judging import ALLOWABLE, RunFailedError, refuse_unsound
 from testbed.pytest_plugin.results import Results
 from testbed.sweeps import Chosen, Points
@@ -40,17 +41,20 @@ class Cutset:
         usual_topology: Callable[[], str | None],
         on_read: Callable[[Results], None],
         recorder: Recorder | None = None,
+        beside_others: bool = False,
     ) -> None:
         """out: where runs are kept. beside: the folder that relative paths start from, now.
 
         usual_topology: that of a test that is parametrised over topologies. on_read: told of results that the
-        test looks at. recorder: what writes runs into a history.
+        test looks at. recorder: what writes runs into a history. beside_others: whether other
+        processes of this session make runs too.
         """
         self.out = out
         self._beside = beside
         self._usual_topology = usual_topology
         self._on_read = on_read
         self._recorder = recorder
+        self._beside_others = beside_others
         self._made: dict[tuple[str, bool], tuple[MadeRun, ...] | MachineError] = {}
 
     @property
@@ -106,6 +110,8 @@ class Cutset:
         return {**changed, **own}
 
     def _runs_of(self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool) -> tuple[MadeRun, ...]:
+        if self._beside_others and chosen.place != SIMULATOR:
+            raise InputError(CALL, None, "", f"{ALONE}: run this test without -n")
         key = (Points(chosen).digest(), analyze)
         if key not in self._made:
             self._made[key] = self._make(chosen, settings, analyze=analyze)

@@ -78,6 +78,7 @@ def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         usual_topology=lambda: attaching.topology,
         on_read=attaching.note,
         recorder=Recorder(started_in / history, night) if history else None,
+        beside_others=hasattr(config, "workerinput"),  # a worker of pytest-xdist
     )
     return made
 
@@ -87,8 +88,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     made = config.stash.get(_CUTSET, None)
     if made is not None and made.runs:
         verdicts = Counter(run.verdict for run in made.runs)
+        noun = "run" if len(made.runs) == 1 else "runs"
         counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        terminalreporter.write_line(f"cutset: {len(made.runs)} runs ({counted}) in {made.out}")
+        terminalreporter.write_line(f"cutset: {len(made.runs)} {noun} ({counted}) in {made.out}")
 
 
 def _with_report(run: "MadeRun") -> Path | None:

@@ -23,12 +23,14 @@ CUT = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 300ms}]\n"
 TESTS = """
 import pytest
 
+EXPERIMENT = "../experiments/tiny.yaml"
+
 @pytest.fixture(scope="module")
 def slow_link(cutset):
-    return cutset.run("tiny.yaml", repeat=2)
+    return cutset.run(EXPERIMENT, repeat=2)
 
 def test_holds(cutset):
-    run = cutset.run("./tiny.yaml", repeat=2)
+    run = cutset.run("../experiments/tiny.yaml", repeat=2)
     assert run.recovery.cut.catch_up_s.p95 < 2
     assert run.events.lost == 0
     assert [made.seed for made in run.runs] == [1, 2]
@@ -37,25 +39,25 @@ def test_does_not_hold(slow_link):
     assert slow_link.latency.p50_ms.p95 < 0.5
 
 def test_other_words_for_the_same_run(cutset, slow_link):
-    again = cutset.run("tiny.yaml", set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
+    again = cutset.run(EXPERIMENT, set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
     assert again.runs == slow_link.runs
-    assert cutset.run("tiny.yaml", seed=7).runs[0].seed == 7
+    assert cutset.run(EXPERIMENT, seed=7).runs[0].seed == 7
 
 def test_expectation(cutset):
-    cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]})
+    cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]})
 
 def test_allowed(cutset):
-    run = cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]}, allow=["failed"])
+    run = cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]}, allow=["failed"])
     assert run.verdict == "failed"
 
 def test_unknown(cutset):
     cutset.run("tinny")
 
-@pytest.mark.topologies("two-regions.yaml", "three-regions")
+@pytest.mark.topologies("../experiments/two-regions.yaml", "three-regions")
 def test_everywhere(cutset, topology):
-    run = cutset.run("tiny.yaml", set={"faults": []})
+    run = cutset.run(EXPERIMENT, set={"faults": []})
     there = run.runs[0].record["topology"]
-    assert len(there["regions"]) == {"two-regions.yaml": 2, "three-regions": 3}[topology]
+    assert len(there["regions"]) == {"../experiments/two-regions.yaml": 2, "three-regions": 3}[topology]
     assert run.events.lost == 0
 """
 
@@ -95,8 +97,9 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folder = tmp_path_factory.mktemp("somebody")
-    (folder / "checks").mkdir()
-    write_experiment(folder / "checks", faults=CUT + QUICK)
+    for name in ("checks", "experiments", "topologies"):  # those of ours must not be hidden by them
+        (folder / name).mkdir()
+    write_experiment(folder / "experiments", faults=CUT + QUICK)
     (folder / "checks" / "test_nightly.py").write_text(TESTS)
     options = ["--cutset-out", "runs", "--cutset-history", "history", "--junitxml", "junit.xml"]
     done = subprocess.run(
@@ -128,7 +131,7 @@ def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ra
 
 def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
     asked = {
-        "test_expectation": 'cutset.run("tiny.yaml", set={"expect": ["events.lost == 1"]})',
+        "test_expectation": 'cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]})',
         "test_unknown": 'cutset.run("tinny")',
     }
     for name, line in asked.items():
@@ -206,6 +209,14 @@ def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytes
     result = pytester.runpytest_inprocess("-v")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
+
+
+def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_configure(config): config.workerinput = {}")
+    pytester.makepyfile("def test_beside(cutset): cutset.run('link-failure', on='local')")
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *cutset.run: runs of real processes go one at a time*without -n"])
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
