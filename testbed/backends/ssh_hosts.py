@@ -20,7 +20,7 @@ from testbed.hosts.archive import Archive, machine_archive
 from testbed.hosts.checks import Examined, examine, raise_if_unfit
 from testbed.hosts.conductor import Conductor
 from testbed.hosts.connecting import connected
-from testbed.hosts.deploy import PYTHON, code_folder, deploy
+from testbed.hosts.deploy import code_folder, deploy, our_python
 from testbed.hosts.inventory import Inventory, Machine, When
 from testbed.hosts.logins import Logins
 from testbed.hosts.merging import machines_json, merged
@@ -165,6 +165,7 @@ class _Run:
         self._content |= {
             "inventory": {"file": str(Path(self._inventory.file).absolute()), "code": self._archive.sha256},
             "machines": machines_json(self._placement, conductor.zeros, {}),
+            "shaping": str(self._inventory.shaping),
         }
         self._run.update_run(**self._content)
 
@@ -178,8 +179,7 @@ class _Run:
 
     def _ours(self, machine: Machine, module: str, *arguments: str) -> list[str]:
         """A command of our own code on a machine."""
-        path = f"PYTHONPATH={code_folder(machine, self._archive)}"
-        return ["env", path, PYTHON, "-m", module, *arguments]
+        return [*our_python(code_folder(machine, self._archive)), "-m", module, *arguments]
 
     def _folder(self, machine: Machine) -> str:
         """The run's folder on a machine."""

@@ -2,9 +2,10 @@
 
 It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor, shipping),
 and the installed distributions that those import, so that nothing has to be installed there. Bytecode comes
-with it, checked by the source's hash rather than by its time (PEP 552), so that the first start is as fast as
-any. The same sources give the same bytes: files are sorted and have no times, and bytecode is written without
-back references, which would depend on what else this process has interned (marshal, version 2).
+with it, and is not held against the sources at every start (PEP 552): what is unpacked has been checked as a
+whole, and only root can change it. So the first start is as fast as any. The same sources give the same
+bytes: files are sorted and have no times, and bytecode is written without back references, which would depend
+on what else this process has interned (marshal, version 2).
 
 An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
 and kept in the project's cache, under a name made from all that it depends on.
@@ -57,7 +58,7 @@ VERSION_COMPARISON = ("setuptools/_distutils/version.py", "distutils/version.py"
 """Mininet imports it from distutils, which not every Python has (PEP 632)."""
 
 KEPT = (".py", ".so")
-FORMAT = 1  # to be raised when the same sources are to give another archive
+FORMAT = 2  # to be raised when the same sources are to give another archive
 PACKED_LEVEL = 6
 MARSHAL_VERSION = 2  # the last one without back references
 ARCHIVES_KEPT = 3
@@ -134,13 +135,13 @@ def pack(files: dict[str, bytes]) -> bytes:
 
 
 def bytecode(name: str, source: bytes) -> bytes | None:
-    """A module's .pyc file, valid as long as the source is this one; None for what is no Python 3."""
+    """A module's .pyc file, used without a look at the source; None for what is no Python 3."""
     try:
         code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     except SyntaxError:
         return None
-    checked_hash = 0b11
-    header = importlib.util.MAGIC_NUMBER + checked_hash.to_bytes(4, "little")
+    unchecked_hash = 0b01
+    header = importlib.util.MAGIC_NUMBER + unchecked_hash.to_bytes(4, "little")
     return header + importlib.util.source_hash(source) + marshal.dumps(code, MARSHAL_VERSION)
 
 

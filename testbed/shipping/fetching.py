@@ -16,7 +16,7 @@ from experiments.rundir import RunDirectory, read_json
 from testbed.errors import TestbedError
 from testbed.hosts.archive import Archive
 from testbed.hosts.connecting import connected
-from testbed.hosts.deploy import PYTHON, code_folder, deploy_to
+from testbed.hosts.deploy import code_folder, deploy_to, our_python
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.merging import LISTS, machines_json, merged
 from testbed.hosts.on_each import on_each
@@ -180,4 +180,4 @@ class Fetch:
         return f"{machine.runs}/{self.run.name}"
 
     def _with_our_code(self, machine: Machine) -> list[str]:
-        return ["env", f"PYTHONPATH={code_folder(machine, self.archive)}", PYTHON]
+        return our_python(code_folder(machine, self.archive))

@@ -8,7 +8,7 @@ because captures are root's.
 from dataclasses import dataclass
 
 from testbed.hosts.agent.files import LOCAL
-from testbed.hosts.deploy import PYTHON
+from testbed.hosts.deploy import our_python
 from testbed.hosts.inventory import Machine
 from testbed.hosts.ssh import Connection, RemoteProcess, connect
 from testbed.shipping.limits import IDLE_S, SILENCE_S
@@ -47,8 +47,8 @@ class MachineSource:
         """The sender's, on the machine."""
         nice = [] if self.during_run else ["--nice", "0"]
         without = [word for name in sorted(LOCAL) for word in ("--without", name)]
-        sender = [PYTHON, "-m", "testbed.shipping.sender", self.folder, "--idle", str(self.idle_s)]
-        return ["env", f"PYTHONPATH={self.code}", *sender, *nice, *without]
+        sender = ["-m", "testbed.shipping.sender", self.folder, "--idle", str(self.idle_s)]
+        return [*our_python(self.code), *sender, *nice, *without]
 
 
 @dataclass(frozen=True, slots=True)
