@@ -14,6 +14,9 @@ import click
 
 from experiments.sweep import values_text
 from testbed.captures import CapturePoint, tcpdump_command
+from testbed.cli.places import LOCAL, SIMULATOR
+from testbed.hosts.inventory import load_inventory
+from testbed.hosts.placement import place
 from testbed.network.commands import inside_lines
 from testbed.network.layout import make_layout
 from testbed.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
@@ -47,10 +50,12 @@ def show_plan(chosen: Chosen, *, full: bool) -> None:
 def plan_lines(plan: Plan, chosen: Chosen, *, full: bool) -> Iterator[str]:
     """The whole text, line by line."""
     experiment = chosen.file.experiment
+    machines = list(_machine_rows(plan, chosen))  # first: they may not be up to the plan
     yield from _heading(plan, chosen)
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
         ("Hosts", _host_rows(plan)),
+        ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
         ("Timeline", _timeline_rows(plan)),
@@ -206,6 +211,15 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
         only = f" ({directions[0]} only)" if len(directions) == 1 else ""
         parts.append(f"{link} {what}{only}")
     return "; ".join(parts)
+
+
+def _machine_rows(plan: Plan, chosen: Chosen) -> Iterator[Row]:
+    """Which hosts each machine of an inventory has, if that is where it would run."""
+    if chosen.place in {LOCAL, SIMULATOR}:
+        return
+    placement = place(plan, load_inventory(Path(chosen.place)))
+    for machine in placement.machines:
+        yield machine.name, machine.control, " ".join(placement.hosts(machine))
 
 
 def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:

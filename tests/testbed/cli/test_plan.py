@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -125,3 +126,20 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys):
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"
+
+
+def test_for_an_inventory_the_plan_says_which_machine_has_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = tmp_path / "lab.yaml"
+    machines = "".join(
+        f"  - {{name: h{each}, control: 192.168.56.1{each}, experiment: 10.10.1.1{each}}}\n"
+        for each in (0, 1)
+    )
+    inventory.write_text(f"inventory: lab\nmachines:\n{machines}")
+    assert main.run(["run", "link-failure", "--dry", "--on", str(inventory)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second = lines[lines.index("Machines") + 1 :][:2]
+    assert first.split()[:3] == ["h0", "192.168.56.10", "r0-gw"]
+    assert second.split()[:3] == ["h1", "192.168.56.11", "r1-gw"]
+    assert {host[:2] for host in first.split()[2:]} == {"r0", "r2"}
