@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from types import FrameType
 
 LINGERING_S = 60.0
-"""What a run may take to end tidily before it is interrupted again."""
+"""What a run of real processes may take to end tidily before it is interrupted again."""
+LINGERING_IN_VIRTUAL_TIME_S = 5.0
+"""There is nothing to be tidied up; but Python drops an interrupt that comes while it collects garbage."""
 SHORTEST_S = 0.001
 
 
@@ -23,8 +25,8 @@ class Limit:
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[Limit]:
-    """Interrupt what goes on inside after so many seconds: SIGINT, then again every LINGERING_S."""
+def limited(seconds: float, lingering_s: float = LINGERING_S) -> Iterator[Limit]:
+    """Interrupt what goes on inside after so many seconds: SIGINT, then again every lingering_s."""
     limit = Limit()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -32,7 +34,7 @@ def limited(seconds: float) -> Iterator[Limit]:
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, max(SHORTEST_S, seconds), LINGERING_S)
+    signal.setitimer(signal.ITIMER_REAL, max(SHORTEST_S, seconds), lingering_s)
     try:
         yield limit
     finally:

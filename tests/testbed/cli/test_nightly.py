@@ -1,0 +1,263 @@
+"""`cutset nightly`: what it says and leaves, and going on after whatever ended it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from analysis.history import History
+from experiments.nights import Failure, NightDirectory, NightRecord, State
+from experiments.suite import read_suite
+from testbed.cli import main
+from testbed.nightly.planning import new_record
+from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+
+VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
+NEVER = "{expect: [latency.p99_ms <= 0.001]}"
+LONGER = "{workload.rate: 5000/s, duration: 10s}"  # seconds of a core
+NIGHT = "2026-11-21"
+DEADLINE_S = 60.0
+
+
+class Nights:
+    """A folder with a suite, its runs and its history."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        write_experiment(folder, faults=VIRTUAL)
+
+    def suite(self, *entries: str, budget: str = "10min") -> None:
+        lines = "".join(f"  - {{experiment: ./tiny.yaml, {entry}}}\n" for entry in entries)
+        (self.folder / "small.yaml").write_text(f"suite: small\nbudget: {budget}\nentries:\n{lines}")
+
+    def command(self, *options: str) -> list[str]:
+        where = ["--out", str(self.folder / "runs"), "--history", str(self.folder / "history")]
+        return ["nightly", str(self.folder / "small.yaml"), *where, "--date", NIGHT, *options]
+
+    def run(self, *options: str) -> int:
+        return main.run(self.command(*options))
+
+    @property
+    def directory(self) -> NightDirectory:
+        return NightDirectory.of(self.folder / "runs", date.fromisoformat(NIGHT), "small")
+
+    @property
+    def record(self) -> NightRecord:
+        return self.directory.read()
+
+    def kept(self) -> Counter[str]:
+        """How often each run stands in the history, by its directory's name."""
+        history = History(self.folder / "history")
+        names = history.runs()["run"].to_pylist()
+        assert history.problems == []
+        return Counter(names)
+
+    def process(self, *options: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*CUTSET, *self.command(*options)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        )
+
+    def until(self, condition: Callable[[NightRecord], bool], process: subprocess.Popen[bytes]) -> None:
+        """Look until the record of the night that is on is so."""
+        ends_s = time.monotonic() + DEADLINE_S
+        while not (self.directory.night_json.exists() and condition(self.record)):
+            assert process.poll() is None, process.communicate()[1].decode()
+            assert time.monotonic() < ends_s, "it never came to that"
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    return Nights(tmp_path)
+
+
+def under_way(entry: str) -> Callable[[NightRecord], bool]:
+    """Whether this entry's run has its directory and goes on."""
+    return lambda record: any(
+        run.entry == entry and run.state is State.RUNNING and run.run is not None for run in record.runs
+    )
+
+
+def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_path, capsys):
+    nights.suite("name: good", f"name: bad, set: {NEVER}")
+    told = tmp_path / "told.json"
+    assert nights.run("--hook", f"{sys.executable} -c \"open('{told}', 'w').write(input())\"") == 1
+    said = capsys.readouterr()
+
+    record = nights.record
+    assert [(run.title, run.state, run.verdict, run.failure) for run in record.runs] == [
+        ("good r0", State.DONE, "passed", None),
+        ("bad r0", State.DONE, "failed", Failure.EXPECTATION),
+    ]
+    assert (record.outcome, record.exit_code) == ("completed", 1)
+    assert nights.kept() == Counter(run.run for run in record.runs)
+    assert all(nights.directory.run_of(run).report_html.is_file() for run in record.runs)
+    assert (tmp_path / "history/site/index.html").is_file()
+
+    cases = ElementTree.parse(nights.directory.junit_xml).findall(".//testcase")
+    assert [(case.get("name"), [child.tag for child in case]) for case in cases] == [
+        ("good r0", ["properties"]),
+        ("bad r0", ["properties", "failure"]),
+        ("regressions", []),
+    ]
+    message = json.loads(told.read_text())
+    assert [run["title"] for run in message["failed"]] == ["bad r0"]
+    assert message["subject"].endswith(": 1 of 2 runs failed")
+
+    lines = said.err.splitlines()
+    assert lines[0] == f"night {NIGHT} of small: 2 runs to go"
+    assert lines[1].startswith(f"[1/2] good r0 seed {record.runs[0].seed}: passed, ")
+    assert "took" in lines[1]
+    assert lines[1].endswith(" left")
+    assert lines[2].startswith(
+        f"[2/2] bad r0 seed {record.runs[1].seed}: failed: latency.p99_ms <= 0.001 did"
+    )
+    assert said.out.splitlines()[:2] == ["night        1 failed", "runs         1 passed, 1 failed; 2 in all"]
+    log = nights.directory.log.read_text().splitlines()
+    assert [line.partition(" ")[2] for line in log[:3]] == lines[:3]
+
+
+def test_the_same_night_is_not_run_twice(nights, capsys):
+    nights.suite("name: good")
+    assert nights.run() == 0
+    assert nights.run() == 2
+    assert "this night has begun already: --date gives another one a date" in capsys.readouterr().err
+    assert nights.run("--resume") == 0
+    assert f"nothing to go on with: the night {NIGHT} of small is over" in capsys.readouterr().err
+    assert sum(nights.kept().values()) == 1
+
+
+def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
+    nights.suite("name: first", f"name: second, set: {LONGER}", "name: third")
+    with nights.process() as process:
+        nights.until(under_way("second"), process)
+        process.kill()
+    first, torn, _ = nights.record.runs
+    assert (first.state, torn.state) == (State.DONE, State.RUNNING)
+    assert nights.kept() == {first.run: 1}
+
+    assert nights.run("--resume") == 0
+    record = nights.record
+    assert record.outcome == "completed"
+    assert [run.verdict for run in record.runs] == ["passed"] * 3
+    assert record.runs[0] == first
+    assert record.runs[1].torn == (f"{torn.run}.torn",)
+    assert (nights.folder / "runs" / f"{torn.run}.torn").is_dir()
+    assert not (nights.folder / "runs" / torn.run).exists()
+    assert record.runs[1].tries == 2
+    assert nights.kept() == Counter(run.run for run in record.runs)
+
+
+def test_ctrl_c_ends_a_night_tidily(nights):
+    nights.suite("name: first", f"name: second, set: {LONGER}")
+    with nights.process("--hook-always", "false") as process:
+        nights.until(under_way("second"), process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 130
+        assert b"the hook" not in process.stderr.read()
+    record = nights.record
+    assert (record.outcome, record.exit_code) == ("interrupted", 130)
+    assert [run.state for run in record.runs] == [State.DONE, State.PENDING]
+    assert len(record.runs[1].torn) == 1
+
+
+def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights, capsys):
+    nights.suite("name: good", "name: last")
+    assert nights.run() == 0
+    kept = nights.kept()
+    record = nights.record
+    unnoted = replace(record.runs[0], state=State.RUNNING, verdict=None)  # in the history, not in the record
+    hopeless = replace(record.runs[1], state=State.RUNNING, tries=3, run=None)
+    left = replace(record, outcome=None).with_run(unnoted).with_run(hopeless)
+    nights.directory.write(left)
+
+    assert nights.run("--resume") == 3
+    runs = nights.record.runs
+    assert (runs[0].run, runs[0].verdict, runs[0].tries) == (record.runs[0].run, "passed", 1)
+    assert (runs[1].state, runs[1].failure) == (State.FAILED, Failure.HARNESS)
+    assert runs[1].problem == "it was begun 3 times, and ended the night each time"
+    [added] = set(nights.kept()) - set(kept)
+    assert added.endswith("-last-0-not-started")
+    assert set(nights.kept().values()) == {1}
+
+
+def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
+    nights.suite("name: good", "name: long, set: {duration: 10min}", budget="1min")
+    assert nights.run() == 0
+    long = nights.record.runs[1]
+    assert long.state is State.SKIPPED
+    assert "long r0 seed" in (said := capsys.readouterr().err)
+    assert "left out (no time left: it takes about 620 s, and" in said
+
+
+def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights):
+    nights.suite("name: slow, set: {workload.rate: 200000/s, duration: 900s}", budget="1min")
+    record = new_record(
+        read_suite(str(nights.folder / "small.yaml")), date.fromisoformat(NIGHT), commit=None, started_ns=0
+    )
+    used_to_be_fast = replace(record.runs[0], state=State.DONE, verdict="passed", duration_s=0.2)
+    NightDirectory.of(nights.folder / "runs", date(2026, 11, 20), "small").write(
+        record.with_run(used_to_be_fast)
+    )
+    nights.directory.write(replace(record, spent_s=59.5))
+    assert nights.run("--resume") == 3
+    [slow] = nights.record.runs
+    assert (slow.state, slow.failure) == (State.FAILED, Failure.HARNESS)
+    assert slow.problem.startswith("it was stopped after ")
+    assert nights.kept() == {slow.run: 1}
+
+
+def test_what_the_machine_cannot_do_fails_the_run_and_not_the_night(nights):
+    endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
+    nights.suite(f"name: huge, on: local, {endless}", "name: good", budget="2d")
+    assert nights.run() == 3
+    huge, good = nights.record.runs
+    assert (huge.state, huge.failure, good.verdict) == (State.FAILED, Failure.HARNESS, "passed")
+    assert "the captures need about" in huge.problem
+    assert sum(nights.kept().values()) == 2  # it stands there as not started
+
+
+def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
+    nights.suite("name: good, repeat: 3", f"name: bad, set: {NEVER}, allow_failure: true")
+    assert nights.run("--jobs", "2") == 0
+    record = nights.record
+    assert Counter(run.verdict for run in record.runs) == {"passed": 3, "failed": 1}
+    assert nights.kept() == Counter(run.run for run in record.runs)
+
+
+def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
+    nights.suite("name: good")
+    assert nights.run() == 0
+    nights.directory.write(replace(nights.record, outcome=None))
+    nights.suite("name: good, set: {duration: 2s}")
+    assert nights.run("--resume") == 2
+    assert "cannot go on: the suite was changed since it began" in capsys.readouterr().err
+
+
+def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
+    nights.suite("name: good, repeat: 2")
+    assert nights.run("--dry") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["good", "r0"]
+    assert lines[-1] == "2 runs, about 43 s of at most 10 min 00 s"
+    assert not (nights.folder / "runs").exists()
+
+
+@pytest.mark.parametrize("words", [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"]])
+def test_options_that_cannot_be_are_bad_input(nights, words):
+    nights.suite("name: good")
+    assert nights.run(*words) == 2
