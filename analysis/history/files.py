@@ -90,11 +90,13 @@ def _folders(history: Path, table: str) -> Iterator[tuple[str | None, Path]]:
 def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
     """The rows of a file, in today's layout without the night.
 
-    run: whose they have to be. Raises UnusableError.
+    run: whose they have to be. Raises UnusableError, and FileNotFoundError if it is gone.
     """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             rows = file.read(use_threads=False)  # files are small: handing them out costs more
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnusableError(f"is damaged: {said}") from None

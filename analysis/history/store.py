@@ -33,6 +33,8 @@ from analysis.history.where import EVERYTHING, Where, of_these
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
 """In the order in which they are written."""
+READS_MAX = 10
+"""Of a night that is compacted again and again while it is read."""
 
 
 class History:
@@ -68,7 +70,7 @@ class History:
         return True
 
     def compact(self, night: str) -> None:
-        """Make the night's files one in each table, if all of them can be read.
+        """Make the night's files one in each table; those that cannot be read stay as they are.
 
         May be done again at any time, also after runs were added. Raises AnalysisError if it cannot be
         written.
@@ -108,21 +110,32 @@ class History:
             self._problems[path] = "is no night of a history: left out"
         found = []
         for night in filter(where.night, nights(self.folder, table)):
-            rows = self._night(table, night)
+            rows = self._steady(table, night)
             found.append(rows.add_column(1, NIGHT, pa.repeat(pa.scalar(night), rows.num_rows)))
         return pa.concat_tables(found) if found else shown_schema(table).empty_table()
 
+    def _steady(self, table: str, night: str) -> pa.Table:
+        """All rows of a night, also if somebody compacts it meanwhile: then it is read again."""
+        for _ in range(READS_MAX):
+            with contextlib.suppress(FileNotFoundError):
+                return self._night(table, night)
+        raise AnalysisError(f"{Partition.of(self.folder, table, night).path}: its files keep vanishing")
+
     def _night(self, table: str, night: str) -> pa.Table:
-        """All rows of a night. Files of single runs that were compacted already count no more."""
+        """Its rows now. Raises FileNotFoundError if a file went while it was read.
+
+        Files of single runs that were compacted already count no more. They are listed first: whatever goes
+        from then on is in the file of the whole night.
+        """
         partition = Partition.of(self.folder, table, night)
+        files = partition.single()
         for path in partition.foreign():
             self._problems[path] = "is no file of a history: left out"
         whole = [self._rows(partition.whole, table)] if partition.whole.exists() else []
         there = set(pc.unique(whole[0]["run"]).to_pylist()) if whole else set()
-        single = [
-            self._rows(path, table, run) for run, path in partition.single().items() if run not in there
-        ]
-        return pa.concat_tables([*whole, *single]) if whole or single else SCHEMAS[table].empty_table()
+        single = [self._rows(path, table, run) for run, path in files.items() if run not in there]
+        rows = pa.concat_tables([SCHEMAS[table].empty_table(), *whole, *single])
+        return rows.take(pc.sort_indices(rows["run"])) if whole and single else rows
 
     def _rows(self, path: Path, table: str, run: str | None = None) -> pa.Table:
         """A file's rows, or none if it cannot be used. run: whose they have to be."""
@@ -134,26 +147,29 @@ class History:
 
     def _counted(self, night: str, run: str) -> bool:
         partition = Partition.of(self.folder, RUNS, night)
-        places = ((partition.whole, None), (partition.of_run(run), run))
-        found = (self._rows(path, RUNS, whose)["run"] for path, whose in places if path.exists())
-        return any(pc.is_in(pa.scalar(run), runs).as_py() for runs in found)
+        for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
+            with contextlib.suppress(FileNotFoundError):
+                if pc.is_in(pa.scalar(run), self._rows(path, RUNS, whose)["run"]).as_py():
+                    return True
+        return False
 
     def _compact(self, table: str, night: str) -> None:
         partition = Partition.of(self.folder, table, night)
         single = partition.single()
         if not single:
             return
-        self._forget(table)
+        self._forget(RUNS, table)
         counted = self._read(RUNS, Where(since=night, until=night))
         rows = self._read(table, Where(since=night, until=night))
-        if any(path.parent == partition.path for path in self._problems):
-            return  # what is damaged stays as it is, for somebody to look at
+        if {partition.whole, Partition.of(self.folder, RUNS, night).whole} & set(self._problems):
+            return  # what was compacted before would be lost
         rows = of_these(rows, counted).drop_columns([NIGHT])
         write_rows(partition.whole, rows)
         if not read_rows(partition.whole, table).equals(rows):
             raise AnalysisError(f"{partition.whole} is not what was written: is the disk failing?")
-        for run in set(single) & set(counted["run"].to_pylist()):
-            single[run].unlink()
+        for run in sorted(set(single) & set(counted["run"].to_pylist())):
+            if single[run] not in self._problems:  # what is damaged stays, for somebody to look at
+                single[run].unlink()
         synchronise(partition.path)
 
     def _forget(self, *tables: str) -> None:

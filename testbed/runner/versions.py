@@ -22,7 +22,11 @@ def made_with() -> dict[str, Any]:
             "mininet": _installed("mininet"),
             "tcpdump": _first_line(["tcpdump", "--version"]),
         },
-        "machine": {"cpus": os.cpu_count(), "memory_bytes": _memory_bytes()},
+        "machine": {
+            "hostname": platform.node(),
+            "cpus": os.cpu_count(),
+            "memory_bytes": _memory_bytes(),
+        },
     }
 
 

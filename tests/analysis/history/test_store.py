@@ -1,6 +1,7 @@
 """A history gives back what was appended, once, whatever was compacted; what cannot be read is named."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History, Kept, Metric, Where
+from analysis.history import History, Kept, Metric, Where, store
 from analysis.history.files import Partition
 from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
 from tests.analysis.history.records import LOST, NIGHT, P95, make_record
@@ -171,6 +172,50 @@ def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
     history.compact(NIGHT)
     assert damaged.read_bytes() == content
     assert runs(history) == ["a", "b"]
+
+
+@pytest.mark.parametrize("table", [RUNS, METRICS])
+def test_a_damaged_night_loses_nothing_of_the_other_tables(history: History, table: str) -> None:
+    history.append(make_record("a"))
+    history.compact(NIGHT)
+    whole = {each: Partition.of(history.folder, each, NIGHT).whole for each in (RUNS, METRICS)}
+    mended = whole[table].read_bytes()
+    whole[table].write_bytes(b"torn")
+    history.append(make_record("b"))
+    history.compact(NIGHT)
+    whole[table].write_bytes(mended)  # from a backup
+    assert runs(history) == ["a", "b"]
+    assert history.metrics()["run"].to_pylist() == ["a", "a", "b", "b"]
+
+
+def test_a_night_may_be_compacted_while_it_is_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run in ("a", "b", "c"):
+        history.append(make_record(run))
+    other, real = History(history.folder), store.read_rows
+
+    def compacted_first(path: Path, table: str, run: str | None = None) -> pa.Table:
+        monkeypatch.setattr(store, "read_rows", real)
+        other.compact(NIGHT)
+        return real(path, table, run)
+
+    monkeypatch.setattr(store, "read_rows", compacted_first)
+    assert runs(history) == ["a", "b", "c"]
+    assert history.problems == []
+
+
+def test_runs_may_be_appended_and_compacted_by_several_at_once(history: History) -> None:
+    def work(number: int) -> None:
+        mine = History(history.folder)
+        for count in range(3):
+            mine.append(make_record(f"run-{number}-{count}"))
+            mine.compact(NIGHT)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert runs(history) == sorted(f"run-{number}-{count}" for number in range(4) for count in range(3))
+    assert history.metrics().num_rows == 2 * 12
+    assert history.problems == []
+    assert len(list(history.folder.rglob("*.parquet"))) == 3
 
 
 def test_no_flipped_byte_gives_another_number(history: History) -> None:
