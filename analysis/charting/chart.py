@@ -67,5 +67,4 @@ class Figure:
     marks: Sequence[Mark] = ()
     x_unit: str = "s"
     x_first_day: date | None = None
-    note: str = ""
     small: bool = False

@@ -185,7 +185,7 @@ def _x_ticks(figure: Figure) -> list[Markup]:
     ticks = []
     for i, tick in enumerate(figure.x.ticks):
         day = figure.x_first_day
-        name = short(tick) if day is None else day_text(day + timedelta(days=tick))
+        name = short(tick) if day is None else _date_tick(day + timedelta(days=tick), first=i == 0)
         unit = f"\u00a0{figure.x_unit}" if figure.x_unit and i == len(figure.x.ticks) - 1 else ""
         at = figure.x.at(tick)
         end = " first" if at < 0.02 else " last" if at > 0.93 else ""
@@ -214,6 +214,13 @@ def _line_labels(figure: Figure) -> list[Markup]:
 def _height(axis: Axis, value: float) -> float:
     """From the top, in the SVG's units."""
     return SIDE * (1 - axis.at(value))
+
+
+def _date_tick(day: date, *, first: bool) -> str:
+    """Months by their names, with the year where it begins; other days by their numbers."""
+    if day.day != 1:
+        return f"{day.day}\u00a0{day:%b}"
+    return f"{day:%b}\u00a0{day.year}" if first or day.month == 1 else f"{day:%b}"
 
 
 def day_text(day: date) -> str:

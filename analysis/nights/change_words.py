@@ -50,6 +50,7 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
     """The finding in words. known: names of runs that have pages; chart: what it is drawn as."""
     title = title_of(finding.metric)
     size = change_text(finding.change) if finding.change is not None else "from 0"
+    since = _day(finding.first_bad_night)
     return Told(
         entry=finding.entry,
         entry_link=to_entry(finding.suite, finding.entry),
@@ -65,7 +66,7 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
         commits_say=_commits_say(finding),
         links=_links(finding, site, known),
         chart=chart,
-        short=f"{finding.entry}: {title[:1].lower() + title[1:]} {size}, since {_day(finding.first_bad_night)}",
+        short=f"{finding.entry}: {title[:1].lower() + title[1:]} {size}, since {since}",
     )
 
 

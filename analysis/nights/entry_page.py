@@ -24,9 +24,10 @@ def entry_content(
     """What its template names."""
     shown, nothing = sections(entry, findings)
     total = sum(len(runs) for runs in entry.nights.values())
+    nights = len(entry.nights)
     return {
         "entry": entry,
-        "described": f"{entry.experiment}, {count_of(total, 'run')} in {count_of(len(entry.nights), 'night')}",
+        "described": f"{entry.experiment}, {count_of(total, 'run')} of {count_of(nights, 'night')}",
         "cells": strip(entry, entry.last),
         "found": told,
         "sections": shown,

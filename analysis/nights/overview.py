@@ -1,4 +1,4 @@
-"""The morning page: did something get worse, did everything hold, what ran; then each experiment in a line."""
+"""The morning page: did something get worse, did everything hold, what ran; then each experiment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ from analysis.report.page import short_commit
 
 LINES_SHOWN = 4
 FLAKES_SHOWN = 60
+OVER = "over"
+"""The pattern of what did not fail for a while."""
 _STATUS = {"worse": "bad", "better": "good"}
 _KINDS = {
     "expectation": "Failed",
@@ -210,7 +212,9 @@ def _value(
 
 
 def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
-    """What failed now and then, the most pressing first."""
+    """What fails now and then, the most pressing first; bars go to the largest rate that there may be."""
+    shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
+    full = max((flake.interval[1] for flake in shown), default=1.0) or 1.0
     return [
         {
             "entry": flake.entry,
@@ -219,9 +223,9 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
             "rate": flake.rate,
             "rate_text": percent(flake.rate),
             "interval": f"{percent(flake.interval[0])} to {percent(flake.interval[1])}",
-            "rate_share": round(100 * flake.rate, 1),
-            "low_share": round(100 * flake.interval[0], 1),
-            "width_share": round(100 * (flake.interval[1] - flake.interval[0]), 1),
+            "rate_share": round(100 * flake.rate / full, 1),
+            "low_share": round(100 * flake.interval[0] / full, 1),
+            "width_share": round(100 * (flake.interval[1] - flake.interval[0]) / full, 1),
             "failed": flake.failed,
             "counts": f"{flake.failed} of {flake.runs}",
             "kind": flake.failure.value,
@@ -229,7 +233,7 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
             "last": flake.last_failed_night,
             "last_address": to_run(flake.run),
         }
-        for flake in flakes[:FLAKES_SHOWN]
+        for flake in shown
     ]
 
 

@@ -19,8 +19,9 @@ class Entry:
 
     suite: str
     name: str
-    nights: Mapping[str, Sequence[Row]]
+    nights: dict[str, tuple[Row, ...]]
     series: tuple[Series, ...]
+    last_good: Mapping[str, Row | None]  # by night, the last run before it that passed
 
     @property
     def key(self) -> tuple[str, str]:
@@ -36,15 +37,6 @@ class Entry:
     def experiment(self) -> str:
         """The experiment's name, as of its last run."""
         return str(self.nights[self.last][-1]["experiment"])
-
-    def last_good(self, before: str) -> Row | None:
-        """The last run that passed before a night."""
-        for night in reversed(self.nights):
-            if night < before:
-                for run in reversed(self.nights[night]):
-                    if run["verdict"] == "passed":
-                        return run
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +80,18 @@ def read_past(history: History) -> Past:
     series = defaultdict(list)
     for one in series_of(table, metrics):
         series[one.suite, one.entry].append(one)
-    entries = {
-        key: Entry(
-            *key, {night: tuple(nights[key][night]) for night in sorted(nights[key])}, tuple(series[key])
-        )
-        for key in sorted(nights)
-    }
+    entries = {}
+    for suite, entry in sorted(nights):
+        found = nights[suite, entry]
+        own = {night: tuple(found[night]) for night in sorted(found)}
+        entries[suite, entry] = Entry(suite, entry, own, tuple(series[suite, entry]), _last_good(own))
     return Past(entries, runs, metrics, expectations, tuple(dict.fromkeys(problems)))
+
+
+def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:
+    last: Row | None = None
+    found = {}
+    for night, runs in nights.items():
+        found[night] = last
+        last = next((run for run in reversed(runs) if run["verdict"] == "passed"), last)
+    return found

@@ -1,18 +1,20 @@
 """A page for each run: its verdict and why, its numbers beside what was usual, and where to look further.
 
 What stands on a run's page follows from the run and the nights before it, so a page is written once and
-left alone from then on; only those of tonight's suites' nights, and those whose looks are older than the
-program's, are written again.
+left alone from then on (`analysis.nights.site` says which are written again).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
-from jinja2 import Template
+from jinja2 import Environment
+from markupsafe import Markup, escape
 
 from analysis.charting.drawing import day_text
 from analysis.nights.levels import Levels
@@ -23,60 +25,62 @@ from analysis.report.formatting import EN_DASH, seconds
 from analysis.report.metric_words import change_of, change_text, title_of, value_text
 from analysis.report.page import short_commit
 
-Numbers = tuple[str, str, str, str]
 Measured = tuple[str, float, str]  # metric, value, unit
 
 
 def pages(
-    past: Past, site: Site, usual: Levels, wanted: Sequence[int], template: Template
-) -> Iterator[tuple[Any, str]]:
+    past: Past, site: Site, usual: Levels, wanted: Sequence[int], templates: Environment
+) -> Iterator[tuple[Path, str]]:
     """The files of these runs (indices of `past.runs`) and what stands in them."""
-    measured = _measured(past, wanted)
-    kept = _expectations(past, wanted)
-    titles: dict[str, str] = {}
+    template = templates.get_template("run.html.j2")
+    head: Callable[[str], str] = getattr(templates.get_template("nights_macros.html.j2").module, "head")  # noqa: B009
+    looks = head("../")
+    compared = {page.name for page in site.comparison("").parent.iterdir()}
+    measured, kept = _measured(past, wanted), _expectations(past, wanted)
+    titles = {metric: escape(title_of(metric)) for metric in pc.unique(past.metrics["metric"]).to_pylist()}
     for index in wanted:
         run = past.runs[index]
         entry = past.entries[run["suite"], run["entry"]]
         file = site.run(run["run"])
-        good = entry.last_good(run["night"])
-        numbers, nothing = [], []
-        for metric, value, unit in measured[index]:
-            title = titles.setdefault(metric, title_of(metric))
-            if value == 0:
-                nothing.append(title)
-            else:
-                level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
-                numbers.append(_number(title, value, level, unit))
-        compared = site.comparison(run["run"])
-        yield (
-            file,
-            template.render(
-                run=run,
-                night=day_text(date.fromisoformat(run["night"])),
-                entry_address=to_entry(run["suite"], run["entry"]),
-                status=STATUS[run["verdict"]],
-                sign=SIGNS[run["verdict"]],
-                wrong=[
-                    *(text for text, held in kept[index] if not held),
-                    *(run["reasons"] if not run["valid"] else ()),
-                    *run["problems"],
-                ],
-                held=[text for text, held in kept[index] if held],
-                report=report_of(run, file),
-                compared=to_comparison(run["run"]) if compared.exists() else None,
-                last_good=good["run"] if good else None,
-                last_good_address=f"{site.run(good['run']).name}" if good else None,
-                numbers=numbers,
-                nothing=nothing,
-                facts=_facts(run),
-            ),
+        good = entry.last_good[run["night"]]
+        page = template.render(
+            run=run,
+            looks=looks,
+            night=day_text(date.fromisoformat(run["night"])),
+            entry_address=to_entry(run["suite"], run["entry"]),
+            status=STATUS[run["verdict"]],
+            sign=SIGNS[run["verdict"]],
+            wrong=[
+                *(text for text, held in kept[index] if not held),
+                *(run["reasons"] if not run["valid"] else ()),
+                *run["problems"],
+            ],
+            held=[text for text, held in kept[index] if held],
+            report=report_of(run, file),
+            compared=to_comparison(run["run"]) if file.name in compared else None,
+            last_good=good["run"] if good else None,
+            last_good_address=site.run(good["run"]).name if good else None,
+            numbers=_numbers(run, measured[index], usual, titles),
+            nothing=Markup(", ").join(titles[metric] for metric, value, _ in measured[index] if value == 0),
+            facts=_facts(run),
         )
+        yield file, page
 
 
-def _number(title: str, value: float, level: float | None, unit: str) -> Numbers:
-    if level is None:
-        return (title, value_text(value, unit), EN_DASH, "")
-    return (title, value_text(value, unit), value_text(level, unit), change_text(change_of(level, value)))
+def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapping[str, Markup]) -> Markup:
+    """Rows of the table. Written by hand, as there are half a million of them in a year."""
+    rows = []
+    for metric, value, unit in measured:
+        if value == 0:
+            continue
+        level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
+        shown = EN_DASH if level is None else value_text(level, unit)
+        change = "" if level is None else change_text(change_of(level, value))
+        rows.append(
+            f'<tr><th scope="row">{titles[metric]}</th><td class="numeric">{value_text(value, unit)}</td>'
+            f'<td class="numeric">{shown}</td><td class="numeric">{change}</td></tr>'
+        )
+    return Markup("\n".join(rows))  # noqa: S704  (titles are escaped, the others are figures)
 
 
 def _facts(run: Row) -> list[tuple[str, str]]:
@@ -119,8 +123,6 @@ def _expectations(past: Past, wanted: Sequence[int]) -> Mapping[int, list[tuple[
 
 def _rows_of(past: Past, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
     """The table's rows of these runs, and for each the run's index."""
-    import pyarrow as pa
-
     names = pa.array([past.runs[index]["run"] for index in wanted], pa.string())
     place = pc.index_in(table["run"], value_set=names)
     kept = pc.is_valid(place)

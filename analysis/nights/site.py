@@ -1,4 +1,4 @@
-"""Writes the site: the morning page, a page for each experiment and run, and comparisons with the last good run.
+"""Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
 
 Files are written whole, beside each other; nothing that is there is removed. What stands on a run's page
 follows from the run and the nights before it, so those of earlier nights are left as they are, unless the
@@ -6,6 +6,7 @@ program that wrote them was another (its templates' checksum stands in `written-
 """
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -72,7 +73,7 @@ def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path)
     _put(site.theme, str(templates.globals["asset"]("theme.js")))  # type: ignore[operator]
     _compare(past, site, checked.values())
     fresh = _to_write(past, site, checked)
-    for file, page in run_pages.pages(past, site, usual, fresh, templates.get_template("run.html.j2")):
+    for file, page in run_pages.pages(past, site, usual, fresh, templates):
         _put(file, page)
     findings = {
         key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
@@ -104,6 +105,8 @@ def _index(
     better = _told([f for f in findings if f.new and f.direction == "better"], words)
     older = sorted((f for f in findings if not f.new), key=lambda f: f.first_bad_night, reverse=True)
     recently = (date.fromisoformat(tonight) - timedelta(days=STILL_DAYS)).isoformat()
+    now = {id(found) for night in nights for found in night.worse}
+    older = [f for f in older if id(f) not in now]
     still = [f for f in older if f.direction == "worse" and f.first_bad_night >= recently]
     wrong = [run for night in nights for run in overview.wrongs(night, past, site)]
     experiments = dict.fromkeys(entry.experiment for entry in past.entries.values())
@@ -120,6 +123,7 @@ def _index(
         "shown": FINDINGS_SHOWN,
         "failed": wrong,
         "flakes": overview.flake_rows([flake for night in nights for flake in night.flakes]),
+        "flakes_over": sum(flake.pattern == overview.OVER for night in nights for flake in night.flakes),
         "strip_nights": STRIP_NIGHTS,
         "problems": past.problems,
     }
@@ -139,10 +143,10 @@ def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
         for verdict in night.verdicts:
             names = [before[verdict.entry]] if verdict.entry in before else verdict.last_good_runs[-1:]
             good = next((run for name in names if (run := past.run(name))), None)
-            for run in verdict.runs:
-                page = site.comparison(run.run)
+            for ran in verdict.runs:
+                page = site.comparison(ran.run)
                 if good is not None and not page.exists():
-                    _compare_two([good["path"], run.path], page)
+                    _compare_two([good["path"], ran.path], page)
 
 
 def _compare_two(paths: Sequence[str], page: Path) -> None:
@@ -157,11 +161,13 @@ def _compare_two(paths: Sequence[str], page: Path) -> None:
 def _to_write(past: Past, site: Site, checked: Mapping[str, Checked]) -> list[int]:
     """The runs whose pages are to be written: all if other templates wrote them."""
     stamp = site.folder / _WRITTEN_BY
-    current = stamp.exists() and stamp.read_text() == _stamp()
+    if not stamp.exists() or stamp.read_text() != _stamp():
+        return list(range(len(past.runs)))
+    there = {page.name for page in site.run("").parent.iterdir()}
     return [
         index
         for index, run in enumerate(past.runs)
-        if not current or run["night"] == checked[run["suite"]].night or not site.run(run["run"]).exists()
+        if run["night"] == checked[run["suite"]].night or site.run(run["run"]).name not in there
     ]
 
 
@@ -185,6 +191,7 @@ def _stamp() -> str:
 
 def _put(file: Path, text: str) -> None:
     """Write a file so that who reads it sees the old one or the new one."""
-    temporary = file.with_name(file.name + ".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(file)
+    temporary = f"{file}.tmp"
+    with open(temporary, "w", encoding="utf-8") as stream:  # noqa: PTH123  (Path.open takes twice as long)
+        stream.write(text)
+    os.replace(temporary, file)  # noqa: PTH105

@@ -3,6 +3,7 @@
 The dark band holds the level's median with 95 %, the faint one holds nine of ten nights.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from datetime import date
 
@@ -19,6 +20,8 @@ from topologies.palette import BLUE
 NIGHTS_SHOWN = 400
 TICKS = 4
 _FIT_FROM = 0.5  # an axis whose lowest value is above this share of the highest does not start at 0
+_DOTS = "color-mix(in oklab, var(--accent) 65%, var(--surface))"
+_LEVEL = "var(--ink)"
 _STATUS = {"better": "good", "worse": "bad"}
 _TWICE_THE_SAME_DAYS = 3  # the same change, found by both ways of looking
 
@@ -33,9 +36,9 @@ def trend(
     y = series.nights.medians[begin:]
     changes = _apart(sorted(findings, key=lambda finding: finding.first_bad_night))
     edges = [0, *(_index(series, finding.first_bad_night) - begin for finding in changes), len(x)]
-    pieces = [(max(a, 0), b) for a, b in zip(edges, edges[1:], strict=False) if b > max(a, 0)]
+    pieces = [(max(a, 0), b) for a, b in itertools.pairwise(edges) if b > max(a, 0)]
     curves = [
-        Curve("", "var(--accent)", x, [_digits(value) for value in y], dots=True),
+        Curve("", _DOTS, x, [_digits(value) for value in y], dots=True),
         *(_level(x, y, *piece) for piece in pieces),
     ]
     fitted = bool(len(y)) and float(y.min()) > _FIT_FROM * float(y.max())
@@ -58,7 +61,6 @@ def trend(
         ],
         x_unit="",
         x_first_day=since,
-        note="The axis does not start at 0." if fitted else "",
         small=small,
     )
 
@@ -80,7 +82,7 @@ def _index(series: Series, night: str) -> int:
 
 def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> Curve:
     level = _digits(float(np.median(y[start:end])))
-    return Curve("level", BLUE, [x[start], x[end - 1]], [level, level], read_out=False)
+    return Curve("level", _LEVEL, [x[start], x[end - 1]], [level, level], read_out=False)
 
 
 def _bands(x: Sequence[int], y: np.ndarray, start: int, end: int) -> list[Ribbon]:
