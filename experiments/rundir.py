@@ -20,6 +20,9 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
 
+POINTS = "points"
+"""The folder in a sweep's directory that has the directories of its runs."""
+
 RUNS = Path("runs")
 """Where runs are kept unless told otherwise, and looked for by name."""
 
@@ -59,6 +62,12 @@ class RunDirectory:
     def name(self) -> str:
         """The run's name: that of its directory."""
         return self.path.absolute().name
+
+    @property
+    def full_name(self) -> str:
+        """A name that no other run has: with its sweep's before it, if it is one of a sweep's."""
+        folder = self.path.absolute().parent
+        return f"{folder.parent.name}.{self.name}" if folder.name == POINTS else self.name
 
     @property
     def run_json(self) -> Path:

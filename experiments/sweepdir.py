@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.rundir import POINTS, RunDirectory, read_json, write_json
 from experiments.sweep import SweepRun
 from topologies.errors import InputError
 
@@ -43,7 +43,7 @@ class PointRecord:
     @classmethod
     def planned(cls, run: SweepRun) -> Self:
         """Before anything became of it."""
-        place = f"points/{run.name}"
+        place = f"{POINTS}/{run.name}"
         return cls(
             run.name,
             run.number,
@@ -104,7 +104,7 @@ class SweepDirectory:
     @property
     def points(self) -> Path:
         """The folder of run directories."""
-        return self.path / "points"
+        return self.path / POINTS
 
     def figure(self, name: str, extension: str) -> Path:
         """A figure, as "png" or "svg"."""

@@ -10,7 +10,7 @@ import contextlib
 import queue
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Self
 
 from experiments.rundir import RunDirectory, read_json
@@ -25,7 +25,7 @@ from testbed.hosts.inventory import Inventory, Machine, When
 from testbed.hosts.logins import Logins
 from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
-from testbed.hosts.placement import Placement, fitted, place, shares
+from testbed.hosts.placement import Placement, first_network, fitted, place, shares
 from testbed.hosts.room import check_room
 from testbed.hosts.ssh import Connection, connect
 from testbed.plan import Plan, plan_from_json
@@ -122,7 +122,7 @@ class _Run:
         self._content = run.read_run()
         self._plan: Plan = plan_from_json(self._content["plan"])
         self._placement = place(self._plan, inventory)
-        self._shares = shares(self._plan, inventory, self._placement, int(run.name[-6:], 16))
+        self._shares = shares(self._plan, inventory, self._placement, first_network(run.full_name))
         self._events: Events = queue.SimpleQueue()
         self._logins = logins
         self._peers = [self._peer(machine) for machine in self._placement.machines]
@@ -173,17 +173,13 @@ class _Run:
 
     def _peer(self, machine: Machine) -> Peer:
         def command(what: str) -> list[str]:
-            return self._ours(machine, "testbed.hosts.agent", what, self._folder(machine))
+            return self._ours(machine, "testbed.hosts.agent", what, machine.run_folder(self._run))
 
         return Peer(machine, lambda: connect(machine), command, self._events, self._inventory.lease_us / 1e6)
 
     def _ours(self, machine: Machine, module: str, *arguments: str) -> list[str]:
         """A command of our own code on a machine."""
         return [*our_python(code_folder(machine, self._archive)), "-m", module, *arguments]
-
-    def _folder(self, machine: Machine) -> str:
-        """The run's folder on a machine."""
-        return str(PurePosixPath(machine.runs, self._run.name))
 
     def _start(self) -> None:
         for peer in self._peers:
@@ -222,7 +218,7 @@ class _Run:
         sources = []
         for machine in self._placement.machines:
             code = code_folder(machine, self._archive)
-            sources.append(MachineSource(machine, self._folder(machine), code, during_run=during_run))
+            sources.append(MachineSource(machine, machine.run_folder(self._run), code, during_run=during_run))
         limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
             sources,
@@ -258,4 +254,6 @@ class _Run:
             shipped = self._shipped.get(machine.name)
             if shipped is not None and shipped.complete:
                 with contextlib.suppress(TestbedError):  # it is small, and `cutset hosts --clean` finds it
-                    self._logins.to(machine).run(["rm", "-rf", "--", self._folder(machine)], root=True)
+                    self._logins.to(machine).run(
+                        ["rm", "-rf", "--", machine.run_folder(self._run)], root=True
+                    )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.rundir import RunDirectory
+from experiments.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
 from testbed.hosts import clearing, run_folders
 from testbed.hosts.agent import files
@@ -63,9 +63,9 @@ def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> li
 def shipped_from(runs: Path, machine: str) -> list[str]:
     """The runs below `runs` that have all files of this machine."""
     names = []
-    for path in sorted(runs.glob("*/run.json")):
+    for path in sorted([*runs.glob("*/run.json"), *runs.glob(f"*/{POINTS}/*/run.json")]):
         with suppress(InputError):  # a run that cannot be read has shipped nothing
             shipped = RunDirectory(path.parent).read_run().get("shipped", [])
             if any(each["machine"] == machine and each["complete"] for each in shipped):
-                names.append(path.parent.name)
+                names.append(RunDirectory(path.parent).full_name)
     return names

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from experiments.rundir import RunDirectory
 from topologies.document import read_document, validated
 from topologies.strict import DurationUs, Name, RateBitsPerS, SizeBytes, StrictModel, WholeNumber, problem
 
@@ -180,6 +181,10 @@ class Machine:
     def runs(self) -> str:
         """The folder on it that has a folder for each run."""
         return f"{self.folder}/runs"
+
+    def run_folder(self, run: RunDirectory) -> str:
+        """The folder on it of one run."""
+        return f"{self.runs}/{run.full_name}"
 
     @property
     def code(self) -> str:

@@ -7,6 +7,7 @@ region's LAN between every two machines that have a part of it; each gets a capt
 ends, from which the machines' clocks are compared.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -96,6 +97,11 @@ def fitted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: in
             for change in plan.changes
         ),
     )
+
+
+def first_network(run: str) -> int:
+    """Where a run's tunnels begin to be numbered: runs at the same time on the same machines should differ."""
+    return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
 
 
 def shares(plan: Plan, inventory: Inventory, placement: Placement, first_network: int) -> dict[str, Share]:

@@ -177,7 +177,7 @@ class Fetch:
         connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
 
     def _folder(self, machine: Machine) -> str:
-        return f"{machine.runs}/{self.run.name}"
+        return machine.run_folder(self.run)
 
     def _with_our_code(self, machine: Machine) -> list[str]:
         return our_python(code_folder(machine, self.archive))
