@@ -100,7 +100,7 @@ def fitted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: in
 
 
 def first_network(run: str) -> int:
-    """Where a run's tunnels begin to be numbered: runs at the same time on the same machines should differ."""
+    """Where a run's tunnels begin to be numbered: other runs on the same machines should not meet them."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
 
 

@@ -67,3 +67,10 @@ def test_what_is_no_run_is_bad_input(tmp_path):
         RunDirectory.open(tmp_path).read_run()
     with pytest.raises(InputError, match=r"summary\.json: cannot be read: No such file"):
         RunDirectory.open(tmp_path).read_summary()
+
+
+def test_runs_of_different_sweeps_have_different_full_names(tmp_path: Path) -> None:
+    single = RunDirectory(tmp_path / "20260101T000000Z-x-abcdef")
+    points = [RunDirectory(tmp_path / sweep / "points" / "1-r0") for sweep in ("one", "other")]
+    assert single.full_name == single.name
+    assert [point.full_name for point in points] == ["one.1-r0", "other.1-r0"]
