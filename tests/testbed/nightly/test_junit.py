@@ -1,0 +1,64 @@
+"""JUnit XML as CI systems read it."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from xml.etree import ElementTree
+
+from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from testbed.nightly.junit import junit_xml
+
+BUSY = {"failure": Failure.FIDELITY, "problem": "busy"}
+PASSED = NightRun("cut", 0, 11, "link-failure", "local", state=State.DONE, verdict="passed", duration_s=12.5)
+RUNS = (
+    PASSED,
+    replace(PASSED, repeat=1, verdict="failed", failure=Failure.EXPECTATION, problem="a < b & \x00 ended"),
+    replace(PASSED, repeat=2, state=State.FAILED, verdict=None, failure=Failure.HARNESS, problem="no disk"),
+    replace(
+        PASSED, repeat=3, verdict="invalid", failure=Failure.FIDELITY, problem="busy", allow_failure=True
+    ),
+    replace(PASSED, repeat=4, state=State.SKIPPED, verdict=None, problem="no time left"),
+    replace(PASSED, repeat=5, state=State.PENDING, verdict=None),
+)
+RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 0, RUNS, spent_s=99.5)
+DIRECTORY = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+
+
+def suite(record: NightRecord) -> ElementTree.Element:
+    return ElementTree.fromstring(junit_xml(DIRECTORY, record).encode()).find("testsuite")
+
+
+def test_each_run_that_ended_is_a_case_and_says_of_what_kind_its_failure_is():
+    found = suite(RECORD)
+    assert found.attrib == {
+        "name": "quick 2026-11-21",
+        "tests": "6",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "2",
+        "time": "99.500",
+    }
+    said = [
+        [(child.tag, child.get("type"), child.text) for child in case if child.tag != "properties"]
+        for case in found
+    ]
+    assert said == [
+        [],
+        [("failure", "expectation", "a < b & \ufffd ended")],
+        [("error", "harness", "no disk")],
+        [("skipped", "fidelity", "allowed to fail: busy")],
+        [("skipped", None, "no time left")],
+        [],
+    ]
+    assert (found[0].get("classname"), found[0].get("name"), found[0].get("time")) == (
+        "quick.cut",
+        "cut r0",
+        "12.500",
+    )
+
+
+def test_what_got_worse_is_a_failure_of_its_own():
+    [*_, regressions] = suite(replace(RECORD, findings=("latency rose", "throughput fell")))
+    failure = regressions.find("failure")
+    assert (regressions.get("name"), failure.get("type")) == ("regressions", "regression")
+    assert (failure.get("message"), failure.text) == ("latency rose", "latency rose\nthroughput fell")
