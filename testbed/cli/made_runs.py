@@ -2,6 +2,7 @@
 analysed. Says nothing on standard output, and judges nothing.
 """
 
+import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ class MadeRun:
     """A run and what became of it.
 
     record: run.json. summary: summary.json, or None if there is none. problem: why there is none, or None.
+    replay: the command that makes it again.
     """
 
     directory: RunDirectory
@@ -34,6 +36,7 @@ class MadeRun:
     record: dict[str, Any]
     summary: dict[str, Any] | None
     problem: str | None
+    replay: str
 
     @property
     def verdict(self) -> str:
@@ -143,7 +146,22 @@ def _made(
         raise
     except (TestbedError, AnalysisError) as error:
         problem = str(error)
-    return MadeRun(directory, run.seed, run.repetition, directory.read_run(), summary, problem)
+    return MadeRun(
+        directory, run.seed, run.repetition, directory.read_run(), summary, problem, _replay(of[0], run)
+    )
+
+
+def _replay(chosen: "Chosen", run: "SweepRun") -> str:
+    from experiments.loader import FOLDER
+    from testbed.cli.sweep_text import replay_command
+
+    file = chosen.file
+    ours = file.folder == FOLDER
+    given = [origin.removeprefix("--set ") for origin in file.document.overridden.values()]
+    one_point = ["sweep=null"] if "sweep" in file.left_out else []
+    links = "" if chosen.links == "auto" else f" --links {chosen.links}"
+    name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
+    return replay_command(name, [*given, *one_point], run, chosen.place) + links
 
 
 def _why_not_analysed(ended: "Ended") -> str:

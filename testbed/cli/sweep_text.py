@@ -43,7 +43,9 @@ def seconds_left(elapsed_s: float, done: int, remaining: int) -> float | None:
     return elapsed_s / done * remaining if done else None
 
 
-def replay_command(experiment: str, overrides: Sequence[str], point: PointRecord, place: str) -> str:
+def replay_command(
+    experiment: str, overrides: Sequence[str], point: PointRecord | SweepRun, place: str
+) -> str:
     """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
     values = [f"{path}={value_text(value)}" for path, value in point.values.items()]
     settings = [*overrides, *(["sweep=null"] if values else []), *values]

@@ -78,4 +78,4 @@ class Attaching:
             lines.append(f"  report  {page}")
             if (REPORT, str(page)) not in item.user_properties:
                 item.user_properties.append((REPORT, str(page)))
-        return "\n".join(lines)
+        return "\n".join([*lines, f"  again   {run.replay}"])

@@ -7,6 +7,7 @@ from experiments.rundir import RunDirectory
 from testbed.cli.made_runs import MadeRun
 
 RAN = {"experiment": {"name": "tiny"}, "outcome": "completed", "times": {"zero_ns": 1}, "problems": []}
+REPLAY = "cutset run tiny"
 PASSED: dict[str, Any] = {
     "verdict": "passed",
     "fidelity": {"valid": True, "reasons": [], "links": [{"link": "r0-r1", "delay_p50_ms": 5.1}]},
@@ -24,12 +25,12 @@ def made(
 ) -> MadeRun:
     """A run that passed, but for these sections of its summary; with a problem, one that has no summary."""
     content = None if problem else PASSED | summary
-    return MadeRun(RunDirectory(Path("/runs") / name), 1, 0, RAN | (record or {}), content, problem)
+    return MadeRun(RunDirectory(Path("/runs") / name), 1, 0, RAN | (record or {}), content, problem, REPLAY)
 
 
 def unsummarised(**record: Any) -> MadeRun:
     """A run that was not to be analysed."""
-    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, RAN | record, None, None)
+    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, RAN | record, None, None, REPLAY)
 
 
 def switched(*seconds: float | None) -> list[MadeRun]:

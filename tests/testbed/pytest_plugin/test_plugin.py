@@ -157,6 +157,14 @@ def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
         assert f"  report  {report}" in shown
 
 
+def test_a_run_of_a_test_that_fails_can_be_made_again(ran: Ran) -> None:
+    [command] = re.findall("^  again   (.*)$", ran.section("test_expectation"), re.MULTILINE)
+    assert command == (
+        "cutset run experiments/tiny.yaml"
+        " --set 'expect=[\"events.lost == 1\"]' --seed 1 --repeat 1 --on simulator"
+    )
+
+
 def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None:
     assert ran.failure("test_everywhere[two-regions]") is None
     assert ran.failure("test_everywhere[three-regions]") is None
