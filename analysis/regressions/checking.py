@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from analysis.history import History
+from analysis.history.record import check_night as check_date
 from analysis.history.where import Where
 from analysis.regressions.change_points import Shift, change_points
 from analysis.regressions.entries import verdicts_of
@@ -23,7 +24,7 @@ from analysis.regressions.series import Series, series_of
 from analysis.regressions.telling import levels, of_departure, of_shift
 from analysis.regressions.tonight import departure, first_of_its_kind
 
-WRONG_MAX: Final = 0.05
+WRONG_MAX: Final = 0.01
 """The chance of any finding on a night when nothing changed. In fact it is smaller: docs/regressions.md."""
 DAYS: Final = 365
 """How far back is looked."""
@@ -36,6 +37,7 @@ def check_night(history: History, night: str, suite: str | None = None) -> Check
 
     Raises AnalysisError if `night` is no date.
     """
+    check_date(night)
     where = Where(suite=suite, since=_days_before(night, DAYS), until=night)
     runs = history.runs(where)
     return check(runs, history.metrics(where), history.expectations(where), night)
