@@ -71,10 +71,12 @@ def show_night(directory: NightDirectory, record: NightRecord, file: SuiteFile, 
     row("runs", runs_text(record))
     for finding in record.findings[:SHOWN_MAX]:
         row("worse", finding)
-    failed = [run for run in record.runs if run.failure is not None]
-    for run in failed[:SHOWN_MAX]:
-        row("failed", f"{run.title}: {became(run)}")
-        row("", f"replay: {replay_command(run, file)}")
+    failed = _failed_by_entry(record)
+    for runs in failed[:SHOWN_MAX]:
+        of = sum(run.entry == runs[0].entry for run in record.runs)
+        count = f"{len(runs)} of {of}: " if of > 1 else ""
+        row("failed", f"{runs[0].entry}: {count}{became(runs[0])}")
+        row("", f"replay: {replay_command(runs[0], file)}")
     if (more := len(failed) - SHOWN_MAX) > 0:
         row("", f"and {more} more")
     if not record.over:
@@ -112,6 +114,15 @@ def replay_command(run: NightRun, file: SuiteFile) -> str:
         options.append(f"--topology {shlex.quote(read.experiment.topology)}")
     last = [f"--seed {run.seed}", f"--on {shlex.quote(run.place)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
+
+
+def _failed_by_entry(record: NightRecord) -> list[list[NightRun]]:
+    """The runs that failed, those of an entry together; what was allowed to fail comes last."""
+    found: dict[str, list[NightRun]] = {}
+    for run in record.runs:
+        if run.failure is not None:
+            found.setdefault(run.entry, []).append(run)
+    return sorted(found.values(), key=lambda runs: runs[0].allow_failure)
 
 
 def _counted_as(run: NightRun) -> str:
