@@ -58,9 +58,14 @@ def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str)
     )
 
 
-def findings_of(series: Sequence[Series], runs: pa.Table, night: str) -> list[Finding]:
-    """What changed in any of these series and is to be believed, the most pressing first."""
-    doubt_max = WRONG_MAX / max(1, 2 * len(series))
+def findings_of(
+    series: Sequence[Series], runs: pa.Table, night: str, looked_at: int | None = None
+) -> list[Finding]:
+    """What changed in any of these series and is to be believed, the most pressing first.
+
+    looked_at: how many series are looked at that night, unless it is these.
+    """
+    doubt_max = WRONG_MAX / max(1, 2 * (looked_at or len(series)))
     found = [finding for each in series for finding in _findings(each, runs, night, doubt_max)]
     return sorted(found, key=_pressing)
 

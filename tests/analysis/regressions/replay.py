@@ -12,12 +12,15 @@ from analysis.regressions.series import Nights, Series
 
 
 def replayed(
-    series: Sequence[Series], runs: pa.Table, nights: Sequence[str]
+    series: Sequence[Series], runs: pa.Table, nights: Sequence[str], looked_at: int | None = None
 ) -> Iterator[tuple[str, list[Finding]]]:
-    """What each of these nights found, with what was known then."""
+    """What each of these nights found, with what was known then.
+
+    looked_at: how many series there are, unless it is these.
+    """
     for night in nights:
         known = [short for each in series if (short := as_of(each, night)) is not None]
-        yield night, findings_of(known, runs, night)
+        yield night, findings_of(known, runs, night, looked_at)
 
 
 def as_of(series: Series, night: str) -> Series | None:

@@ -1,0 +1,109 @@
+"""How long the check of a night takes with a year behind it, how often quiet nights raise an alarm, and after
+how many nights planted changes are found: in simulated years of 20 experiments with three runs a night.
+
+Nights are gone through one by one, each with what was known then. A change counts as found on the first night
+that reports it, as far off or as a change point.
+"""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.history import History
+from analysis.regressions.checking import check_night
+from analysis.regressions.series import Series, series_of
+from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
+from tests.analysis.regressions.replay import replayed
+
+NIGHTS, QUIET, BEGINS, WITHIN = 365, 100, 300, 60
+SEEDS = (1, 2, 3)
+PLANTED = {
+    "throughput": ("throughput.events_per_s", -1),
+    "latency p50": ("latency.p50_ms", 1),
+    "latency p99": ("latency.p99_ms", 1),
+    "recovery, switch": ("recovery.cut.switch_s", 1),
+    "recovery, catch-up": ("recovery.cut.catch_up_s", 1),
+}
+FRACTIONS = (0.05, 0.10, 0.30)
+
+Row = dict[str, Any]
+
+
+def measure() -> list[Row]:
+    """A minute or four."""
+    return [_speed(), *_quiet(), *(row for fraction in FRACTIONS for row in _planted(fraction))]
+
+
+def _speed() -> Row:
+    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+        history = make_year(Path(folder), nights=NIGHTS)
+        began = time.perf_counter()
+        check_night(history, night_of(NIGHTS - 1))
+        took = time.perf_counter() - began
+    return {
+        "name": "check of a night, a year of 20 experiments",
+        "value": took,
+        "unit": "s",
+        "asked": "<= 10",
+    }
+
+
+def _quiet() -> list[Row]:
+    alarms = []
+    for seed in SEEDS:
+        runs, series = _year(seed)
+        nights = [night_of(number) for number in range(NIGHTS - QUIET, NIGHTS)]
+        found = [each for _, found in replayed(series, runs, nights) for each in found]
+        alarms.append(len({(each.entry, each.metric, each.first_bad_night) for each in found}))
+    return [
+        {
+            "name": f"findings in 100 quiet nights, year {seed}",
+            "value": float(count),
+            "unit": "",
+            "asked": "a few",
+        }
+        for seed, count in zip(SEEDS, alarms, strict=True)
+    ]
+
+
+def _planted(fraction: float) -> list[Row]:
+    rows = []
+    for name, (metric, worse) in PLANTED.items():
+        changed = [entry for entry in entries() if metric in metrics_of(entry)]
+        planted = [Planted(entry, metric, BEGINS, worse * fraction) for entry in changed]
+        runs, series = _year(SEEDS[0], planted)
+        nights = [night_of(number) for number in range(BEGINS, BEGINS + WITHIN)]
+        first: dict[str, int] = {}
+        for number, (_, found) in enumerate(replayed(series, runs, nights), start=1):
+            for each in found:
+                if (
+                    each.metric == metric
+                    and each.direction == "worse"
+                    and each.latest_night >= night_of(BEGINS)
+                ):
+                    first.setdefault(each.entry, number)
+            if len(first) == len(changed):
+                break
+        waits = [first.get(entry, np.inf) for entry in changed]
+        for part, said in ((0.5, "half"), (1.0, "all")):
+            wait = float(np.quantile(waits, part, method="higher"))
+            rows.append(
+                {
+                    "name": f"{fraction:.0%} in {name}: {said} of {len(changed)} found after",
+                    "value": wait if np.isfinite(wait) else None,
+                    "unit": "nights",
+                }
+            )
+    return rows
+
+
+def _year(seed: int, planted: Sequence[Planted] = ()) -> tuple[pa.Table, list[Series]]:
+    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+        history: History = make_year(Path(folder), nights=NIGHTS, seed=seed, planted=planted)
+        runs = history.runs()
+        return runs, series_of(runs, history.metrics())
