@@ -6,7 +6,7 @@ distorted and labels keep their size on a phone (SVG 2, sections 8.11 and 13.5).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -79,28 +79,6 @@ def drawn(figure: Figure) -> Markup:
         data,
         Markup("").join(parts),
     )
-
-
-def spark(values: Sequence[float | None], colour: str = "currentcolor") -> Markup:
-    """A line of a word's size without axes, its last point marked."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return Markup("")
-    low, high = min(known), max(known)
-    span = (high - low) or 1.0
-    points = [
-        (
-            SIDE * i / max(1, len(values) - 1),
-            None if value is None else SIDE * (0.9 - 0.8 * (value - low) / span),
-        )
-        for i, value in enumerate(values)
-    ]
-    last = next((x, y) for x, y in reversed(points) if y is not None)
-    return Markup(
-        '<svg class="spark" viewBox="0 0 {side} {side}" preserveAspectRatio="none" aria-hidden="true">'
-        '<path class="curve" style="stroke:{colour}" d="{d}"/>'
-        '<path class="dots" style="stroke:{colour}" d="M{x:.0f} {y:.0f}h0"/></svg>'
-    ).format(side=SIDE, colour=colour, d=_path(points), x=last[0], y=last[1])
 
 
 def _svg(figure: Figure) -> Markup:

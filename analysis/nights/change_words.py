@@ -1,6 +1,5 @@
 """A finding in words: how large, since when, which commits, and where to look."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -49,7 +48,7 @@ class Told:
 def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> Told:
     """The finding in words. known: names of runs that have pages; chart: what it is drawn as."""
     title = title_of(finding.metric)
-    size = change_text(finding.change) if finding.change is not None else "from 0"
+    size = size_of(finding)
     since = _day(finding.first_bad_night)
     return Told(
         entry=finding.entry,
@@ -59,7 +58,7 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
         size=size,
         before=value_text(finding.before, finding.unit),
         after=value_text(finding.after, finding.unit),
-        interval=_interval(finding.interval),
+        interval=_interval(finding),
         since=_since(finding),
         last_good=_day(finding.last_good_night),
         commits=commits(finding),
@@ -68,6 +67,11 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
         chart=chart,
         short=f"{finding.entry}: {title[:1].lower() + title[1:]} {size}, since {since}",
     )
+
+
+def size_of(finding: Finding) -> str:
+    """How large the change is."""
+    return change_text(finding.change) if finding.change is not None else "from 0"
 
 
 def commits(finding: Finding) -> str:
@@ -82,7 +86,7 @@ def _commits_say(finding: Finding) -> str:
         return "Between the commits" if not also else also.strip() + " Commits"
     same = finding.first_bad_commit and finding.first_bad_commit == finding.last_good_commit
     return (
-        f"Both nights ran the commit {finding.first_bad_commit[:COMMIT_DIGITS]}: it was none."
+        f"No commit did it: both nights ran {finding.first_bad_commit[:COMMIT_DIGITS]}."
         if same
         else "The commits are not known."
     ) + also
@@ -92,18 +96,20 @@ def _since(finding: Finding) -> str:
     day = _day(finding.first_bad_night)
     if finding.earliest_night == finding.latest_night:
         return day
-    return f"{day} (may be {_day(finding.earliest_night)} to {_day(finding.latest_night)})"
+    return f"{day} (or a night from {_day(finding.earliest_night)} to {_day(finding.latest_night)})"
 
 
-def _interval(interval: tuple[float, float] | None) -> str:
-    if interval is None or not all(math.isfinite(bound) for bound in interval):
+def _interval(finding: Finding) -> str:
+    """The change's bounds, where they are of the change that is shown, and not of all nights since."""
+    interval, change = finding.interval, finding.change
+    if interval is None or change is None or not interval[0] <= change <= interval[1]:
         return ""
     return f"{change_text(interval[0])} to {change_text(interval[1])}"
 
 
 def _links(finding: Finding, site: Site, known: Mapping[str, object]) -> tuple[Link, ...]:
     after = next((run for run in finding.runs_after if run in known), None)
-    before = next((run for run in reversed(finding.runs_before) if run in known), None)
+    before = next((run for run in finding.runs_before if run in known), None)
     links = []
     if after is not None:
         links.append(Link(to_run(after), "a run since"))

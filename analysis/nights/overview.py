@@ -1,5 +1,6 @@
 """The morning page: did something get worse, did everything hold, what ran; then each experiment."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,7 +14,7 @@ from analysis.nights.levels import Levels
 from analysis.nights.places import Site, report_of, to_comparison, to_entry, to_run
 from analysis.nights.reading import Entry, Past
 from analysis.nights.verdicts import SIGNS, STATUS, Strip, strip
-from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake
+from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
 from analysis.regressions.series import Series
 from analysis.report.formatting import EN_DASH, count_of, number, percent
 from analysis.report.metric_words import change_of, change_text, value_text
@@ -124,36 +125,46 @@ def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong]) -> Verdict:
     if not wrong:
         return Verdict("Yes", "good", meaning)
     lines = tuple(Link(one.address, one.short) for one in wrong[:LINES_SHOWN])
-    return Verdict(f"Not {len(runs) - passed}", "bad", meaning, lines, max(0, len(wrong) - LINES_SHOWN))
+    return Verdict(
+        f"{number(len(runs) - passed)} did not", "bad", meaning, lines, max(0, len(wrong) - LINES_SHOWN)
+    )
 
 
 def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
-    """Tonight's runs that did not pass."""
-    found = []
+    """Tonight's runs that did not pass; those of an experiment that failed in the same way are one."""
+    alike: dict[tuple[str, str, str], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
         for run in entry.runs:
-            if run.failure is None:
-                continue
-            row = past.run(run.run)
-            kind = _KINDS[run.failure.value]
-            found.append(
-                Wrong(
-                    kind,
-                    f"{entry.entry}, repeat {run.repeat}",
-                    run.why,
-                    to_run(run.run),
-                    report_of(row, site.index) if row else None,
-                    to_comparison(run.run) if site.comparison(run.run).exists() else None,
-                    f"{entry.entry}: {kind[:1].lower() + kind[1:]}, {run.why}",
-                )
-            )
-    return found
+            if run.failure is not None:
+                alike[entry.entry, _KINDS[run.failure.value], run.why].append(run)
+    return [_wrong(key, runs, past, site) for key, runs in alike.items()]
+
+
+def _wrong(key: tuple[str, str, str], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
+    entry, kind, why = key
+    row = past.run(runs[0].run)
+    times = f", {len(runs)} times" if len(runs) > 1 else f", repeat {runs[0].repeat}"
+    return Wrong(
+        kind,
+        entry + times,
+        why,
+        to_run(runs[0].run),
+        report_of(row, site.index) if row else None,
+        to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
+        f"{entry}: {kind[:1].lower() + kind[1:]}{times if len(runs) > 1 else ''}, {why}",
+    )
 
 
 def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
-    """Every experiment of a suite, also those that did not run tonight."""
+    """Every experiment of a suite, also those that did not run tonight; those with something to say first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
-    fresh = {(f.entry, f.metric): f for f in checked.findings if f.new}
+    fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
+    worse = {finding.entry for finding in checked.worse}
+
+    def calm(entry: Entry) -> tuple[bool, bool]:
+        verdict = tonight.get(entry.name)
+        return entry.name not in worse, verdict is not None and verdict.worst == "passed"
+
     rows = tuple(
         EntryRow(
             entry.name,
@@ -162,7 +173,7 @@ def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> Sui
             _values(entry, checked.night, usual, fresh),
             strip(entry, checked.night),
         )
-        for entry in entries
+        for entry in sorted(entries, key=calm)
     )
     return SuiteRows(entries[0].suite, day_text(date.fromisoformat(checked.night)), rows)
 

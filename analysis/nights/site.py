@@ -7,7 +7,7 @@ program that wrote them was another (its templates' checksum stands in `written-
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -139,21 +139,26 @@ def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
     Where something got worse, the last good one is of before that.
     """
     for night in checked:
-        before = {f.entry: f.runs_before[-1] for f in reversed(night.worse) if f.runs_before}
+        before = {finding.entry: finding.runs_before for finding in reversed(night.worse)}
         for verdict in night.verdicts:
-            names = [before[verdict.entry]] if verdict.entry in before else verdict.last_good_runs[-1:]
-            good = next((run for name in names if (run := past.run(name))), None)
+            names = (*before.get(verdict.entry, ()), *verdict.last_good_runs)
+            good = next(filter(None, (_analysed(past, name) for name in names)), None)
             for ran in verdict.runs:
-                page = site.comparison(ran.run)
-                if good is not None and not page.exists():
-                    _compare_two([good["path"], ran.path], page)
+                page, run = site.comparison(ran.run), _analysed(past, ran.run)
+                if good is not None and run is not None and not page.exists():
+                    _compare_two(good, run, page)
 
 
-def _compare_two(paths: Sequence[str], page: Path) -> None:
-    if not all(paths) or not all(RunDirectory(Path(path)).summary_json.exists() for path in paths):
-        return
+def _analysed(past: Past, name: str) -> RunDirectory | None:
+    """The directory of a run, if it is there and analysed."""
+    run = past.run(name)
+    directory = RunDirectory(Path(run["path"])) if run is not None and run["path"] else None
+    return directory if directory is not None and directory.summary_json.exists() else None
+
+
+def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
     try:
-        write_page(read_sides([RunDirectory.open(Path(path)) for path in paths]), page)
+        write_page(read_sides([good, run]), page)
     except InputError:
         return  # one was pruned or damaged: its own page says what is known of it
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from analysis.charting.axis import Axis, linear
 from analysis.charting.chart import Curve, Figure, Mark, Ribbon
+from analysis.nights.change_words import size_of
 from analysis.regressions.findings import Finding
 from analysis.regressions.intervals import median_interval
 from analysis.regressions.series import Series
-from analysis.report.metric_words import change_text, title_of
+from analysis.report.metric_words import title_of
 from topologies.palette import BLUE
 
 NIGHTS_SHOWN = 400
@@ -52,7 +53,7 @@ def trend(
         ribbons=[ribbon for piece in pieces for ribbon in _bands(x, y, *piece)],
         marks=[
             Mark(
-                change_text(finding.change),
+                size_of(finding),
                 (date.fromisoformat(finding.first_bad_night) - since).days - 0.5,
                 _STATUS.get(finding.direction, ""),
             )

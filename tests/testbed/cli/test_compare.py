@@ -1,0 +1,58 @@
+"""`cutset compare`: what it writes and prints, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from testbed.cli.main import run as cutset
+from tests.analysis.report.conftest import SCENARIOS
+from tests.analysis.report.synthetic_run import write_run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    """Two runs."""
+    return [str(write_run(tmp_path / name, SCENARIOS[name]).path) for name in ("passed", "narrow")]
+
+
+def test_the_page_stands_in_the_last_run_unless_told_otherwise(
+    runs: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    assert cutset(["compare", *runs]) == 0
+    page = Path(runs[1]) / "comparison.html"
+    assert capsys.readouterr().out.startswith(f"comparison   {page} (")
+    assert "2 runs compared" in page.read_text()
+    assert cutset(["compare", *runs, "-o", str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").exists()
+
+
+def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -> None:
+    assert cutset(["compare", "--text", *runs]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("A  20260101T000000Z-link-failure-0a1b2c  passed")
+    assert "topology" in said or "set otherwise" in said
+    assert not (Path(runs[1]) / "comparison.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["{0}"], "takes 2 to"),
+        (["{0}", "nowhere"], "there is no such run"),
+        (["{0}", "{1}", "-o", "/nowhere/at/all.html"], "its directory is not there"),
+        (["--text", "-o", "x.html", "{0}", "{1}"], "writes no page"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    runs: list[str], arguments: list[str], why: str, capsys: Capture
+) -> None:
+    assert cutset(["compare", *(argument.format(*runs) for argument in arguments)]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_run_without_analysis_says_what_to_do(runs: list[str], capsys: Capture) -> None:
+    (Path(runs[0]) / "summary.json").unlink()
+    assert cutset(["compare", *runs]) == 2
+    assert f"cutset analyze {runs[0]}" in capsys.readouterr().err
