@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 import click
 
 from experiments.rundir import RUNS
+from testbed.cli.options import HISTORY, history_option, out_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-HISTORY = Path("history")
-"""Where the history is kept unless told otherwise: beside runs/."""
 SITE = "site"
 """The morning page's folder, in the history."""
 
@@ -26,11 +25,23 @@ class NightOptions:
     site: Path | None  # None: in the history
     hooks: tuple[str, ...]
     hooks_always: tuple[str, ...]
+    keep: str | None = None  # None: whatever it takes
 
     @property
     def page_folder(self) -> Path:
         """Where the morning page is written."""
         return self.site or self.history / SITE
+
+    @property
+    def keep_bytes(self) -> int | None:
+        """What the history's runs may take on the disk. Raises InputError."""
+        from topologies.errors import InputError
+        from topologies.quantities import QuantityError, parse_size_bytes
+
+        try:
+            return None if self.keep is None else parse_size_bytes(self.keep)
+        except QuantityError as error:
+            raise InputError("--keep", None, "", str(error)) from None
 
     def words(self) -> list[str]:
         """As on a command line, with absolute paths; what is as usual is left out."""
@@ -39,6 +50,8 @@ class NightOptions:
         for option, (path, usual) in paths.items():
             if path is not None and path != usual:
                 words += [option, str(path.absolute())]
+        if self.keep is not None:
+            words += ["--keep", self.keep]
         for hook in self.hooks:
             words += ["--hook", hook]
         for hook in self.hooks_always:
@@ -54,24 +67,17 @@ _OPTIONS = (
         show_default=True,
         help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
     ),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=RUNS,
-        show_default=True,
-        help="Where runs are kept.",
-    ),
-    click.option(
-        "--history",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=HISTORY,
-        show_default=True,
-        help="Where the history is kept.",
-    ),
+    out_option,
+    history_option,
     click.option(
         "--site",
         type=click.Path(file_okay=False, path_type=Path),
         help="Where the morning page is written.  [default: site/ in the history]",
+    ),
+    click.option(
+        "--keep",
+        metavar="SIZE",
+        help="Never more on the disk than this, as 50GB: old captures go first, and no number does.",
     ),
     click.option(
         "--hook",
@@ -91,7 +97,7 @@ _OPTIONS = (
 
 
 def night_options(command: Command) -> Command:
-    """--jobs, --out, --history, --site, --hook and --hook-always."""
+    """--jobs, --out, --history, --site, --keep, --hook and --hook-always."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -20,6 +20,7 @@ from testbed.cli.nightly_end import end_night
 from testbed.cli.nightly_night import Night, earlier_durations_s
 from testbed.cli.nightly_one import PlaceOf, make_one
 from testbed.cli.nightly_options import NightOptions
+from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_text import show_planned
 from testbed.cli.nightly_torn import settle_torn
 from testbed.cli.places import check_place, opened
@@ -82,6 +83,7 @@ def today() -> date:
 def _read(asked: Asked) -> SuiteFile:
     file = read_suite(asked.suite)
     check_jobs(asked.options.jobs, file)
+    _ = asked.options.keep_bytes  # or it raises
     check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     for entry in file.suite.entries:
         check_place(file.place(entry))
@@ -151,11 +153,13 @@ def _make_all(night: Night, asked: Asked) -> bool:
             from testbed.cli.nightly_jobs import make_side_by_side
 
             make_side_by_side(night, asked.options.jobs, place_of)
+        make_room(night, asked.options.keep_bytes)
         for run in night.pending:
             if not fits(night, run):
                 continue
             if not make_one(night, run, place_of):
                 return False
+            make_room(night, asked.options.keep_bytes)
     return True
 
 

@@ -12,6 +12,9 @@ from experiments.rundir import RUNS
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
 
+HISTORY = Path("history")
+"""Where the history is kept unless told otherwise: beside runs/."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -100,7 +103,7 @@ out_option = click.option(
 history_option = click.option(
     "--history",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("history"),
+    default=HISTORY,
     help="Where the history is kept.",
     show_default=True,
 )

@@ -248,6 +248,16 @@ def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
     assert "cannot go on: the suite was changed since it began" in capsys.readouterr().err
 
 
+def test_what_nights_leave_stays_within_the_disk_that_they_may_take(nights, capsys):
+    nights.suite("name: good")
+    assert nights.run("--keep", "50kB") == 0
+    [run] = nights.record.runs
+    made = nights.directory.run_of(run)
+    assert made.summary_json.is_file()
+    assert not list(made.analysis.glob("*"))
+    assert f"{run.run}: tables removed" in nights.directory.log.read_text()
+
+
 def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     nights.suite("name: good, repeat: 2")
     assert nights.run("--dry") == 0
@@ -257,7 +267,9 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     assert not (nights.folder / "runs").exists()
 
 
-@pytest.mark.parametrize("words", [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"]])
+@pytest.mark.parametrize(
+    "words", [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"], ["--keep", "9"]]
+)
 def test_options_that_cannot_be_are_bad_input(nights, words):
     nights.suite("name: good")
     assert nights.run(*words) == 2

@@ -1,0 +1,29 @@
+"""Keeps what nights leave within a disk budget while they go on."""
+
+from typing import TYPE_CHECKING
+
+from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from testbed.cli.nightly_night import Night
+
+
+def make_room(night: "Night", keep_bytes: int | None) -> None:
+    """Remove old captures, then more, until the history's runs take no more than this; None: never.
+
+    What could not be removed, or does not fit even so, is said and does not end the night.
+    """
+    from analysis.history.pruning import plan_pruning, remove
+
+    if keep_bytes is None:
+        return
+    plan = plan_pruning(night.history, keep_bytes)
+    for removal in plan.removals:
+        try:
+            remove(removal)
+        except (InputError, OSError) as error:
+            night.say(f"problem: {removal.run.name}: its {removal.part} were not removed: {error}")
+        else:
+            night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")
+    if plan.after > keep_bytes:
+        night.say(f"problem: the runs take {plan.after >> 20} MiB, more than --keep allows")
