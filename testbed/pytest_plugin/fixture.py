@@ -6,7 +6,7 @@ topology, place, seed and repetitions. A run that failed stays failed for all wh
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
@@ -25,6 +25,8 @@ from topologies.document import find_file
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.strict import suggestion
+
+Links = Literal["auto", "netem", "relay"]
 
 CALL = "cutset.run"
 """What errors about its arguments name."""
@@ -71,7 +73,7 @@ class Cutset:
         on: str | Path | None = None,
         seed: int | None = None,
         repeat: int = 1,
-        links: Literal["auto", "netem", "relay"] = "auto",
+        links: Links = "auto",
         allow: Collection[str] = (),
         analyze: bool = True,
     ) -> Results:
@@ -88,7 +90,7 @@ class Cutset:
         """
         __tracebackhide__ = True
         try:
-            _check_asked(repeat, allow)
+            _check_asked(repeat, links, allow)
             settings = self._settings(set or {}, topology)
             file = read_experiment(
                 self._found("experiment", EXPERIMENTS, str(experiment)),
@@ -151,9 +153,10 @@ class Cutset:
         return place
 
 
-def _check_asked(repeat: int, allow: Collection[str]) -> None:
+def _check_asked(repeat: int, links: str, allow: Collection[str]) -> None:
     if not 1 <= repeat <= REPEAT_MAX:
         raise InputError(CALL, None, "repeat", f"should be from 1 to {REPEAT_MAX}, not {repeat}")
-    for verdict in allow:
-        if verdict not in ALLOWABLE:
-            raise InputError(CALL, None, "allow", f"there is no {verdict}{suggestion(verdict, ALLOWABLE)}")
+    for field, given, known in (("links", [links], get_args(Links)), ("allow", allow, ALLOWABLE)):
+        for word in given:
+            if word not in known:
+                raise InputError(CALL, None, field, f"there is no {word}{suggestion(word, known)}")

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from testbed.pytest_plugin.fixture import CALL
 from tests.testbed.runner.live import PROJECT, write_experiment
 
 pytest_plugins = ["pytester"]
@@ -219,12 +220,27 @@ def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
 
 
+def test_what_cannot_be_asked_is_said_before_anything_runs(pytester: pytest.Pytester) -> None:
+    wrong = {
+        "repeat=0": "repeat: should be from 1 to 100, not 0",
+        "links='neten'": "links: there is no neten: did you mean netem?",
+        "allow=['fail']": "allow: there is no fail: did you mean failed?",
+        "on='mars'": "there is no place mars; known: local, simulator, *",
+    }
+    tests = [f"def test_{n}(cutset): cutset.run('throughput', {given})" for n, given in enumerate(wrong)]
+    pytester.makepyfile("\n".join(tests))
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=len(wrong))
+    result.stdout.fnmatch_lines([f"E *InputError: *{said}" for said in wrong.values()])
+    result.stdout.no_fnmatch_line("cutset: *runs*")
+
+
 def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("def pytest_configure(config): config.workerinput = {}")
     pytester.makepyfile("def test_beside(cutset): cutset.run('link-failure', on='local')")
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E *cutset.run: runs of real processes go one at a time*without -n"])
+    result.stdout.fnmatch_lines([f"E *{CALL}: runs of real processes go one at a time*without -n"])
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
