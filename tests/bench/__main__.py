@@ -16,7 +16,18 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-SUBJECTS = ("packets", "delays", "links", "network", "launch", "peak", "collection", "shipping", "hosts")
+SUBJECTS = (
+    "packets",
+    "delays",
+    "links",
+    "network",
+    "launch",
+    "peak",
+    "collection",
+    "shipping",
+    "hosts",
+    "regressions",
+)
 
 
 def machine() -> dict[str, Any]:

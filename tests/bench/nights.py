@@ -1,0 +1,42 @@
+"""How fast the morning page is made over a year of nights: all of it, and again a night later.
+
+The year is simulated (365 nights of 20 experiments, three runs of each, five on Sundays, so 24,000 runs). The
+check of the night is made before and not counted: it is a subject of its own.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from analysis.nights import write_site
+from analysis.regressions.checking import check_night
+from tests.analysis.history.year import SUITE, Planted, make_year
+
+PLANTED = (
+    Planted("link-failure-00", "throughput.events_per_s", 350, -0.10),
+    Planted("link-failure-05", "recovery.cut.switch_s", 362, 0.30),
+    Planted("throughput-01", "latency.p95_ms", 200, 0.10),
+)
+ASKED_S = 30
+
+Row = dict[str, Any]
+
+
+def measure() -> list[Row]:
+    """Make a year, write its site, write it again, delete both. Needs 300 MB below the temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as name:
+        history = make_year(Path(name) / "history", planted=PLANTED)
+        checked = {SUITE: check_night(history, history.nights()[-1], SUITE)}
+        site = Path(name) / "site"
+        rows = []
+        for what, asked in (("the page of a year, all of it", ASKED_S), ("again, a night later", ASKED_S)):
+            began = time.perf_counter()
+            write_site(history, site, checked)
+            seconds = time.perf_counter() - began
+            rows.append({"name": what, "value": seconds, "unit": "s", "asked": asked})
+        pages = sum(1 for _ in site.rglob("*.html"))
+        size = sum(page.stat().st_size for page in site.rglob("*.html"))
+        rows.append({"name": "pages of it", "value": pages, "unit": "pages"})
+        rows.append({"name": "all pages", "value": size / 1e6, "unit": "MB"})
+        return rows
