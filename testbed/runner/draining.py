@@ -3,7 +3,7 @@ over.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.processes import NodeProcess
 from testbed.runner.meeting import Place
@@ -57,7 +57,8 @@ async def _tell_counts(stage: Stage) -> None:
     told = None
     while True:
         published = highest(node.published for node in stage.processes.nodes.values())
-        delivered = [dict(client.delivered) for client in stage.of_role("client")]
+        clients = [client.delivered for client in stage.of_role("client")]
+        delivered = [lowest(clients)] if clients else []
         if (published, delivered) != told:
             told = (published, delivered)
             stage.record.tell("counts", published=published, delivered=delivered)
@@ -83,3 +84,9 @@ def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
         for stream, sequence in each.items():
             found[stream] = max(sequence, found.get(stream, 0))
     return found
+
+
+def lowest(delivered: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    """How far all clients are with each stream; who has nothing of it yet is at 0."""
+    streams = sorted({stream for client in delivered for stream in client})
+    return {stream: min(client.get(stream, 0) for client in delivered) for stream in streams}

@@ -1,7 +1,7 @@
 """When a run has drained."""
 
 from testbed.processes import NodeProcess
-from testbed.runner.draining import everything_delivered
+from testbed.runner.draining import everything_delivered, highest, lowest, reached
 
 DRIVERS = [
     NodeProcess("r0/driver-0", "r0-driver-0", published={0: 100}),
@@ -32,3 +32,13 @@ def test_a_client_may_have_what_was_not_acknowledged_in_time() -> None:
 def test_nothing_published_and_nobody_listening_is_drained() -> None:
     assert everything_delivered([], [client()])
     assert everything_delivered(DRIVERS, [])
+
+
+def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
+    published = highest(driver.published for driver in DRIVERS)
+    for counts in (
+        [{0: 120, 1: 50}, {0: 120, 1: 51}],
+        [{0: 120, 1: 50}, {0: 119, 1: 50}],
+        [{0: 120}, {1: 50}],
+    ):
+        assert reached(published, [lowest(counts)]) == reached(published, counts)
