@@ -69,8 +69,18 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
     As `spark_session`, which see.
     """
     with _starting:
+        _forget_if_dead()
         running = SparkContext._active_spark_context
         return _start_quietly(master, settings) if running is None else running
+
+
+def _forget_if_dead() -> None:
+    """Java that was killed, for want of memory for example, is started anew for whoever comes next."""
+    gateway = SparkContext._gateway
+    if gateway is None or gateway.proc.poll() is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:

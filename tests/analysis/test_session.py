@@ -72,3 +72,16 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert archive.archive_path() != before
+
+
+@pytest.mark.spark
+def test_java_that_was_killed_is_started_anew(tmp_path: Path) -> None:
+    code = (
+        "from pyspark import SparkContext\n"
+        "from analysis.session import spark_session\n"
+        "spark_session()\n"
+        "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
+        "print(spark_session().range(5).count())\n"
+    )
+    done = in_python(code, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
