@@ -2,7 +2,7 @@
 
     python -m tests.bench.detectors [--otava PYTHON]
 
-Every detector sees the same series, a value a night, and is asked again each night. Apache Otava needs an
+Every detector sees the same series, a value a night, and is asked again as nights go on. Apache Otava needs an
 older NumPy than Cutset, so it is asked in an environment of its own, whose interpreter is given:
 
     python -m venv /tmp/otava && /tmp/otava/bin/pip install apache-otava
@@ -10,6 +10,7 @@ older NumPy than Cutset, so it is asked in an environment of its own, whose inte
 """
 
 import argparse
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable, Sequence
@@ -25,24 +26,28 @@ from rich.table import Table
 
 from analysis.regressions.change_points import change_points
 from analysis.regressions.checking import WRONG_MAX
-from tests.analysis.regressions.noise import KINDS, nights, until
+from tests.analysis.regressions.noise import KINDS, Kind, nights, until
 
 Floats = NDArray[np.float64]
 Detector = Callable[[Sequence[Floats]], list[list[int]]]
 """From series to the places of their change points."""
 
 SERIES_OF_A_NIGHT = 400
-QUIET, PLANTED_IN = 25, 11
-BEFORE, AFTER = 120, 60
+QUIET, PLANTED_IN = 20, 9
+BEFORE = 120
+ASKED_QUIET = range(5, 101, 5)
+ASKED_PLANTED = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60)
+"""After how many nights detectors are asked."""
 FRACTIONS = (0.05, 0.10, 0.30)
 NEAR = 5
 """A change point counts as found within so many nights of where it is."""
 OTAVA = """
 import json, sys
 from otava.analysis import compute_change_points
-p, series = json.load(sys.stdin)
-found = [[int(c.index) for c in compute_change_points(s, window_len=50, max_pvalue=p)[0]] for s in series]
-json.dump(found, sys.stdout)
+for line in sys.stdin:
+    p, series = json.loads(line)
+    found = [[int(c.index) for c in compute_change_points(s, window_len=50, max_pvalue=p)[0]] for s in series]
+    print(json.dumps(found), flush=True)
 """
 
 
@@ -72,43 +77,42 @@ def with_ruptures(series: Sequence[Floats], kernel: str, penalty: float) -> list
     return found
 
 
-def with_otava(series: Sequence[Floats], python: Path, p_max: float) -> list[list[int]]:
-    """Apache Otava, by the interpreter that has it."""
-    asked = json.dumps([p_max, [each.tolist() for each in series]])
-    done = subprocess.run([python, "-c", OTAVA], input=asked, capture_output=True, text=True, check=True)
-    found: list[list[int]] = json.loads(done.stdout)
+def with_otava(series: Sequence[Floats], otava: subprocess.Popen[str], p_max: float) -> list[list[int]]:
+    """Apache Otava, in the process that has it."""
+    assert otava.stdin is not None
+    assert otava.stdout is not None
+    otava.stdin.write(json.dumps([p_max, [each.tolist() for each in series]]) + "\n")
+    otava.stdin.flush()
+    found: list[list[int]] = json.loads(otava.stdout.readline())
     return found
 
 
 def score(detect: Detector) -> Score:
-    """Ask a detector each night of quiet series, and of such with a change."""
-    soon: dict[tuple[str, float], int | None] = {}
+    """Ask a detector again and again of quiet series, and of such with a change."""
     false = 0
     for kind in KINDS:
         for number in range(QUIET):
-            quiet = nights(kind, BEFORE + 100, np.random.default_rng([number, 1]))
+            quiet = nights(kind, BEFORE + max(ASKED_QUIET), np.random.default_rng([number, 1]))
             seen: list[int] = []
-            for found in detect([until(BEFORE + night, quiet).medians for night in range(1, 101)]):
-                for at in found:
-                    if not any(abs(at - other) <= NEAR for other in seen):
-                        seen.append(at)
+            for found in detect([until(BEFORE + night, quiet).medians for night in ASKED_QUIET]):
+                seen += [at for at in found if not any(abs(at - other) <= NEAR for other in seen)]
             false += len(seen)
-        for fraction in FRACTIONS:
-            waits = [_wait(detect, kind.name, number, fraction) for number in range(PLANTED_IN)]
-            half = float(np.median(waits))
-            soon[kind.name, fraction] = int(np.ceil(half)) if np.isfinite(half) else None
+    soon = {(kind.name, fraction): _soon(detect, kind, fraction) for kind in KINDS for fraction in FRACTIONS}
     return Score(false / (QUIET * len(KINDS)), soon)
 
 
-def _wait(detect: Detector, name: str, number: int, fraction: float) -> float:
-    kind = next(kind for kind in KINDS if kind.name == name)
-    rng = np.random.default_rng([number, 2])
-    planted = nights(kind, BEFORE + AFTER, rng, worse_from=BEFORE, fraction=fraction)
-    asked = [until(BEFORE + night, planted).medians for night in range(1, AFTER + 1)]
-    for night, found in enumerate(detect(asked), start=1):
-        if any(abs(at - BEFORE) <= NEAR for at in found):
-            return night
-    return float("inf")
+def _soon(detect: Detector, kind: Kind, fraction: float) -> int | None:
+    """After how many nights half of the series showed their change."""
+    waits = []
+    for number in range(PLANTED_IN):
+        rng = np.random.default_rng([number, 2])
+        planted = nights(kind, BEFORE + max(ASKED_PLANTED), rng, worse_from=BEFORE, fraction=fraction)
+        found = detect([until(BEFORE + night, planted).medians for night in ASKED_PLANTED])
+        near = (any(abs(at - BEFORE) <= NEAR for at in each) for each in found)
+        waits.append(
+            next((night for night, is_near in zip(ASKED_PLANTED, near, strict=True) if is_near), None)
+        )
+    return sorted(waits, key=lambda wait: np.inf if wait is None else wait)[PLANTED_IN // 2]
 
 
 def main() -> None:
@@ -122,9 +126,18 @@ def main() -> None:
         "ruptures, linear kernel, 6 log n": partial(with_ruptures, kernel="linear", penalty=6.0),
         "ruptures, rbf kernel, 1 log n": partial(with_ruptures, kernel="rbf", penalty=1.0),
     }
-    if python is not None:
-        for p_max in (1e-3, 1e-4, 1e-6):
-            detectors[f"Otava, p {p_max:g}"] = partial(with_otava, python=python, p_max=p_max)
+    with contextlib.ExitStack() as stack:
+        if python is not None:
+            pipe = subprocess.PIPE
+            otava = stack.enter_context(
+                subprocess.Popen([python, "-c", OTAVA], stdin=pipe, stdout=pipe, text=True)
+            )
+            for p_max in (1e-3, 1e-4, 1e-6):
+                detectors[f"Otava, p {p_max:g}"] = partial(with_otava, otava=otava, p_max=p_max)
+        _show(detectors)
+
+
+def _show(detectors: dict[str, Detector]) -> None:
     table = Table("detector", f"false in 100 nights of {SERIES_OF_A_NIGHT} series")
     for kind in KINDS:
         table.add_column(f"{kind.name} 5 / 10 / 30 %")
