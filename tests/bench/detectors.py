@@ -2,8 +2,8 @@
 
     python -m tests.bench.detectors [--otava PYTHON]
 
-Every detector sees the same series, a value a night, and is asked again as nights go on. Apache Otava needs an
-older NumPy than Cutset, so it is asked in an environment of its own, whose interpreter is given:
+Every detector sees the same series, a value a night, and is asked again as nights go on. Apache Otava needs
+an older NumPy than Cutset, so it is asked in an environment of its own, whose interpreter is given:
 
     python -m venv /tmp/otava && /tmp/otava/bin/pip install apache-otava
     python -m tests.bench.detectors --otava /tmp/otava/bin/python
