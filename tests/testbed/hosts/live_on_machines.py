@@ -2,7 +2,6 @@
 
 import json
 import signal
-import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -13,19 +12,13 @@ from experiments.rundir import RunDirectory
 from tests.testbed.hosts.lab import Lab
 from tests.testbed.hosts.observation import Standing
 from tests.testbed.leftovers import wait_until
+from tests.testbed.runner import live
 
-CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
+CUTSET = live.CUTSET
 END_TIMEOUT_S = 120.0
 CLEAN_TIMEOUT_S = 60.0
 
-TOPOLOGY = """
-name: two-regions
-regions:
-  r0: {lan: {delay: 1ms, rate: 1gbit}}
-  r1: {lan: {delay: 1ms, rate: 1gbit}}
-links:
-  - {between: [r0, r1], delay: 20ms, rate: 1gbit}
-"""
+TOPOLOGY = live.TOPOLOGY.replace("delay: 5ms", "delay: 20ms")
 EXPERIMENT = """
 name: tiny
 topology: ./two-regions.yaml
