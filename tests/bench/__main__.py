@@ -27,6 +27,7 @@ SUBJECTS = (
     "shipping",
     "hosts",
     "regressions",
+    "nights",
 )
 
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
-    """Make a year, write its site, write it again, delete both. Needs 300 MB below the temporary directory."""
+    """Make a year, write its site twice, delete both. Needs 300 MB below the temporary directory."""
     with tempfile.TemporaryDirectory(prefix="cutset-bench-") as name:
         history = make_year(Path(name) / "history", planted=PLANTED)
         checked = {SUITE: check_night(history, history.nights()[-1], SUITE)}
