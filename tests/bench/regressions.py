@@ -21,6 +21,8 @@ from tests.analysis.history.year import Planted, entries, make_year, metrics_of,
 from tests.analysis.regressions.replay import replayed
 
 NIGHTS, QUIET, BEGINS, WITHIN = 365, 100, 300, 60
+NEAR = 5
+"""A change point counts as found if it is said to be no more nights early."""
 SEEDS = (1, 2, 3)
 PLANTED = {
     "throughput": ("throughput.events_per_s", -1),
@@ -84,7 +86,7 @@ def _planted(fraction: float) -> list[Row]:
                 if (
                     each.metric == metric
                     and each.direction == "worse"
-                    and each.latest_night >= night_of(BEGINS)
+                    and each.first_bad_night >= night_of(BEGINS - NEAR)
                 ):
                     first.setdefault(each.entry, number)
             if len(first) == len(changed):
