@@ -22,6 +22,9 @@ from analysis.report.page import short_commit
 
 LINES_SHOWN = 4
 FLAKES_SHOWN = 60
+WHY_MAX = 160
+_BETWEEN = "; "
+"""Between reasons, as `analysis.regressions.failures` joins them."""
 OVER = "over"
 """The pattern of what did not fail for a while."""
 _STATUS = {"worse": "bad", "better": "good"}
@@ -130,6 +133,14 @@ def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong]) -> Verdict:
     )
 
 
+def brief(why: str, reasons: int = 1) -> str:
+    """The first reasons of those that stand behind each other, and how many there are besides."""
+    told = why.split(_BETWEEN)
+    text = _BETWEEN.join(told[:reasons])
+    text = text if len(text) <= WHY_MAX else text[: WHY_MAX - 1].rstrip() + "…"
+    return text if len(told) <= reasons else f"{text} (and {number(len(told) - reasons)} more)"
+
+
 def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
     """Tonight's runs that did not pass; those of an experiment that failed in the same way are one."""
     alike: dict[tuple[str, str, str], list[RunVerdict]] = defaultdict(list)
@@ -147,11 +158,11 @@ def _wrong(key: tuple[str, str, str], runs: Sequence[RunVerdict], past: Past, si
     return Wrong(
         kind,
         entry + times,
-        why,
+        brief(why, 2),
         to_run(runs[0].run),
         report_of(row, site.index) if row else None,
         to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
-        f"{entry}: {kind[:1].lower() + kind[1:]}{times if len(runs) > 1 else ''}, {why}",
+        f"{entry}: {kind[:1].lower() + kind[1:]}{times if len(runs) > 1 else ''}, {brief(why)}",
     )
 
 
@@ -185,7 +196,7 @@ def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
         Mark(
             SIGNS[run.verdict],
             STATUS[run.verdict],
-            ": ".join(filter(None, [run.verdict, run.why])),
+            ": ".join(filter(None, [run.verdict, brief(run.why)])),
             to_run(run.run),
         )
         for run in verdict.runs
@@ -230,7 +241,8 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
         {
             "entry": flake.entry,
             "address": to_entry(flake.suite, flake.entry),
-            "text": flake.text,
+            "text": brief(flake.text),
+            "all": flake.text,
             "rate": flake.rate,
             "rate_text": percent(flake.rate),
             "interval": f"{percent(flake.interval[0])} to {percent(flake.interval[1])}",
@@ -261,7 +273,7 @@ def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
         (str(len(runs)), f"runs of {count_of(sum(len(one.verdicts) for one in checked), 'experiment')}"),
         (took, "of running, analysis not counted"),
         (
-            commits[-1] if commits else EN_DASH,
+            commits[-1].split(",")[0] if commits else EN_DASH,
             "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",
         ),
         (str(nights), "nights in the history"),

@@ -7,6 +7,7 @@ left alone from then on (`analysis.nights.site` says which are written again).
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,19 @@ def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapp
         if value == 0:
             continue
         level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
-        shown = EN_DASH if level is None else value_text(level, unit)
+        shown = EN_DASH if level is None else _level_text(level, unit)
         change = "" if level is None else change_text(change_of(level, value))
         rows.append(
             f'<tr><th scope="row">{titles[metric]}</th><td class="numeric">{value_text(value, unit)}</td>'
             f'<td class="numeric">{shown}</td><td class="numeric">{change}</td></tr>'
         )
     return Markup("\n".join(rows))  # noqa: S704  (titles are escaped, the others are figures)
+
+
+@lru_cache(maxsize=4096)
+def _level_text(level: float, unit: str) -> str:
+    """As `value_text`; the runs of a night share what was usual before it."""
+    return value_text(level, unit)
 
 
 def _facts(run: Row) -> list[tuple[str, str]]:

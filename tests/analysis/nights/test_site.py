@@ -11,6 +11,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.nights import write_site
+from analysis.nights.overview import brief
 from tests.analysis.history.year import make_year, night_of
 from tests.analysis.nights.conftest import NIGHTS, TONIGHT, Written
 
@@ -143,3 +144,10 @@ def test_files_that_were_skipped_are_named(copied: Written) -> None:
 def test_an_empty_history_is_an_error_that_says_so(tmp_path: Path) -> None:
     with pytest.raises(AnalysisError, match="there are no runs in this history"):
         write_site(History(tmp_path / "history"), tmp_path / "site")
+
+
+def test_of_many_reasons_the_first_is_told_and_the_others_counted() -> None:
+    assert brief("one") == "one"
+    assert brief("one; two; three") == "one (and 2 more)"
+    assert brief("one; two", 2) == "one; two"
+    assert brief("x" * 1000) == "x" * 159 + "…"
