@@ -17,6 +17,7 @@ from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
 from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
 from topologies.errors import InputError
+from topologies.json_schema import schema_of
 from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
 
@@ -109,6 +110,11 @@ def read_suite(name_or_path: str) -> SuiteFile:
 def suite_names() -> list[str]:
     """The names of the suites that come with Cutset."""
     return [file.stem for file in files_in(FOLDER)]
+
+
+def suite_schema() -> dict[str, Any]:
+    """The JSON schema of a suite's file."""
+    return schema_of(Suite)
 
 
 def overrides_of(settings: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`cutset list`: the experiments and topologies that come with Cutset, a line each."""
+"""`cutset list`: the experiments, topologies and suites that come with Cutset, a line each."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,13 +7,16 @@ import click
 
 @click.command(name="list")
 def command() -> None:
-    """Show the experiments and topologies there are."""
+    """Show the experiments, topologies and suites there are."""
     from experiments.loader import experiment_names, load_experiment
+    from experiments.suite import read_suite, suite_names
     from topologies.loader import load_topology, topology_names
 
     _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
     click.echo()
     _section("Topologies", topology_names(), lambda name: load_topology(name).description)
+    click.echo()
+    _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
 
 
 def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:

@@ -6,15 +6,16 @@ import click
 
 
 @click.command(name="schema")
-@click.argument("kind", type=click.Choice(["experiment", "topology"]))
+@click.argument("kind", type=click.Choice(["experiment", "topology", "suite"]))
 def command(kind: str) -> None:
-    """Print the JSON schema of experiment or topology files, for completion in editors.
+    """Print the JSON schema of experiment, topology or suite files, for completion in editors.
 
     With the YAML language server, save it to a file and begin yours with:
     # yaml-language-server: $schema=PATH
     """
     from experiments.schema import experiment_schema
+    from experiments.suite import suite_schema
     from topologies.json_schema import topology_schema
 
-    schema = experiment_schema() if kind == "experiment" else topology_schema()
-    click.echo(json.dumps(schema, indent=2))
+    schemas = {"experiment": experiment_schema, "topology": topology_schema, "suite": suite_schema}
+    click.echo(json.dumps(schemas[kind](), indent=2))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.suite import Suite, read_suite, suite_names
+from experiments.suite import Suite, read_suite, suite_names, suite_schema
 from topologies.errors import InputError
 
 GOOD = """
@@ -127,3 +127,9 @@ def test_a_suite_of_no_known_name_is_refused_with_those_that_are():
 def test_a_suite_survives_its_own_json():
     suite = read_suite("quick").suite
     assert Suite.model_validate(suite.model_dump(mode="json", by_alias=True, exclude_none=True)) == suite
+
+
+def test_editors_get_a_schema_with_the_names_that_people_write():
+    entry = suite_schema()["$defs"]["Entry"]
+    assert {"name", "experiment", "set", "repeat", "budget", "allow_failure"} <= set(entry["properties"])
+    assert sorted(entry["required"]) == ["experiment", "name"]
