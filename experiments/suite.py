@@ -44,7 +44,9 @@ class Entry(StrictModel):
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
     """How many runs it makes, each with a seed of its own."""
     on: str | None = Field(None, max_length=4096)
-    """Where it runs: local, simulator, or an inventory; unless given, as the experiment says."""
+    """Where it runs: local, simulator, or a path to an inventory, relative to this file; unless given, as the
+    experiment says.
+    """
     links: Literal["auto", "netem", "relay"] = "auto"
     """What carries links."""
     budget_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
@@ -90,10 +92,15 @@ class SuiteFile:
     suite: Suite
     experiments: dict[str, ExperimentFile]
     """By the entry's name."""
+    named: str
+    """As the user named it."""
+    folder: Path
+    """The folder of the file."""
 
     def place(self, entry: Entry) -> str:
-        """Where the entry runs."""
-        return entry.on or self.experiments[entry.name].experiment.on
+        """Where the entry runs; of an inventory a path that counts from anywhere."""
+        on = entry.on or self.experiments[entry.name].experiment.on
+        return str((self.folder / on).absolute()) if "/" in on or on.endswith((".yaml", ".yml")) else on
 
 
 def read_suite(name_or_path: str) -> SuiteFile:
@@ -101,10 +108,11 @@ def read_suite(name_or_path: str) -> SuiteFile:
     path = find_file("suite", FOLDER, name_or_path)
     document = read_document(path)
     suite = validated(Suite, document)
-    entries = enumerate(suite.entries)
-    return SuiteFile(
-        suite, {entry.name: _experiment_of(entry, number, document, path.parent) for number, entry in entries}
-    )
+    experiments = {
+        entry.name: _experiment_of(entry, number, document, path.parent)
+        for number, entry in enumerate(suite.entries)
+    }
+    return SuiteFile(suite, experiments, name_or_path, path.parent)
 
 
 def suite_names() -> list[str]:

@@ -80,7 +80,7 @@ def show_night(directory: NightDirectory, record: NightRecord, file: SuiteFile, 
     if (more := len(failed) - SHOWN_MAX) > 0:
         row("", f"and {more} more")
     if not record.over:
-        row("go on with", f"cutset nightly {record.suite} --date {record.night} --resume")
+        row("go on with", f"cutset nightly {shlex.quote(file.named)} --date {record.night} --resume")
     if page is not None:
         row("page", str(page))
     row("results", str(directory.junit_xml))

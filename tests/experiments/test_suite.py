@@ -82,11 +82,13 @@ def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
         "{name: own, topology: one-region, system: sprinkler, duration: 1s,"
         " roles: {proxy: 1, driver: 1, client: 1}, workload: {event_size: 10B, rate: 10/s}}"
     )
-    entry = "{name: own, experiment: ./own.yaml, topology: ./pair.yaml}"
+    entry = "{name: own, experiment: ./own.yaml, topology: ./pair.yaml, on: lab.yaml}"
     (folder / "suite.yaml").write_text(f"suite: mine\nbudget: 1min\nentries: [{entry}]\n")
     monkeypatch.chdir(tmp_path)
-    read = read_suite("mine/suite.yaml").experiments["own"].experiment
+    file = read_suite("mine/suite.yaml")
+    read = file.experiments["own"].experiment
     assert (read.name, read.topology) == ("own", str(folder / "pair.yaml"))
+    assert file.place(file.suite.entries[0]) == str(folder / "lab.yaml")
 
 
 @pytest.mark.parametrize(
