@@ -1,8 +1,8 @@
 """Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
 
-Files are written whole, beside each other; nothing that is there is removed. What stands on a run's page
-follows from the run and the nights before it, so those of earlier nights are left as they are, unless the
-program that wrote them was another (its templates' checksum stands in `written-by`).
+Nothing that is there is removed. What stands on a run's page follows from the run and the nights before it,
+so those of earlier nights are left as they are, unless the program that wrote them was another, or did not
+come to its end: its checksum stands in `written-by` only from its end until it begins again.
 """
 
 import hashlib
@@ -73,8 +73,10 @@ def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path)
     _put(site.theme, str(templates.globals["asset"]("theme.js")))  # type: ignore[operator]
     _compare(past, site, checked.values())
     fresh = _to_write(past, site, checked)
+    stamp = site.folder / _WRITTEN_BY
+    stamp.unlink(missing_ok=True)
     for file, page in run_pages.pages(past, site, usual, fresh, templates):
-        _put(file, page)
+        file.write_text(page, encoding="utf-8")  # thousands: putting them whole would take twice as long
     findings = {
         key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
     }
@@ -92,7 +94,7 @@ def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path)
         "folder": folder,
     }
     _put(site.index, templates.get_template("index.html.j2").render(content))
-    _put(site.folder / _WRITTEN_BY, _stamp())
+    _put(stamp, _stamp())
 
 
 def _index(

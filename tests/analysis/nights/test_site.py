@@ -113,6 +113,24 @@ def test_another_program_writes_all_pages_again(copied: Written) -> None:
     assert old.read_text() != "changed"
 
 
+def test_after_a_torn_writing_all_pages_are_written_again(
+    copied: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
+    old.write_text("torn")
+    with monkeypatch.context() as torn:
+        torn.setattr("analysis.nights.site._index", _full_disk)
+        with pytest.raises(AnalysisError, match="disk is full"):
+            write_site(copied.history, copied.folder)
+    assert old.read_text() == "torn"
+    write_site(copied.history, copied.folder)
+    assert old.read_text() != "torn"
+
+
+def _full_disk(*_: object) -> None:
+    raise OSError(28, "the disk is full", "index.html")
+
+
 def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
     history = make_year(tmp_path / "history", nights=20, experiments=1, invalid=0.0, crashed=0.0)
     page = write_site(history, tmp_path / "site").read_text()
