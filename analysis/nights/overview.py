@@ -15,7 +15,7 @@ from analysis.nights.places import Site, report_of, to_comparison, to_entry, to_
 from analysis.nights.reading import Entry, Past
 from analysis.nights.verdicts import SIGNS, STATUS, Strip, strip
 from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
-from analysis.regressions.series import Series
+from analysis.regressions.series import MEASURED, Series
 from analysis.report.formatting import EN_DASH, count_of, number, percent
 from analysis.report.metric_words import change_of, change_text, value_text
 from analysis.report.page import short_commit
@@ -100,9 +100,19 @@ class Wrong:
     short: str
 
 
-def worse_verdict(worse: Sequence[Told], still: int, series: int) -> Verdict:
-    """Did something get worse? still: how many numbers have been worse for some nights."""
-    looked = f"{number(series)} numbers were looked at."
+def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked]) -> Verdict:
+    """Did something get worse? still: how many numbers have been worse for some nights.
+
+    Of an experiment that has no run to rely on tonight nobody knows.
+    """
+    looked = f"{number(sum(night.series for night in nights))} numbers were looked at."
+    entries = [entry for night in nights for entry in night.verdicts]
+    unknown = sum(not any(run.verdict in MEASURED for run in entry.runs) for entry in entries)
+    if unknown and not worse:
+        doubt = (
+            f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no run that can be relied on."
+        )
+        return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
     if not worse:
         known = (
             f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
@@ -142,17 +152,18 @@ def brief(why: str, reasons: int = 1) -> str:
 
 
 def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
-    """Tonight's runs that did not pass; those of an experiment that failed in the same way are one."""
-    alike: dict[tuple[str, str, str], list[RunVerdict]] = defaultdict(list)
+    """Tonight's runs that did not pass; those of an experiment that failed in one way are one."""
+    alike: dict[tuple[str, str], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
         for run in entry.runs:
             if run.failure is not None:
-                alike[entry.entry, _KINDS[run.failure.value], run.why].append(run)
+                alike[entry.entry, _KINDS[run.failure.value]].append(run)
     return [_wrong(key, runs, past, site) for key, runs in alike.items()]
 
 
-def _wrong(key: tuple[str, str, str], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
-    entry, kind, why = key
+def _wrong(key: tuple[str, str], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
+    entry, kind = key
+    why = runs[0].why
     row = past.run(runs[0].run)
     times = f", {len(runs)} times" if len(runs) > 1 else f", repeat {runs[0].repeat}"
     return Wrong(

@@ -115,7 +115,7 @@ def _index(
     return {
         "night": day_text(date.fromisoformat(tonight)),
         "described": ", ".join(experiments),
-        "verdict": overview.worse_verdict(worse, len(still), sum(night.series for night in nights)),
+        "verdict": overview.worse_verdict(worse, len(still), nights),
         "ran": overview.held_verdict(nights, wrong),
         "headlines": overview.headlines(nights, past),
         "worse": worse,

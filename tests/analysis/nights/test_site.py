@@ -139,6 +139,13 @@ def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
     assert not section(page, "failed")
 
 
+def test_a_night_whose_runs_cannot_be_relied_on_tells_nothing(tmp_path: Path) -> None:
+    history = make_year(tmp_path / "history", nights=15, experiments=1, invalid=1.0, crashed=0.0)
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "Nothing known" in page
+    assert "1 of 1\u00a0experiment had no run that can be relied on" in page
+
+
 def test_a_first_night_has_a_page(tmp_path: Path) -> None:
     history = make_year(tmp_path / "history", nights=1, experiments=2)
     assert "Tonight" in write_site(history, tmp_path / "site").read_text()
