@@ -4,6 +4,7 @@ What stands on a run's page follows from the run and the nights before it, so a 
 left alone from then on (`analysis.nights.site` says which are written again).
 """
 
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
@@ -25,6 +26,8 @@ from analysis.nights.verdicts import SIGNS, STATUS
 from analysis.report.formatting import EN_DASH, seconds
 from analysis.report.metric_words import change_of, change_text, title_of, value_text
 from analysis.report.page import short_commit
+from analysis.report.run_argument import run_argument
+from experiments.rundir import RunDirectory
 
 Measured = tuple[str, float, str]  # metric, value, unit
 
@@ -60,6 +63,7 @@ def pages(
             report=report_of(run, file),
             compared=to_comparison(run["run"]) if file.name in compared else None,
             last_good=good["run"] if good else None,
+            command=_command(good, run),
             last_good_address=site.run(good["run"]).name if good else None,
             numbers=_numbers(run, measured[index], usual, titles),
             nothing=Markup(", ").join(titles[metric] for metric, value, _ in measured[index] if value == 0),
@@ -82,6 +86,16 @@ def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapp
             f'<td class="numeric">{shown}</td><td class="numeric">{change}</td></tr>'
         )
     return Markup("\n".join(rows))  # noqa: S704  (titles are escaped, the others are figures)
+
+
+def _command(good: Row | None, run: Row) -> str:
+    """What holds the run against the last good one, from where this is written; "" if they are not there."""
+    if good is None or not good["path"] or not run["path"]:
+        return ""
+    directories = [RunDirectory(Path(one["path"])) for one in (good, run)]
+    if not all(directory.summary_json.exists() for directory in directories):
+        return ""
+    return shlex.join(["cutset", "compare", *(run_argument(directory.path) for directory in directories)])
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from experiments.rundir import RunDirectory
 from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll
 
 pytestmark = pytest.mark.browser
-PAIRS = ("later", "invalid", "crashed", "hostile", "uncaptured")
+PAIRS = ("crashed", "hostile")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.analysis.report.synthetic_run import write_run
 
 __all__ = ["browser"]  # a fixture
 
-NIGHTS = 45
+NIGHTS = 40
 TONIGHT = night_of(NIGHTS - 1)
 PLANTED = (
     Planted("link-failure-00", "events.lost", NIGHTS - 1, 17),  # tonight

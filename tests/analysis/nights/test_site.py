@@ -74,7 +74,9 @@ def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: 
     first, *others = written.runs("link-failure-00")
     good = written.runs("link-failure-00", night_of(NIGHTS - 2))[-1]
     assert good in written.page("compare", f"{first}.html")
-    assert f"../compare/{first}.html" in written.page("runs", f"{first}.html")
+    page = written.page("runs", f"{first}.html")
+    assert f"../compare/{first}.html" in page
+    assert re.search(rf"<code>cutset compare \S+{good} \S+{first}</code>", page)
     assert not any((written.folder / "compare" / f"{other}.html").exists() for other in others)
 
 
