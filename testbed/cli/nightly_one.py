@@ -47,14 +47,14 @@ def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
                 run = prepared(night, run, place_of)
                 run = _carried_out(night, run, place_of(run.place), follow, began_s)
         except KeyboardInterrupt:
-            if not limit.passed:
+            if limit.by_user or not limit.passed:
                 return False
             said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
             run = broken(night.as_noted(run), said, time.monotonic() - began_s)
         except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
             run = failed(night, run, error, time.monotonic() - began_s)
         follow.show(night.end(run, started_ns))
-    return True
+    return not limit.by_user
 
 
 def prepared(night: "Night", run: NightRun, place_of: PlaceOf) -> NightRun:

@@ -1,6 +1,7 @@
-"""A limit to how long a run may take: it is stopped as by Ctrl-C, tidily, and again if it lingers.
+"""What ends a run before its time: the user, or that it takes too long, which stops it as Ctrl-C does.
 
-Works in the main thread, by SIGALRM (setitimer(2)).
+Python drops a KeyboardInterrupt that comes while it collects garbage (in callbacks of weak references), so
+what was asked for is also noted. Works in the main thread; the limit by SIGALRM (setitimer(2)).
 """
 
 import os
@@ -9,19 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import NoReturn
 
 LINGERING_S = 60.0
 """What a run of real processes may take to end tidily before it is interrupted again."""
 LINGERING_IN_VIRTUAL_TIME_S = 5.0
-"""There is nothing to be tidied up; but Python drops an interrupt that comes while it collects garbage."""
+"""There is nothing to be tidied up; but the interrupt may have been dropped."""
 SHORTEST_S = 0.001
 
 
 @dataclass(slots=True)
 class Limit:
-    """Whether the time is over."""
+    """Whether the time is over, and whether the user asked for an end."""
 
     passed: bool = False
+    by_user: bool = False
 
 
 @contextmanager
@@ -33,10 +36,16 @@ def limited(seconds: float, lingering_s: float = LINGERING_S) -> Iterator[Limit]
         limit.passed = True
         os.kill(os.getpid(), signal.SIGINT)
 
-    before = signal.signal(signal.SIGALRM, interrupt)
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        limit.by_user = limit.by_user or not limit.passed
+        raise KeyboardInterrupt
+
+    handlers = {signal.SIGALRM: interrupt, signal.SIGINT: end, signal.SIGTERM: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     signal.setitimer(signal.ITIMER_REAL, max(SHORTEST_S, seconds), lingering_s)
     try:
         yield limit
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,5 +1,6 @@
 """A run that takes too long is interrupted as by Ctrl-C."""
 
+import contextlib
 import signal
 
 import pytest
@@ -16,6 +17,14 @@ def test_what_takes_too_long_is_interrupted_and_it_is_known_why():
     with pytest.raises(KeyboardInterrupt), limited(0.01) as limit:
         wait_for_ever()
     assert limit.passed
+    assert not limit.by_user
+
+
+def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_interrupt():
+    with limited(1000) as limit, contextlib.suppress(KeyboardInterrupt):  # as a callback of a weak reference
+        signal.raise_signal(signal.SIGINT)
+    assert limit.by_user
+    assert not limit.passed
 
 
 def test_what_is_over_in_time_is_left_alone():
