@@ -108,5 +108,5 @@ def _days_axis(since: date, until: date) -> Axis:
 
 
 def _digits(value: float) -> float:
-    """Five significant digits are more than a pixel."""
-    return float(f"{value:.5g}")
+    """Seven significant digits: an axis may show a series whose nights differ in the fifth alone."""
+    return float(f"{value:.7g}")
