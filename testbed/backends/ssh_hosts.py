@@ -8,7 +8,7 @@ machines whose files are all here.
 
 import contextlib
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
@@ -42,11 +42,17 @@ LOOK_S = 0.25
 
 
 class SshHosts:
-    """The machines of an inventory, logged in to. A context manager."""
+    """The machines of an inventory, logged in to. A context manager. show: is given what each can do."""
 
-    def __init__(self, inventory: Inventory, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        inventory: Inventory,
+        say: Callable[[str], None],
+        show: Callable[[Sequence[Examined]], None] = lambda _: None,
+    ) -> None:
         self._inventory = inventory
         self._say = say
+        self._show = show
         self._stack = contextlib.ExitStack()
         self._archive: Archive
         self._logins: Logins
@@ -61,6 +67,7 @@ class SshHosts:
             self._archive = machine_archive()
             self._say("examining them")
             self.examined = examine(self._inventory, connections, self._archive)
+            self._show(self.examined)
             raise_if_unfit(self.examined)
             here = [connection for connection in connections if isinstance(connection, Connection)]
             self._logins = Logins(here)

@@ -46,7 +46,7 @@ def command(inventory: Path, clean: bool) -> int:
         if clean:
             _clean(connections, archive)
         examined = examine(loaded, connections, archive)
-    _show(examined)
+    show(examined)
     for line in problem_lines(examined):
         click.echo(line)
     unfit = [each.machine.name for each in examined if each.missing]
@@ -115,13 +115,14 @@ def problem_lines(examined: Sequence["Examined"]) -> list[str]:
     return lines
 
 
-def _show(examined: Sequence["Examined"]) -> None:
-    """What fits on the terminal; elsewhere all."""
+def show(examined: Sequence["Examined"], *, aside: bool = False) -> None:
+    """The table: what fits on the terminal; elsewhere all. aside: on standard error."""
     import sys
 
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
+    stream = sys.stderr if aside else sys.stdout
+    console = Console(file=stream, width=None if stream.isatty() else WIDTH_ELSEWHERE)
     console.print(table(examined, columns_for(examined, console)))
 
 

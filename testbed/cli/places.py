@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,8 @@ def opened(name: str, say: Callable[[str], None]) -> "Iterator[Place]":
         yield Local()
     else:
         from testbed.backends.ssh_hosts import SshHosts
+        from testbed.cli.hosts import show
         from testbed.hosts.inventory import load_inventory
 
-        with SshHosts(load_inventory(Path(name)), say) as hosts:
+        with SshHosts(load_inventory(Path(name)), say, partial(show, aside=True)) as hosts:
             yield hosts
