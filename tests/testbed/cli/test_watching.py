@@ -63,7 +63,7 @@ def test_one_run_on_this_machine_can_be_watched() -> None:
         check_watchable(chosen(repeat=2), resumed=False)
     with pytest.raises(InputError, match="not a sweep or a repetition"):
         check_watchable(chosen(), resumed=True)
-    with pytest.raises(InputError, match="a simulated run has none"):
+    with pytest.raises(InputError, match="needs packets as they come"):
         check_watchable(chosen(place="simulator"), resumed=False)
 
 
