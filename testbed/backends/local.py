@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from experiments.rundir import RunDirectory
-from testbed.backends.place import Follow
 from testbed.plan import Plan
 from testbed.runner import start
-from testbed.runner.start import Ended
+from testbed.runner.start import Ended, Follow
 
 
 class Local:

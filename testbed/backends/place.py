@@ -1,15 +1,11 @@
 """Where runs can be carried out, as whoever runs them sees it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan
-from testbed.runner.start import Ended
-
-Follow = Callable[[dict[str, Any]], None]
-"""Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without."""
+from testbed.runner.start import Ended, Follow
 
 
 class Place(Protocol):

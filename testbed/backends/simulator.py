@@ -20,7 +20,6 @@ from node.core import machine as m
 from node.protocols.building import build_machine
 from node.sim.network import Build
 from node.sim.process import Node, Observer
-from testbed.backends.place import Follow
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import make_network
@@ -30,7 +29,7 @@ from testbed.faults import Carried
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.record import RunRecord
-from testbed.runner.start import Ended
+from testbed.runner.start import Ended, Follow
 
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.rundir import RunDirectory, read_json
-from testbed.backends.place import Follow
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive, machine_archive
 from testbed.hosts.checks import Examined, examine, raise_if_unfit
@@ -27,9 +26,9 @@ from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
 from testbed.hosts.placement import Placement, first_network, fitted, place, shares
 from testbed.hosts.room import check_room
-from testbed.hosts.ssh import Connection, connect
+from testbed.hosts.ssh import Connection
 from testbed.plan import Plan, plan_from_json
-from testbed.runner.start import Ended, check_disk, interruptible
+from testbed.runner.start import Ended, Follow, check_disk, interruptible
 from testbed.share import share_to_json
 from testbed.shipping.limits import Limits
 from testbed.shipping.names import MACHINES
@@ -106,8 +105,7 @@ class SshHosts:
             each.facts.addresses[address].mtu
             for each in self.examined
             if each.machine.name in taking_part and each.facts is not None
-            for address in {each.machine.experiment, *each.machine.links.values()} - {None}
-            if address is not None
+            for address in each.machine.addresses
         )
 
 
@@ -180,13 +178,11 @@ class _Run:
 
     def _peer(self, machine: Machine) -> Peer:
         def command(what: str) -> list[str]:
-            return self._ours(machine, "testbed.hosts.agent", what, machine.run_folder(self._run))
+            ours = our_python(code_folder(machine, self._archive))
+            return [*ours, "-m", "testbed.hosts.agent", what, machine.run_folder(self._run)]
 
-        return Peer(machine, lambda: connect(machine), command, self._events, self._inventory.lease_us / 1e6)
-
-    def _ours(self, machine: Machine, module: str, *arguments: str) -> list[str]:
-        """A command of our own code on a machine."""
-        return [*our_python(code_folder(machine, self._archive)), "-m", module, *arguments]
+        lease_s = self._inventory.lease_us / 1e6
+        return Peer(machine, lambda: self._logins.to(machine), command, self._events, lease_s)
 
     def _start(self) -> None:
         for peer in self._peers:

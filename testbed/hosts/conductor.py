@@ -8,15 +8,15 @@ run are the machines' own business, by their own clocks: nothing of it depends o
 
 import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from testbed.hosts.peer import Events, Peer
 from testbed.runner.draining import highest, reached
-from testbed.runner.meeting import Place
+from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Outcome, Phase
-
-Follow = Callable[[dict[str, Any]], None]
+from testbed.runner.start import Follow
 
 LEAD_NS = 1_000_000_000
 """From the word to go on to time 0: longer than a word takes to any machine."""
@@ -27,6 +27,14 @@ QUICK_QUESTION_PERIOD_S = 0.1
 LOOK_S = 0.25
 
 _PHASES = list(Phase)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How far a machine is: the last sequence numbers by stream of its drivers, and of each client."""
+
+    published: Mapping[int, int]
+    delivered: Sequence[Mapping[int, int]]
 
 
 class Conductor:
@@ -46,11 +54,11 @@ class Conductor:
         self._follow = follow
         self._clients = clients
         self._duration_us = duration_us
-        self._waiting: dict[str, set[str]] = {place: set() for place in Place}
+        self._waiting: dict[str, set[str]] = {place: set() for place in MeetingPlace}
         self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
         self._phase = Phase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
-        self._counts: dict[str, dict[str, Any]] = {}
+        self._counts: dict[str, _Counts] = {}
         self._zero_ns = 0
         self._asked_s = 0.0
         self._told: set[str] = set()
@@ -76,12 +84,20 @@ class Conductor:
                 name, message = "", {}
                 self._follow({})
             if name in self._peers:
-                self._hear(name, message)
+                self._hear_or_lose(name, message)
             elif message.get("do") == "stop":  # the user
                 self._stop("stopped by the user before its time")
             self._meet()
 
     # --- What machines say
+
+    def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
+        """What a machine says is not believed to make sense."""
+        try:
+            self._hear(name, message)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            why = f"its supervisor is not understood: {type(error).__name__}: {error}"
+            self._hear(name, {"did": "gone", "why": why})
 
     def _hear(self, name: str, message: dict[str, Any]) -> None:
         match message.get("did"):
@@ -93,7 +109,9 @@ class Conductor:
                 self._rates[name] = message["events_per_s"], message["delivered"]
                 self._tell_progress()
             case "counts":
-                self._counts[name] = message
+                self._counts[name] = _Counts(
+                    highest([message["published"]]), [highest([client]) for client in message["delivered"]]
+                )
             case "problem":
                 self._problem(name, message["text"])
             case "change":
@@ -104,8 +122,9 @@ class Conductor:
                 self.failed = self.failed or {**message, "text": f"{name}: {message['text']}"}
                 self._stop(f"{name} broke")
             case "ended":
+                outcome = Outcome(message["outcome"])
                 self.ended.add(name)
-                if message["outcome"] != Outcome.COMPLETED:
+                if outcome is not Outcome.COMPLETED:
                     self._stop(f"{name} ended before its time")
             case "gone" | "lost" as how if name not in self.ended:
                 self.lost.add(name)
@@ -141,19 +160,19 @@ class Conductor:
         here = self._here
         if not here:
             return
-        for place in Place:
+        for place in MeetingPlace:
             if not here <= self._waiting[place] or place in self._told:
                 continue
             match place:
-                case Place.READY:
+                case MeetingPlace.READY:
                     self._begin()
-                case Place.DRAINED:
+                case MeetingPlace.DRAINED:
                     if self._everything_delivered():
                         self._go_on(place, drained=True)
                 case _:
                     self._go_on(place)
 
-    def _go_on(self, place: Place, **fields: Any) -> None:
+    def _go_on(self, place: MeetingPlace, **fields: Any) -> None:
         self._told.add(place)
         for name in self._here:
             self._peers[name].order({"do": "go on", "at": place, **fields})
@@ -163,22 +182,21 @@ class Conductor:
         here = [self._peers[name] for name in sorted(self._here)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
-        self._told.add(Place.READY)
+        self._told.add(MeetingPlace.READY)
         self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
             assert best is not None  # noqa: S101 (it has answered)
             self.zeros[peer.name] = zero_ns + best.offset_ns
-            peer.order({"do": "go on", "at": Place.READY, "zero_ns": self.zeros[peer.name]})
+            peer.order({"do": "go on", "at": MeetingPlace.READY, "zero_ns": self.zeros[peer.name]})
         self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
 
     def _everything_delivered(self) -> bool:
-        counts = [self._counts.get(name) for name in self._here]
-        known = [each for each in counts if each is not None]
-        if len(known) < len(counts):
+        if not self._here <= self._counts.keys():
             return False
-        published = highest(each["published"] for each in known)
-        return reached(published, [client for each in known for client in each["delivered"]])
+        counts = [self._counts[name] for name in self._here]
+        published = highest(each.published for each in counts)
+        return reached(published, [client for each in counts for client in each.delivered])
 
     def _stop(self, why: str) -> None:
         if not self._stopped:

@@ -110,7 +110,7 @@ def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
 
 
 def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[Finding]:
-    for address in _own_addresses(machine):
+    for address in machine.addresses:
         found = facts.addresses.get(address)
         if found is None:
             others = ", ".join(f"{own} ({at.interface})" for own, at in sorted(facts.addresses.items()))
@@ -155,7 +155,7 @@ def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[F
 def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
     if not facts.echoes:
         return
-    name = {address: machine.name for machine in inventory.machines for address in _own_addresses(machine)}
+    name = {address: machine.name for machine in inventory.machines for address in machine.addresses}
     silent = [echo for echo in facts.echoes if echo.small_s is None]
     short = [echo for echo in facts.echoes if echo.small_s is not None and echo.large_s is None]
     cell = _reached(facts.echoes)
@@ -248,11 +248,6 @@ def _runs(facts: Facts) -> Finding:
         f"without a controller: {', '.join(run.name for run in left)}",
         "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
     )
-
-
-def _own_addresses(machine: Machine) -> list[str]:
-    addresses = [machine.experiment, *machine.links.values()]
-    return list(dict.fromkeys(address for address in addresses if address is not None))
 
 
 def _short(said: str) -> str:

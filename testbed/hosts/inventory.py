@@ -178,6 +178,12 @@ class Machine:
         return self.links.get(link, self.experiment)
 
     @property
+    def addresses(self) -> list[str]:
+        """All that it has in the experiment network."""
+        found = [self.experiment, *self.links.values()]
+        return list(dict.fromkeys(address for address in found if address is not None))
+
+    @property
     def runs(self) -> str:
         """The folder on it that has a folder for each run."""
         return f"{self.folder}/runs"

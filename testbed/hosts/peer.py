@@ -117,6 +117,10 @@ class Peer:
             except TestbedError as error:
                 self._events.put((self.name, {"did": "lost", "why": str(error)}))
                 return
+            except Exception as error:
+                # A bug of ours must not leave the others waiting for this machine.
+                self._events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
+                raise
             if connection is not None:
                 connection.close()
             if self._heard > heard:
@@ -145,7 +149,7 @@ class Peer:
                     process.timeout_s = SILENCE_S
                     for message in lines.feed(data):
                         self._hear(message, now_ns)
-            except LineError as error:
+            except (LineError, KeyError, TypeError) as error:
                 raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
             finally:
                 with self._writing:

@@ -17,7 +17,7 @@ from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.ending import Ending
-from testbed.runner.meeting import Meeting, Place
+from testbed.runner.meeting import Meeting, MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.record import RunRecord
 from testbed.runner.specs import node_specs
@@ -64,9 +64,9 @@ async def build(
 async def _start_all(stage: Stage) -> None:
     points = [CapturePoint(*point) for point in stage.network.capture_points()]
     await stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes)
-    await stage.meeting.at(Place.NETWORK)
+    await stage.meeting.at(MeetingPlace.NETWORK)
     await probe(stage, "before")
-    await stage.meeting.at(Place.PROBED)
+    await stage.meeting.at(MeetingPlace.PROBED)
     names = [name for name in stage.specs if name not in stage.plan.joining]
     for name in names:
         stage.processes.start(stage.specs[name])

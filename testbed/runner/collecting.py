@@ -6,7 +6,7 @@ import dataclasses
 from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import TestbedError
 from testbed.runner.building import probe
-from testbed.runner.meeting import Place
+from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 from testbed.share import sender
@@ -38,9 +38,9 @@ async def collect(stage: Stage) -> None:
 
 
 async def _probe_again(stage: Stage) -> None:
-    await stage.meeting.at(Place.FINISHED, OTHERS_TIMEOUT_S)
+    await stage.meeting.at(MeetingPlace.FINISHED, OTHERS_TIMEOUT_S)
     await probe(stage, "after")
-    await stage.meeting.at(Place.MEASURED, OTHERS_TIMEOUT_S)
+    await stage.meeting.at(MeetingPlace.MEASURED, OTHERS_TIMEOUT_S)
 
 
 def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:

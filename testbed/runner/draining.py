@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.processes import NodeProcess
-from testbed.runner.meeting import Place
+from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 
@@ -47,7 +47,7 @@ async def _all_everywhere(stage: Stage, bound_s: float) -> bool:
     """Who hears all machines decides; here we only say how far we are."""
     telling = asyncio.create_task(_tell_counts(stage))
     try:
-        return bool((await stage.meeting.at(Place.DRAINED, bound_s)).get("drained"))
+        return bool((await stage.meeting.at(MeetingPlace.DRAINED, bound_s)).get("drained"))
     finally:
         telling.cancel()
 

@@ -15,7 +15,7 @@ WAIT_S = 180.0
 """For the slowest of the machines; whoever waited so long goes on alone."""
 
 
-class Place(StrEnum):
+class MeetingPlace(StrEnum):
     """Where to wait, in order."""
 
     NETWORK = "network"  # the network stands: probes may cross it
@@ -34,7 +34,7 @@ class Meeting:
         self._told: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self.alone = alone
 
-    async def at(self, place: Place, timeout_s: float = WAIT_S) -> Mapping[str, Any]:
+    async def at(self, place: MeetingPlace, timeout_s: float = WAIT_S) -> Mapping[str, Any]:
         """Say that we are here and wait for the others; what was told, nothing if nobody told us in time."""
         if self.alone:
             return {}

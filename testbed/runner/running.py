@@ -14,7 +14,7 @@ from typing import Any
 from testbed.faults import Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
-from testbed.runner.meeting import Place
+from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 from testbed.runner.starting import Starts
@@ -61,7 +61,7 @@ async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> N
 
     async def meet() -> None:
         nonlocal told
-        told = await stage.meeting.at(Place.READY)
+        told = await stage.meeting.at(MeetingPlace.READY)
 
     if stage.ending.asked or not await stage.ending.or_done(meet()):
         return

@@ -1,13 +1,14 @@
 """The conductor with machines that are played by the test."""
 
 import queue
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from testbed.hosts.clock_readings import ClockReadings
-from testbed.hosts.conductor import LEAD_NS, Conductor
+from testbed.hosts.conductor import Conductor
 from testbed.hosts.peer import Events
 
 S = 1_000_000_000
@@ -17,13 +18,18 @@ PLACES = ("network", "probed", "ready", "drained", "finished", "measured")
 class Played:
     """A machine that does as it is told, in one go, and whose clock is `ahead_ns` of ours."""
 
-    def __init__(self, name: str, events: Events, *, ahead_ns: int = 0, misses: str = "") -> None:
+    def __init__(
+        self, name: str, events: Events, *, ahead_ns: int = 0, misses: str = "", delivered: int = 7
+    ) -> None:
         self.name = name
         self.clock = ClockReadings()
         self.orders: list[dict[str, Any]] = []
         self._events = events
         self._ahead_ns = ahead_ns
         self._misses = misses
+        self._delivered = delivered
+        self.waits_at = ""
+        self.says_last: dict[str, Any] = {"did": "gone", "why": "switched off"}
         self._asked = 0
         self.say(did="phase", phase="building")
         self.wait_at("network")
@@ -41,31 +47,43 @@ class Played:
         following = dict(pairwise(PLACES))
         place = message.get("at")
         if place == self._misses:
-            self.say(did="gone", why="switched off")
+            self.say(**self.says_last)
         elif place == "measured":
             self.say(did="ended", outcome="completed")
         elif place is not None:
             if following[place] == "drained":
-                self.say(did="counts", published={"0": 7}, delivered=[{"0": 7}])
+                self.say(did="counts", published={"0": 7}, delivered=[{"0": self._delivered}])
             self.wait_at(following[place])
 
     def wait_at(self, place: str) -> None:
+        self.waits_at = place
         self.say(did="waits", at=place)
 
     def say(self, **message: Any) -> None:
         self._events.put((self.name, message))
 
+    @property
+    def last_told(self) -> str:
+        return str(self.orders[-1]["at"])
+
     def told(self, place: str) -> dict[str, Any]:
         return next(order for order in self.orders if order.get("at") == place)
 
 
-def lead(events: Events, *machines: Played) -> tuple[Conductor, list[dict[str, Any]]]:
+def lead(
+    events: Events, *machines: Played, follow: Callable[[dict[str, Any]], None] = lambda _: None
+) -> tuple[Conductor, list[dict[str, Any]]]:
     """Lead them to the end; also what the follower was told."""
     followed: list[dict[str, Any]] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        followed.append(message)
+        follow(message)
+
     conductor = Conductor(
         machines,  # type: ignore[arg-type]
         events,
-        followed.append,
+        hear,
         clients={machine.name: 1 for machine in machines},
         duration_us=1,
     )
@@ -93,7 +111,6 @@ def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> No
     assert ahead_ns == 3600 * S
     running = next(message for message in followed if message["did"] == "running")
     assert one.told("ready")["zero_ns"] == running["zero_ns"]
-    assert LEAD_NS > 0
 
 
 def test_a_machine_that_is_lost_is_waited_for_no_longer(events: Events) -> None:
@@ -114,24 +131,40 @@ def test_a_machine_that_breaks_ends_the_run_for_all(events: Events) -> None:
 
 
 def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: Events) -> None:
-    one, other = Played("h0", events), Played("h1", events)
-    more = [("h0", {"did": "counts", "published": {"0": 9}, "delivered": [{"0": 9}]})]
-    behind = {"did": "counts", "published": {}, "delivered": [{"0": 8}]}
-    caught_up = {"did": "counts", "published": {}, "delivered": [{"0": 9}]}
-    held = other.order
+    one, other = Played("h0", events), Played("h1", events, delivered=6)  # of 7
+    waited = False
 
-    def order(message: dict[str, Any]) -> None:
-        held(message)
-        if message.get("at") == "ready":
-            for each in (*more, ("h1", behind)):
-                events.put(each)
-            events.put(("h1", {"did": "log", "name": "x", "record": {}}))
-            events.put(("h1", caught_up))
+    def follow(message: dict[str, Any]) -> None:
+        nonlocal waited
+        if message or waited or other.waits_at != "drained":
+            return
+        waited = True  # nobody has said anything for a while
+        assert all(machine.last_told == "ready" for machine in (one, other))
+        other.say(did="counts", published={"0": 7}, delivered=[{"0": 7}])
 
-    other.order = order  # type: ignore[method-assign]
-    _, followed = lead(events, one, other)
-    assert other.told("drained")["drained"] is True
-    assert [message["did"] for message in followed].index("log") >= 0
+    lead(events, one, other, follow=follow)
+    assert waited
+    assert one.told("drained")["drained"] is other.told("drained")["drained"] is True
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"did": "waits", "at": "the corner"},
+        {"did": "phase", "phase": "waxing"},
+        {"did": "ended"},
+        {"did": "counts", "published": 7},
+        {"did": "change", "fault": "cut", "requested_ns": 1},
+    ],
+)
+def test_a_machine_that_talks_nonsense_is_lost_and_the_others_go_on(
+    events: Events, nonsense: dict[str, Any]
+) -> None:
+    one, other = Played("h0", events), Played("h1", events, misses="probed")
+    other.says_last = nonsense
+    conductor, _ = lead(events, one, other)
+    assert conductor.ended == {"h0"}
+    assert conductor.lost == {"h1"}
 
 
 def test_ctrl_c_stops_all_once(events: Events) -> None:
