@@ -1,13 +1,9 @@
-"""SSH to a machine of an inventory: the one place that opens connections, checks host keys and quotes.
+"""SSH to a machine of an inventory: the one place that opens connections and quotes.
 
-Host keys: a fingerprint of the inventory if it has one, otherwise known_hosts (sshd(8)); what is unknown is
-refused with the command that adds it, and nothing is ever accepted silently, on machines in between
-(ProxyJump of ssh_config(5)) neither. Only keys and the agent are tried, never passwords. Remote commands are
-argument lists; the shell that sshd hands them to sees them quoted here and nowhere else.
+Only keys and the agent are tried, never passwords. Remote commands are argument lists; the shell that sshd
+hands them to sees them quoted here and nowhere else. Which host keys are taken: `testbed.hosts.host_keys`.
 """
 
-import base64
-import hashlib
 import logging
 import shlex
 from collections.abc import Sequence
@@ -15,18 +11,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import fabric
 import paramiko
 
 from testbed.errors import MachineError, TestbedError
+from testbed.hosts import host_keys
 from testbed.hosts.inventory import Machine
 
 CONNECT_TIMEOUT_S = 10.0
 RUN_TIMEOUT_S = 30.0
 KEEPALIVE_S = 5
-SYSTEM_KNOWN_HOSTS = Path("/etc/ssh/ssh_known_hosts")
 WINDOW_BYTES = 8 << 20
 PACKET_BYTES = 32 << 10
 SAID_BYTES_MAX = 64 << 10
@@ -56,12 +52,6 @@ def quoted(argv: Sequence[str]) -> str:
     return shlex.join(argv)
 
 
-def fingerprint(key: paramiko.PKey) -> str:
-    """A public key's fingerprint as `ssh-keygen -l` prints it (RFC 4648 base64 of SHA-256, unpadded)."""
-    digest = hashlib.sha256(key.asbytes()).digest()
-    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
-
-
 def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
     """Log in. Close it, or use it as a context manager.
 
@@ -81,7 +71,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
             "transport_factory": _Transport,
         },
     )
-    _check_host_keys(connection, machine)
+    host_keys.check(connection, machine)
     _let_errors_speak()
     with ExitStack() as stack:
         stack.callback(connection.client.close)  # fabric closes only what has logged in
@@ -96,10 +86,10 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
 def _open(connection: fabric.Connection, machine: Machine) -> None:
     try:
         connection.open()
-    except _Refused as error:
+    except host_keys.RefusedError as error:
         raise MachineError(str(error)) from None
     except paramiko.BadHostKeyException as error:
-        raise MachineError(_changed(machine, connection, error)) from None
+        raise MachineError(host_keys.changed(machine, connection, error)) from None
     except paramiko.AuthenticationException as error:
         raise MachineError(
             f"{machine.name}: {connection.user}@{connection.host} takes none of our keys ({error}): name one"
@@ -267,71 +257,9 @@ class _Transport(paramiko.Transport):
     )
 
 
-class _Refused(paramiko.SSHException):
-    """A host key that we do not take."""
-
-
-class _Fingerprint(paramiko.MissingHostKeyPolicy):
-    """Takes the key that the inventory names, and no other."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
-        if fingerprint(key) != self._machine.host_key:
-            raise _Refused(
-                f"{self._machine.name}: {hostname} has the host key {fingerprint(key)} ({key.get_name()}),"
-                f" but the inventory says {self._machine.host_key}: find out why before you change it"
-            )
-
-
-class _Known(paramiko.MissingHostKeyPolicy):
-    """Refuses what known_hosts does not have, and says how to add it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
-        host, _, port = hostname.removeprefix("[").partition("]:")
-        scan = ["ssh-keyscan", *(["-p", port] if port else []), "-t", key.get_name(), host]
-        raise _Refused(
-            f"{self._name}: the host key of {hostname} is unknown, {fingerprint(key)} ({key.get_name()}):"
-            f" compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it"
-            f" with `{quoted(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
-        )
-
-
 def _let_errors_speak() -> None:
     """What paramiko logs of a connection that breaks is in the errors that it raises, too."""
     log = logging.getLogger("paramiko")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
         log.propagate = False
-
-
-def _check_host_keys(connection: fabric.Connection, machine: Machine) -> None:
-    """Replace fabric's policy, which takes every key (fabric issue 2071), also on the machines in between."""
-    if machine.host_key is not None:
-        connection.client.set_missing_host_key_policy(_Fingerprint(machine))
-    else:
-        _ask_known_hosts(connection, machine.name)
-    gateway = connection.gateway
-    while isinstance(gateway, fabric.Connection):
-        _ask_known_hosts(gateway, f"{machine.name}: on the way there, {gateway.host}")
-        gateway = gateway.gateway
-
-
-def _ask_known_hosts(connection: fabric.Connection, name: str) -> None:
-    connection.client.load_system_host_keys()
-    if SYSTEM_KNOWN_HOSTS.is_file():
-        connection.client.load_system_host_keys(str(SYSTEM_KNOWN_HOSTS))
-    connection.client.set_missing_host_key_policy(_Known(name))
-
-
-def _changed(machine: Machine, connection: fabric.Connection, error: paramiko.BadHostKeyException) -> str:
-    host = connection.host if connection.port == 22 else f"[{connection.host}]:{connection.port}"
-    return (
-        f"{machine.name}: the host key of {host} has CHANGED: it is {fingerprint(error.key)}, known_hosts has"
-        f" {fingerprint(error.expected_key)}: somebody may be in between. If you know why it changed, forget"
-        f" the old one with `{quoted(['ssh-keygen', '-R', host])}`"
-    )
