@@ -56,14 +56,15 @@ def sender(plan: Plan, link: LinkPlan, direction: Direction) -> str:
     return next(each.gateway for each in plan.regions if each.name == region)
 
 
-def shape_here(plan: Plan, share: Share, link: LinkPlan, direction: Direction) -> Shape:
-    """What the middle here does to a direction of a link: nothing where the other end's does it."""
-    shape = link.forward if direction is Direction.FORWARD else link.backward
-    if share.tunnel(link.name) is None:
-        return shape
-    if sender(plan, link, direction) in share.hosts and share.shapes:
-        return shape
-    return nothing(shape)
+def shapes_here(plan: Plan, share: Share, link: LinkPlan) -> dict[Direction, Shape]:
+    """What a link's middle here does to the directions that are shaped on this machine."""
+    shapes = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    ours = share.shapes or share.tunnel(link.name) is None
+    return {
+        direction: shape if ours else nothing(shape)
+        for direction, shape in shapes.items()
+        if sender(plan, link, direction) in share.hosts
+    }
 
 
 def nothing(shape: Shape) -> Shape:

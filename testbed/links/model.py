@@ -15,13 +15,16 @@ from topologies.shape import Shape
 
 @dataclass(frozen=True, slots=True)
 class LinkWiring:
-    """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`."""
+    """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`.
+
+    shapes: by direction. One that is missing is shaped by another machine's middle, and crosses here as it
+    comes (`testbed.links.one_way`).
+    """
 
     name: str
     a_interface: str
     b_interface: str
-    forward: Shape
-    backward: Shape
+    shapes: Mapping[Direction, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Middles(Protocol):
         """Change one direction while frames cross. Raises TestbedError: unknown link, dead middle."""
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
-        """Counters of every direction."""
+        """Counters of every direction that is shaped here."""
 
     def failure(self) -> str | None:
         """Why the middles no longer work (say, the relay died), or None."""

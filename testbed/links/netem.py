@@ -92,10 +92,8 @@ class NetemMiddles:
         """Wire and shape every link, in the caller's network namespace."""
         self._middles = [make_middle(number, wiring) for number, wiring in enumerate(wirings)]
         for middle in self._middles:
-            for direction in Direction:
-                wiring = middle.wiring
-                shape = wiring.forward if direction is Direction.FORWARD else wiring.backward
-                self._ways[wiring.name, direction] = _Way(middle.stages(direction), shape)
+            for direction, shape in middle.wiring.shapes.items():
+                self._ways[middle.wiring.name, direction] = _Way(middle.stages(direction), shape)
         wiring_lines = [line for middle in self._middles for line in wire_lines(middle)]
         run_batch("ip", wiring_lines, doing="wiring the links")
         shaping_lines = [

@@ -89,7 +89,7 @@ def wire_lines(middle: Middle) -> list[str]:
             lines.append(f"link set {port} up master {bridge}")
             # Between two ports there is nothing to learn.
             lines.append(f"link set {port} type bridge_slave learning off flood on")
-    for direction, shape in ((Direction.FORWARD, wiring.forward), (Direction.BACKWARD, wiring.backward)):
+    for direction, shape in wiring.shapes.items():
         lines += offload_lines(middle.stages(direction), shape)
     return lines
 

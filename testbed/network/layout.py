@@ -22,7 +22,7 @@ from testbed.links.direct import links_without_middle
 from testbed.links.model import LinkWiring
 from testbed.network.routes import next_links
 from testbed.plan import CapturePlan, Direction, HostPlan, Plan
-from testbed.share import Share, everything, sender, shape_here
+from testbed.share import Share, everything, shapes_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,18 +230,13 @@ def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Por
 
 def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkWiring]:
     for number, link in enumerate(plan.links):
-        ends = [sender(plan, link, direction) in share.hosts for direction in Direction]
-        if not any(ends) or link.name in direct:
+        shapes = shapes_here(plan, share, link)
+        if not shapes or link.name in direct:
             continue
-        tunnel = share.tunnel(link.name)
-        here = (f"l{number}a", f"l{number}b")
-        a, b = (
-            here
-            if tunnel is None
-            else (name if is_here else tunnel.interface for name, is_here in zip(here, ends, strict=True))
-        )
-        forward, backward = (shape_here(plan, share, link, direction) for direction in Direction)
-        yield LinkWiring(link.name, a, b, forward, backward)
+        a, b = f"l{number}a", f"l{number}b"
+        if tunnel := share.tunnel(link.name):
+            a, b = (a, tunnel.interface) if Direction.FORWARD in shapes else (tunnel.interface, b)
+        yield LinkWiring(link.name, a, b, shapes)
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:

@@ -26,7 +26,7 @@ from testbed.network import commands, probes
 from testbed.network.layout import Interface, Port, capture_point, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
-from testbed.share import Share, everything, part_of, shape_here
+from testbed.share import Share, everything, part_of, shapes_here
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -54,9 +54,9 @@ class Network:
         self._middles = middles
         self._layout = make_layout(plan, self._share)
         self._shapes = {
-            (link.name, direction): shape_here(plan, self._share, link, direction)
+            (link.name, direction): shape
             for link in plan.links
-            for direction in Direction
+            for direction, shape in shapes_here(plan, self._share, link).items()
         }
         self._down: set[tuple[str, Direction]] = set()
         self._resources = contextlib.ExitStack()

@@ -9,7 +9,6 @@ from testbed.runner.building import probe
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
-from testbed.share import sender
 
 OTHERS_TIMEOUT_S = 30.0
 """For other machines to end their nodes too."""
@@ -57,10 +56,7 @@ def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
 
 
 def _note_counters(stage: Stage) -> None:
-    links = {link.name: link for link in stage.plan.links}
     for (link, direction), counters in stage.middles.counters().items():
-        if sender(stage.plan, links[link], direction) not in stage.share.hosts:
-            continue  # the other machine counts what it sends
         entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
         stage.record.append("counters", entry)
         if counters.dropped_kernel:

@@ -84,7 +84,7 @@ def _percentiles(values: Sequence[float]) -> dict[int, float]:
 def gigabit() -> float:
     """TCP's goodput over a link of 1 Gbit/s, as a share of what the rate leaves for payload."""
     shape = Shape(delay_us=5000, rate_bits_per_s=GIGABIT)
-    with Lab("relay", {"link": (shape, Shape(delay_us=5000))}) as lab:
+    with Lab("relay", {"link": {Direction.FORWARD: shape, Direction.BACKWARD: Shape(delay_us=5000)}}) as lab:
         done = transfer(lab.tcp("link"), STREAMS_S, start_s=START_S)
         return done.goodput_bits_per_s / (GIGABIT * HEADERS_SHARE)
 

@@ -1,7 +1,7 @@
 """The relay: the kind of middle that needs nothing of the kernel but veth and packet sockets.
 
 One process (`python -m testbed.links.relay`, started by `client.RelayMiddles`) moves the frames of all
-links of a run between their veth ends and holds each until its time. The way of a frame:
+links of a run between their ends and holds each until its time. The way of a frame:
 
     ring.Port (receive ring of an interface) -> lane.Lane (loss, queue, rate, delay: gives it its time)
     -> the heap of held frames -> loop (sends it outwards when due)

@@ -4,15 +4,16 @@ import resource
 import select
 import socket
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from testbed.links.relay.hold import Hold
 from testbed.links.relay.lane import Lane
 from testbed.links.relay.loop import Loop, Way
 from testbed.links.relay.orders import Line, shape_from_json
-from testbed.links.relay.port import Port
+from testbed.links.relay.port import Outlet, Port
 from testbed.links.relay.priority import be_prompt
 from testbed.links.relay.ring import BLOCK_BYTES
 from testbed.links.relay.together import together
@@ -30,27 +31,43 @@ def port_blocks(ports: int) -> int:
 
 
 def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]:
-    """Open every link's ports and join them by two lanes. Raises OSError, naming the interface."""
-    interfaces = [link[side] for link in order["links"] for side in ("a", "b")]
-    blocks = port_blocks(len(interfaces))
-    opened = together(lambda interface: _open(interface, blocks), interfaces)
-    stack.callback(together, Port.close, opened)
-    port = dict(zip(interfaces, opened, strict=True))
+    """Open the ends of every link and join them by lanes, in the directions that have a shape.
+
+    Raises OSError, naming the interface.
+    """
+    lanes = [
+        (link["name"], direction, link[source], link[sink], shape_from_json(link["shapes"][direction]))
+        for link in order["links"]
+        for direction, source, sink in (("forward", "a", "b"), ("backward", "b", "a"))
+        if direction in link["shapes"]
+    ]
+    sources = dict.fromkeys(source for _, _, source, _, _ in lanes)
+    silent = dict.fromkeys(sink for _, _, _, sink, _ in lanes if sink not in sources)
+    blocks = port_blocks(len(sources))
+    ports = _opened(lambda interface: Port(interface, blocks), sources, stack)
+    outlets = _opened(Outlet, silent, stack)
     ways = []
-    for link in order["links"]:
-        a, b = port[link["a"]], port[link["b"]]
-        for direction, source, sink in (("forward", a, b), ("backward", b, a)):
-            random = Random(f"{order['seed']}/{link['name']}/{direction}")  # noqa: S311  loss, not secrets
-            lane = Lane(sink.out, shape_from_json(link[direction]), random, hold)
-            ways.append(Way(link["name"], direction, source, lane))
+    for name, direction, source, sink, shape in lanes:
+        out = ports[sink].out if sink in ports else outlets[sink].out
+        random = Random(f"{order['seed']}/{name}/{direction}")  # noqa: S311  loss, not secrets
+        ways.append(Way(name, direction, ports[source], Lane(out, shape, random, hold)))
     return ways
 
 
-def _open(interface: str, blocks: int) -> Port:
-    try:
-        return Port(interface, blocks)
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror} (opening {interface})") from error
+End = TypeVar("End", Port, Outlet)
+
+
+def _opened(open_end: Callable[[str], End], interfaces: Iterable[str], stack: ExitStack) -> dict[str, End]:
+    def open_named(interface: str) -> End:
+        try:
+            return open_end(interface)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror} (opening {interface})") from error
+
+    names = list(interfaces)
+    ends = together(open_named, names)
+    stack.callback(together, lambda end: end.close(), ends)
+    return dict(zip(names, ends, strict=True))
 
 
 def main(descriptor: int) -> int:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import testbed
+from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, LinkCounters, LinkWiring
+from testbed.links.one_way import one_way_lines, remove_lines
 from testbed.links.relay.orders import Line, shape_to_json
 from testbed.plan import Direction
 from topologies.shape import Shape
@@ -36,11 +38,14 @@ class RelayMiddles:
         self._line: Line | None = None
         self._lock = threading.Lock()
         self._stopped = False
+        self._wirings: Sequence[LinkWiring] = ()
         self._said = ""
         self.scheduling = ""  # what the scheduler granted the process
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         """Start the process in the caller's network namespace and wait until every link is carried."""
+        run_batch("ip", one_way_lines(wirings), doing="joining the links to other machines")
+        self._wirings = wirings
         ours, theirs = socket.socketpair()
         ours.settimeout(START_S_MAX)
         with theirs:
@@ -114,6 +119,8 @@ class RelayMiddles:
                 self._process.wait()  # the kernel closes rings one by one: 20 ms each
             if self._process.stderr is not None:
                 self._process.stderr.close()
+        wirings, self._wirings = self._wirings, ()
+        run_batch("ip", remove_lines(wirings), doing="parting the links to other machines")
 
     def _order(self, order: dict[str, Any]) -> dict[str, Any]:
         """Give one order and return its answer. Raises TestbedError."""
@@ -138,6 +145,5 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
         "name": link.name,
         "a": link.a_interface,
         "b": link.b_interface,
-        "forward": shape_to_json(link.forward),
-        "backward": shape_to_json(link.backward),
+        "shapes": {direction: shape_to_json(shape) for direction, shape in link.shapes.items()},
     }

@@ -1,4 +1,4 @@
-"""One interface of a link's middle: what arrives there, in order, and a descriptor to send through.
+"""One end of a link's middle: what arrives at its interface, in order, and a descriptor to send through.
 
 Slots for whole offloaded frames cost 68 KiB each, so few fit into memory and a burst of small frames would
 overrun them. Hence two rings, one for large frames and one with hundreds of slots for small ones, merged
@@ -9,7 +9,7 @@ that one was read: `receive` leaves what it cannot be sure of to the next call.
 from contextlib import ExitStack
 from operator import itemgetter
 
-from testbed.links.relay.ring import Frame, Ring
+from testbed.links.relay.ring import Frame, Ring, sending_socket
 
 SMALL_SLOT_BYTES = 2 << 10
 SMALL_FRAME_BYTES_MAX = 1800  # the ring's own headers take some 100 bytes of a slot
@@ -67,3 +67,16 @@ class Port:
     def close(self) -> None:
         """Close both sockets; idempotent."""
         self._resources.close()
+
+
+class Outlet:
+    """An interface that is only sent through: what arrives there is not the relay's. Open until `close`."""
+
+    def __init__(self, interface: str) -> None:
+        """Raises OSError."""
+        self._socket = sending_socket(interface)
+        self.out = self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket; idempotent."""
+        self._socket.close()

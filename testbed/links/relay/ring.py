@@ -125,6 +125,19 @@ class Ring:
         self._socket.close()
 
 
+def sending_socket(interface: str) -> socket.socket:
+    """A packet socket that sends as a ring's does and hears nothing. Raises OSError."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+        sock.bind((interface, 0))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 def _size_filter(sizes: range) -> bytes:
     """A classic BPF program (linux/filter.h) that takes frames whose length is in `sizes`."""
     return b"".join(

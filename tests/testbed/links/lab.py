@@ -18,6 +18,7 @@ from testbed.links.model import LinkWiring, Middles
 from testbed.links.selection import select_middles
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
 from testbed.network.namespaces import CLONE_NEWNET, inside_each, write_settings
+from testbed.plan import Direction
 from topologies.shape import Shape
 
 SEED = 7
@@ -30,14 +31,13 @@ Result = TypeVar("Result")
 class Lab(contextlib.AbstractContextManager["Lab"]):
     """Links by name, all carried by middles of one kind."""
 
-    def __init__(self, kind: str, links: Mapping[str, Shape | tuple[Shape, Shape]]) -> None:
-        """A pair of shapes is forward (a to b) and backward; a single one is both."""
+    def __init__(self, kind: str, links: Mapping[str, Shape | Mapping[Direction, Shape]]) -> None:
+        """A single shape is both directions'. One without a shape is another machine's."""
         self.middles: Middles = select_middles(kind, SEED)
-        shapes = {name: pair if isinstance(pair, tuple) else (pair, pair) for name, pair in links.items()}
-        self.number = {name: number for number, name in enumerate(shapes)}
+        self.number = {name: number for number, name in enumerate(links)}
         self.wirings = [
-            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", *pair)
-            for name, pair in shapes.items()
+            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", _by_direction(shapes))
+            for name, shapes in links.items()
         ]
         self._stack = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
@@ -128,6 +128,10 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
             )  # the kernel doubles it
         sock.bind((address(side, number), port))
         return sock
+
+
+def _by_direction(shapes: Shape | Mapping[Direction, Shape]) -> Mapping[Direction, Shape]:
+    return dict.fromkeys(Direction, shapes) if isinstance(shapes, Shape) else shapes
 
 
 def address(side: str, number: int) -> str:

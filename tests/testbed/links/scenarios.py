@@ -55,6 +55,27 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
+def one_way(kind: str, towards: Direction, delay_ms: int) -> dict[str, Any]:
+    """A link of which only one direction is shaped here: datagrams and bulk transfers, both ways."""
+    with Lab(kind, {"link": {towards: Shape(delay_us=delay_ms * 1000)}}) as lab:
+        a, b = lab.udp("link")
+        b.connect(a.getsockname())
+        stampers = {Direction.FORWARD: Stamper((a, b)), Direction.BACKWARD: Stamper((b, a))}
+        send_steadily(list(stampers.values()), 100, 0.002)
+        for stamper in stampers.values():
+            stamper.collect_until_quiet(QUIET_S)
+        one, other = lab.tcp("link")
+        intact = [transfer(pair, 0.5, start_s=0).intact for pair in ((one, other), (other, one))]
+        return {
+            "delays_us": {
+                direction: [arrival.delay_us for arrival in stamper.arrivals]
+                for direction, stamper in stampers.items()
+            },
+            "intact": intact,
+            "counted": [direction for _, direction in lab.middles.counters()],
+        }
+
+
 def mixed_sizes(kind: str) -> dict[str, Any]:
     """Single datagrams and offloaded frames of many, in turns and as fast as they go."""
     with Lab(kind, {"link": Shape(delay_us=2000)}) as lab:
@@ -72,7 +93,7 @@ def mixed_sizes(kind: str) -> dict[str, Any]:
 def tcp(kind: str, shape: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
     """A bulk transfer."""
     backward = Shape(delay_us=shape.get("delay_us", 0))
-    with Lab(kind, {"link": (Shape(**shape), backward)}) as lab:
+    with Lab(kind, {"link": {Direction.FORWARD: Shape(**shape), Direction.BACKWARD: backward}}) as lab:
         if not offloads:
             lab.switch_offloads_off("link")
         done = transfer(lab.tcp("link"), seconds, start_s=seconds / 3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from testbed.plan import Direction
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed
@@ -48,6 +49,18 @@ def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: s
         assert min(measured) >= asked_ms * 1000
         assert median(measured) <= asked_ms * 1000 + allowed_us
         assert is_in_order(link)
+
+
+@pytest.mark.parametrize("towards", list(Direction))
+def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(kind: str, towards: Direction) -> None:
+    observed = sandboxed(scenarios.one_way, kind, towards, 20)
+    other = next(direction for direction in Direction if direction is not towards)
+    shaped_us, plain_us = observed["delays_us"][towards], observed["delays_us"][other]
+    assert len(shaped_us) == len(plain_us) == 100
+    assert min(shaped_us) >= 20_000
+    assert median(plain_us) < 10_000
+    assert observed["intact"] == [True, True]
+    assert observed["counted"] == [towards]
 
 
 def test_jitter_spreads_the_delay_and_keeps_the_order(kind: str) -> None:

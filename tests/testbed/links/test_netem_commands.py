@@ -17,7 +17,9 @@ from topologies.shape import Shape
 
 DELAY = Shape(delay_us=15_000)
 LIMITED = Shape(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)
-MIDDLE = make_middle(7, LinkWiring("r0-r1", "l7a", "l7b", forward=DELAY, backward=LIMITED))
+MIDDLE = make_middle(
+    7, LinkWiring("r0-r1", "l7a", "l7b", {Direction.FORWARD: DELAY, Direction.BACKWARD: LIMITED})
+)
 FORWARD, BACKWARD = MIDDLE.stages(Direction.FORWARD), MIDDLE.stages(Direction.BACKWARD)
 
 

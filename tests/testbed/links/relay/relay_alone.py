@@ -17,6 +17,7 @@ from tests.testbed.links.probes import Stamper
 from topologies.shape import Shape
 
 QUIET_S = 0.2
+BOTH = dict.fromkeys(Direction, Shape())
 
 
 def killed() -> dict[str, Any]:
@@ -37,7 +38,7 @@ def missing_interface() -> str | None:
     """The error of a link whose end is not there."""
     middles = RelayMiddles(1)
     try:
-        middles.start([LinkWiring("link", "nowhere", "neither", Shape(), Shape())])
+        middles.start([LinkWiring("link", "nowhere", "neither", BOTH)])
     except TestbedError as error:
         return f"{type(error).__name__}: {error}"
     finally:
@@ -101,7 +102,7 @@ def many_links(count: int) -> list[Any]:
     run_batch("ip", lines, doing="wiring")
     middles = RelayMiddles(1)
     try:
-        middles.start([LinkWiring(str(n), f"a{n}", f"b{n}", Shape(), Shape()) for n in range(count)])
+        middles.start([LinkWiring(str(n), f"a{n}", f"b{n}", BOTH) for n in range(count)])
         return [len(middles.counters()) // 2, middles.failure()]
     finally:
         middles.stop()
