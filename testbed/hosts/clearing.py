@@ -5,7 +5,9 @@ files are all on the controller) and `code` (the archive that is to stay). The a
 the runs' names by what was done: `ended` (a supervisor that nobody was connected to), `removed`, `in_use` and
 `kept` (not shipped; with its bytes), and `code` (how many other archives were removed).
 
-A run that its controller is connected to is left alone. Nothing outside the folder is touched.
+A run that its controller is connected to is left alone. Nothing outside the folder is touched, and nothing
+is believed that somebody else could have put there (`testbed.hosts.own_folders`): then, or if something
+cannot be removed, the exit code is 1 with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from testbed.hosts.own_folders import require_own
 from testbed.hosts.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
 
 END_TIMEOUT_S = 5.0
@@ -33,7 +36,10 @@ def main() -> None:
 
 
 def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
-    """See above. Raises OSError if something cannot be removed."""
+    """See above. Raises OSError."""
+    for place in (folder / "runs", folder / "code"):
+        if os.path.lexists(str(place)):
+            require_own(place)
     done: dict[str, Any] = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
     for run in run_folders(folder):
         now = state(run)
@@ -95,4 +101,7 @@ def remove_code(code: Path, kept: str) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit(str(error))

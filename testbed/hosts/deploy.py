@@ -8,7 +8,7 @@ PYTHONPATH as it is.
 from collections.abc import Sequence
 
 from testbed.errors import TestbedError
-from testbed.hosts import unpacking
+from testbed.hosts import own_folders, unpacking
 from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import Machine
 from testbed.hosts.on_each import all_or_raise, on_each
@@ -47,7 +47,14 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
     """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content
     with connection.open(
-        [PYTHON, "-c", sent_program(unpacking), connection.machine.code, archive.sha256, str(len(content))],
+        [
+            PYTHON,
+            "-c",
+            sent_program(own_folders, unpacking),
+            connection.machine.code,
+            archive.sha256,
+            str(len(content)),
+        ],
         root=True,
     ) as process:
         process.timeout_s = ANSWER_S

@@ -1,7 +1,8 @@
 """Runs on a machine, as part of a program that is sent there: what runs have left below our folder.
 
 A run's folder is *in use* while its controller is connected to its supervisor, *held* while there is only the
-supervisor, which waits for the controller until the lease is over, and *left* afterwards.
+supervisor, which waits for the controller until the lease is over, and *left* afterwards. What somebody else
+could have put there is not read.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import os
 from pathlib import Path
 
 from testbed.hosts.agent import files
+from testbed.hosts.own_folders import is_own
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
+SUPERVISOR = [b"-m", b"testbed.hosts.agent", b"start"]
+"""The end of a supervisor's command line, but for the run's folder."""
 CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """The folders of runs; `folder` is the machine's, of the inventory."""
+    """The folders of runs that nobody else can change; `folder` is the machine's, of the inventory."""
     runs = folder / "runs"
-    return sorted(run for run in runs.iterdir() if run.is_dir()) if runs.is_dir() else []
+    return sorted(run for run in runs.iterdir() if is_own(run)) if is_own(runs) else []
 
 
 def state(run: Path) -> str:
@@ -30,13 +34,26 @@ def state(run: Path) -> str:
 
 
 def supervisor(run: Path) -> int | None:
-    """The process that holds the run, if it is alive. Another that has got its number is not taken for it."""
+    """The process that holds the run, if it is alive. No other is taken for it: neither one that has got its
+    number, nor one that somebody else has written down.
+    """
+    if not is_own(run):
+        return None
     try:
         given = json.loads((run / files.STATE).read_text())
         pid, ticks = int(given["pid"]), int(given["started_ticks"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid if files.started_ticks(pid) == ticks else None
+    return pid if files.started_ticks(pid) == ticks and _supervises(pid, run) else None
+
+
+def _supervises(pid: int, run: Path) -> bool:
+    """Whether this is the command line of the run's supervisor (proc(5))."""
+    try:
+        *_, option, module, command, folder, _ = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return [option, module, command] == SUPERVISOR and run.samefile(os.fsdecode(folder))
+    except (OSError, ValueError):
+        return False
 
 
 def size_bytes(run: Path) -> int:

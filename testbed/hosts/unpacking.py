@@ -6,21 +6,21 @@ renames, and says `unpacked`; so a folder of that name is whole. Only after a po
 files that never reached the disk: so a folder counts for the boot that it was unpacked in, and is replaced
 after the next.
 
-Root will run this code: each folder on the way must be root's, or of who logged in, and nobody else's to
-change. Exit code 1 with the reason on standard error.
+Root will run this code, so nobody else may be able to change it (`testbed.hosts.own_folders`). Exit code 1
+with the reason on standard error.
 """
 
 import contextlib
 import gzip
 import hashlib
 import io
-import os
 import shutil
-import stat
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
+
+from testbed.hosts.own_folders import make_own, require_own
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 UNPACKED_IN = "unpacked-in"  # in an unpacked folder: the boot
@@ -28,11 +28,10 @@ UNPACKED_IN = "unpacked-in"  # in an unpacked folder: the boot
 
 def main(folder: Path, sha256: str, size: int) -> None:
     """Make sure that FOLDER/SHA256 is there. Raises OSError, ValueError."""
-    for place in (folder.parent, folder):
-        own_folder(place)
+    make_own(folder)
     target = folder / sha256
     if is_there(target):
-        own_folder(target)
+        require_own(target)
         say("have")
         return
     say("want")
@@ -48,19 +47,6 @@ def main(folder: Path, sha256: str, size: int) -> None:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     say("unpacked")
-
-
-def own_folder(path: Path) -> None:
-    """Make a folder that is ours, or check that it is. Raises PermissionError."""
-    path.mkdir(0o755, parents=True, exist_ok=True)
-    found = path.lstat()
-    ours = {0, os.getuid(), int(os.environ.get("SUDO_UID", "0"))}
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in ours:
-        raise PermissionError(
-            f"{path} is somebody else's: remove it, or name another folder in the inventory"
-        )
-    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise PermissionError(f"{path} can be changed by others: `chmod go-w {path}`")
 
 
 def is_there(target: Path) -> bool:

@@ -1,6 +1,7 @@
 """What earlier runs have left on a machine: told apart by whether somebody uses it, ended and removed."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from experiments.rundir import RunDirectory
-from testbed.hosts import clearing, run_folders
+from testbed.hosts import clearing, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.cleaning import shipped_from
 from testbed.hosts.run_folders import HELD, IN_USE, LEFT, state
@@ -20,6 +21,7 @@ from testbed.hosts.sent_program import sent_program
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
+SUPERVISOR = ("-m", "testbed.hosts.agent", "start")
 NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 
@@ -47,9 +49,16 @@ def make_run(folder: Path, name: str = NAME) -> Path:
     return run
 
 
-def hold(run: Path, processes: list[subprocess.Popen[str]], *, program: str = OBEDIENT) -> None:
-    """Let a process hold the run, as a supervisor does."""
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+def hold(
+    run: Path,
+    processes: list[subprocess.Popen[str]],
+    *,
+    program: str = OBEDIENT,
+    arguments: tuple[str, ...] | None = None,
+) -> None:
+    """Let a process hold the run, as a supervisor does. arguments: the end of its command line."""
+    arguments = (*SUPERVISOR, str(run)) if arguments is None else arguments
+    process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
     processes.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -61,19 +70,28 @@ def note(run: Path, pid: int, ticks: int | None) -> None:
 
 
 def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
-    """Run the program as it runs on a machine."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", sent_program(files, run_folders, clearing)],
-        input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    """What is done on a machine."""
+    done = cleared(folder, shipped=shipped, code=code)
+    done.check_returncode()
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
+def cleared(
+    folder: Path, *, shipped: tuple[str, ...] = (), code: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run the program as it runs on a machine."""
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", sent_program(files, own_folders, run_folders, clearing)],
+        input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+NOBODY = 65534
 NOTHING = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
 
 
@@ -144,6 +162,62 @@ def test_another_process_that_got_the_supervisors_number_is_spared(
     note(run, processes[0].pid, ticks - 1)
     assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME]}
     assert processes[0].poll() is None
+
+
+@pytest.mark.parametrize("arguments", [(), (*SUPERVISOR, "/var/tmp/other/runs/run"), ("-m", "sshd", "start")])
+def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
+    folder: Path, processes: list[subprocess.Popen[str]], arguments: tuple[str, ...]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes, arguments=arguments)
+    assert state(run) == LEFT
+    assert clear(folder)["ended"] == []
+    assert processes[0].poll() is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    assert state(run) == HELD
+    os.chown(run, NOBODY, NOBODY)
+    assert state(run) == LEFT
+    assert clear(folder, shipped=(NAME,)) == NOTHING
+    assert processes[0].poll() is None
+    assert run.is_dir()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+@pytest.mark.parametrize("whose", [".", "runs", "code"])
+def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path, whose: str) -> None:
+    run, code = make_run(folder), folder / "code" / ("a" * 64)
+    code.mkdir(parents=True)
+    os.chown(folder / whose, NOBODY, NOBODY)
+    done = cleared(folder, shipped=(NAME,))
+    assert done.returncode == 1
+    assert f"{folder / whose} is somebody else's" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert run.is_dir()
+    assert code.is_dir()
+
+
+@pytest.mark.parametrize("name", ["runs", "code"])
+def test_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "precious").mkdir()
+    folder.mkdir()
+    (folder / name).symlink_to(tmp_path)
+    done = cleared(folder, shipped=("precious",))
+    assert done.returncode == 1
+    assert f"{folder / name} is a link" in done.stderr
+    assert (tmp_path / "precious").is_dir()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_a_run_that_others_can_write_into_is_none_of_ours(folder: Path, mode: int) -> None:
+    make_run(folder).chmod(mode)
+    assert clear(folder, shipped=(NAME,)) == NOTHING
 
 
 def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.hosts import unpacking
+from testbed.hosts import own_folders, unpacking
 from testbed.hosts.archive import pack
 from testbed.hosts.sent_program import sent_program
 
@@ -23,7 +23,7 @@ def unpack(
     """Run the program as it runs on a machine."""
     arguments = [str(folder), sha256 or hashlib.sha256(content).hexdigest(), str(size or len(content))]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", sent_program(unpacking), *arguments],
+        [sys.executable, "-I", "-S", "-c", sent_program(own_folders, unpacking), *arguments],
         input=content,
         capture_output=True,
         timeout=30,
@@ -77,20 +77,61 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
-def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "cutset").mkdir()
-    (tmp_path / "cutset" / "code").mkdir()
-    os.chown(tmp_path / "cutset" / "code", 65534, 65534)
-    done = unpack(tmp_path / "cutset" / "code", pack(FILES))
+@pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
+def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
+    (tmp_path / "home/cutset/code").mkdir(parents=True)
+    os.chown(tmp_path / whose, 65534, 65534)
+    done = unpack(tmp_path / "home/cutset/code", pack(FILES))
     assert done.returncode == 1
-    assert "is somebody else's" in done.stderr
+    assert f"{tmp_path / whose} is somebody else's" in done.stderr
+    assert list((tmp_path / "home/cutset/code").iterdir()) == []
 
 
-def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path: Path) -> None:
-    (tmp_path / "cutset").mkdir()
-    (tmp_path / "cutset").chmod(0o777)
-    done = unpack(tmp_path / "cutset" / "code", pack(FILES))
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", 65534, 65534)
+    assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 1
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+def test_who_logged_in_may_own_the_folder_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", 65534, 65534)
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 0
+
+
+@pytest.mark.parametrize("place", ["way", "way/cutset"])
+def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path: Path, place: str) -> None:
+    (tmp_path / "way/cutset").mkdir(parents=True)
+    (tmp_path / place).chmod(0o777)
+    done = unpack(tmp_path / "way/cutset/code", pack(FILES))
     assert done.returncode == 1
-    assert "`chmod go-w" in done.stderr
-    (tmp_path / "cutset").chmod(0o1777)
-    assert unpack(tmp_path / "cutset" / "code", pack(FILES)).returncode == 0
+    assert f"`chmod go-w {tmp_path / place}`" in done.stderr
+    (tmp_path / place).chmod(0o1777)
+    assert unpack(tmp_path / "way/cutset/code", pack(FILES)).returncode == 0
+
+
+def test_the_folder_itself_is_refused_even_if_it_is_sticky(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code").chmod(0o1777)
+    assert "can be changed by others" in unpack(tmp_path / "code", pack(FILES)).stderr
+
+
+def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
+    (tmp_path / "there/cutset").mkdir(parents=True)
+    (tmp_path / "here").symlink_to("there")
+    assert unpack(tmp_path / "here/cutset/code", pack(FILES)).returncode == 0
+    (tmp_path / "there").chmod(0o777)
+    done = unpack(tmp_path / "here/cutset/code", pack(FILES))
+    assert f"`chmod go-w {tmp_path / 'there'}`" in done.stderr
+
+
+def test_links_that_go_in_a_circle_are_an_error_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    done = unpack(tmp_path / "one/cutset/code", pack(FILES))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
