@@ -30,6 +30,7 @@ class RunRecord:
 
     night: its date, as 2026-03-14. path: of its directory, or "" if there is none. settings: overrides, by
     path. machine: hostname, cpus and memory_bytes, as far as known. place: local, simulator or hosts.
+    allow_failure: whether its night passes without it.
     """
 
     night: str
@@ -56,6 +57,7 @@ class RunRecord:
     started_ns: int
     duration_s: float
     captures_bytes: int
+    allow_failure: bool = False
     metrics: tuple[Metric, ...] = ()
     expectations: tuple[Kept, ...] = ()
 
@@ -80,7 +82,14 @@ def check_night(night: str) -> None:
 
 
 def record_of(
-    run: RunDirectory, *, night: str, suite: str, entry: str, repeat: int, settings: Mapping[str, Any]
+    run: RunDirectory,
+    *,
+    night: str,
+    suite: str,
+    entry: str,
+    repeat: int,
+    settings: Mapping[str, Any],
+    allow_failure: bool = False,
 ) -> RunRecord:
     """What a run's directory says. Without a summary the verdict is `crashed`.
 
@@ -115,6 +124,7 @@ def record_of(
         started_ns=_started_ns(run, content),
         duration_s=_duration_s(content),
         captures_bytes=folder_bytes(run.captures),
+        allow_failure=allow_failure,
         metrics=tuple(headline(summary)),
         expectations=tuple(map(_kept, summary.get("expectations") or ())),
     )
@@ -131,6 +141,7 @@ def record_of_failed_start(
     experiment: str,
     started_ns: int,
     seed: int = 0,
+    allow_failure: bool = False,
 ) -> RunRecord:
     """A run that could not be started and has no directory: its outcome is `not started`.
 
@@ -162,6 +173,7 @@ def record_of_failed_start(
         started_ns=started_ns,
         duration_s=0.0,
         captures_bytes=0,
+        allow_failure=allow_failure,
     )
 
 

@@ -11,7 +11,7 @@ from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMA
 
 _AS_THEY_ARE = (
     "path", "experiment", "seed", "repeat", "commit", "cutset", "python", "kernel", "links", "place",
-    "outcome", "verdict", "valid", "started_ns", "duration_s", "captures_bytes",
+    "outcome", "verdict", "valid", "allow_failure", "started_ns", "duration_s", "captures_bytes",
 )  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA: Final = 1
-"""Raised whenever a column is renamed, or changes its meaning; a new column alone needs no new number."""
+SCHEMA: Final = 2
+"""Raised whenever a column is renamed, changes its meaning, or comes with a value that older rows must get; a
+new column that is empty in older rows needs no new number."""
 
 NIGHT: Final = "night"
 """The column that stands in the folder's name."""
@@ -46,6 +47,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             pa.field("outcome", pa.string()),  # run.json's, or "not started"
             pa.field("verdict", pa.string()),  # passed, failed, invalid or crashed
             pa.field("valid", pa.bool_()),
+            pa.field("allow_failure", pa.bool_()),  # whether its night passes without it
             pa.field("reasons", pa.list_(pa.string())),  # of fidelity
             pa.field("problems", pa.list_(pa.string())),
             pa.field("started_ns", pa.int64()),  # since 1970

@@ -58,5 +58,10 @@ def test_what_cannot_be_brought_forward_says_why(rows: pa.Table, why: str) -> No
         brought_forward(METRICS, rows)
 
 
+def test_older_runs_were_not_allowed_to_fail() -> None:
+    old = pa.table({**OLD, "verdict": ["failed"], "valid": [True]})
+    assert brought_forward(RUNS, old)["allow_failure"].to_pylist() == [False]
+
+
 def test_a_file_without_rows_has_any_version() -> None:
     assert brought_forward(RUNS, SCHEMAS[RUNS].empty_table()).num_rows == 0

@@ -85,6 +85,17 @@ def test_a_run_on_several_machines_was_on_hosts(tmp_path: Path) -> None:
     assert kept(directory(tmp_path, {**RUN, "machines": [{"name": "a"}]}, SUMMARY)).place == "hosts"
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_history_says_whose_failure_is_allowed(tmp_path: Path, allowed: bool) -> None:
+    of: dict[str, Any] = {"night": "2026-03-14", "suite": "quick", "settings": {}, "allow_failure": allowed}
+    history = History(tmp_path / "history")
+    history.append(record_of(directory(tmp_path, RUN, SUMMARY), entry="cut", repeat=0, **of))
+    history.append(
+        record_of_failed_start("no tcpdump", entry="cut", repeat=1, experiment="x", started_ns=S, **of)
+    )
+    assert history.runs()["allow_failure"].to_pylist() == [allowed, allowed]
+
+
 def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     run = directory(tmp_path, RUN, None)
     run.summary_json.write_text("{torn")

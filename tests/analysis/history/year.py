@@ -313,6 +313,7 @@ def _runs(
             "outcome": pa.array(np.where(crashed, "crashed", "completed").tolist()),
             "verdict": pa.array(verdict.tolist()),
             "valid": pa.array(~(crashed | invalid)),
+            "allow_failure": pa.repeat(pa.scalar(value=False), count),
             "reasons": pa.array([["the machine was 99 % busy"] if bad else [] for bad in invalid], TEXTS),
             "problems": pa.array([["the run died while running"] if bad else [] for bad in crashed], TEXTS),
             "started_ns": pa.array(((start + year.night * 86_400) * 1e9).astype(np.int64)),
