@@ -25,7 +25,7 @@ from testbed.cli.nightly_text import show_planned
 from testbed.cli.nightly_torn import settle_torn
 from testbed.cli.places import check_place, opened
 from testbed.nightly.hooks import check_hooks
-from testbed.nightly.lock import NightLock
+from testbed.nightly.lock import night_lock
 from testbed.nightly.planning import Expected, budget_left_s, check_jobs, digest, new_record, skipped
 from testbed.runner.versions import commit
 from topologies.errors import InputError
@@ -47,7 +47,7 @@ class Asked:
 def run_night(asked: Asked) -> int:
     """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
     file = _read(asked)
-    with NightLock(asked.options.history, who=f"{file.suite.suite}"):
+    with night_lock(asked.options.history, who=f"{file.suite.suite}"):
         night = _resumed(asked, file) if asked.resume else _new(asked, file)
         if night is None:
             return exit_codes.FINE

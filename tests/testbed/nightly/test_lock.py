@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import MachineError
-from testbed.nightly.lock import NAME, NightLock
+from testbed.nightly.lock import NAME, night_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from testbed.nightly.lock import NightLock
-with NightLock(Path(sys.argv[1]), who="quick"):
+from testbed.nightly.lock import night_lock
+with night_lock(Path(sys.argv[1]), who="quick"):
     if len(sys.argv) > 2:
         import os
         if os.fork() == 0:  # a child lives on
@@ -37,9 +37,9 @@ def test_a_second_night_is_refused_and_told_who_is_on(tmp_path):
     with holder(tmp_path / "history") as other:
         other.stdout.readline()
         with pytest.raises(MachineError, match=rf"another night is on in .*: quick, process {other.pid};"):
-            NightLock(tmp_path / "history", who="full").__enter__()
+            night_lock(tmp_path / "history", who="full").__enter__()
         other.communicate("")
-    with NightLock(tmp_path / "history", who="full"):
+    with night_lock(tmp_path / "history", who="full"):
         assert (tmp_path / "history" / NAME).read_text() == f"full, process {os.getpid()}\n"
 
 
@@ -49,7 +49,7 @@ def test_a_night_that_was_killed_holds_nothing_up_though_its_children_live(tmp_p
         other.kill()
         other.wait()
         try:
-            with NightLock(tmp_path, who="full"):
+            with night_lock(tmp_path, who="full"):
                 os.kill(child, 0)  # it lives
         finally:
             os.kill(child, signal.SIGKILL)
@@ -58,4 +58,4 @@ def test_a_night_that_was_killed_holds_nothing_up_though_its_children_live(tmp_p
 def test_a_history_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "history").write_text("no folder")
     with pytest.raises(MachineError, match="cannot write the history"):
-        NightLock(tmp_path / "history", who="quick").__enter__()
+        night_lock(tmp_path / "history", who="quick").__enter__()
