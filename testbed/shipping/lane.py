@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from testbed.errors import MachineError, TestbedError
+from testbed.one_line import one_line
 from testbed.shipping.conversation import Conversation, DiskLimitError, Stream
 from testbed.shipping.frames import ShippingError
 from testbed.shipping.limits import Bounds, Limits
-from testbed.shipping.messages import one_line
 from testbed.shipping.result import Progress, Shipped, State
 from testbed.shipping.transfer import Transfer
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import zstandard
 
+from testbed.one_line import one_line
 from testbed.shipping.frames import CHUNK_BYTES_MAX, Kind, ShippingError, encode
 from testbed.shipping.names import checked
 
@@ -142,12 +143,6 @@ def decode_digest(body: bytes) -> bytes:
 def decode_text(body: bytes) -> str:
     """What GONE and FAILED say, as one short line."""
     return one_line(body[:TEXT_MAX].decode(errors="replace"))
-
-
-def one_line(text: str) -> str:
-    """The end of what another machine says, fit to be shown: nothing that a terminal would act on."""
-    line = " ".join(text.split())[-TEXT_MAX:]
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def _entry(entry: Any) -> Entry:
