@@ -7,6 +7,7 @@ matter.
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -83,6 +84,11 @@ class RunDirectory:
     def report_html(self) -> Path:
         """The page."""
         return self.path / "report.html"
+
+    @property
+    def shipping_lock(self) -> Path:
+        """Who brings files of other machines here."""
+        return self.path / "shipping.lock"
 
     @property
     def comparison_html(self) -> Path:
@@ -179,6 +185,11 @@ class RunDirectory:
         return content
 
 
+def is_run_name(name: str) -> bool:
+    """Whether runs and sweeps are named so: a time, and what tells those of a second apart."""
+    return re.fullmatch(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+", name, re.ASCII) is not None
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
     write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
@@ -192,11 +203,16 @@ def write_whole(path: Path, text: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -205,7 +221,7 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(str(path), None, "", f"is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise InputError(str(path), None, "", "should hold a JSON object")
