@@ -20,6 +20,7 @@ from node.core import machine as m
 from node.protocols.building import build_machine
 from node.sim.network import Build
 from node.sim.process import Node, Observer
+from testbed.backends.interrupts import Interrupts, noted_interrupts
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import make_network
@@ -49,8 +50,8 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
     """
     record = RunRecord(run, _Told(follow))
     try:
-        with _few_collections():
-            _Simulation(plan_from_json(record.content["plan"]), record, build).carry_out()
+        with _few_collections(), noted_interrupts() as interrupts:
+            _Simulation(plan_from_json(record.content["plan"]), record, build, interrupts).carry_out()
     except BaseException as error:
         by_user = isinstance(error, KeyboardInterrupt)
         record.content["outcome"] = Outcome.INTERRUPTED if by_user else Outcome.CRASHED
@@ -89,8 +90,9 @@ class _Told:
 class _Simulation:
     """One run, phase by phase."""
 
-    def __init__(self, plan: Plan, record: RunRecord, build: Build) -> None:
+    def __init__(self, plan: Plan, record: RunRecord, build: Build, interrupts: Interrupts) -> None:
         self._plan = plan
+        self._interrupts = interrupts
         self._record = record
         self._files = Files(record.directory)
         observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
@@ -182,6 +184,7 @@ class _Simulation:
         while self._now_us < until_us:
             self._network.run(min(until_us, self._now_us + STEP_US))
             self._tell_progress()
+            self._interrupts.check()
 
     def _until(self, within_us: int, condition: Callable[[], bool]) -> bool:
         ends_us = self._now_us + within_us

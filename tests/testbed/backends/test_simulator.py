@@ -1,6 +1,8 @@
 """Plans carried out in virtual time leave the run directory of a real run, the same for the same seed."""
 
 import json
+import signal
+from contextlib import suppress
 
 import pytest
 
@@ -135,15 +137,20 @@ def test_the_same_seed_gives_the_same_files_and_another_one_does_not(carry_out):
     assert same != other
 
 
-def test_who_breaks_it_off_finds_what_there_is(carry_out, tmp_path):
-    class Enough(KeyboardInterrupt):
-        """Ctrl-C."""
-
+def planned(tmp_path):
+    """A run's directory with its plan, and nothing carried out."""
     path = tmp_path / "virtual.yaml"
     path.write_text(EXPERIMENT.format(faults="[]"))
     experiment = read_experiment(str(path), []).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
+    return prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
+
+
+def test_who_breaks_it_off_finds_what_there_is(tmp_path):
+    class Enough(KeyboardInterrupt):
+        """Ctrl-C."""
+
+    directory = planned(tmp_path)
 
     def follow(message):
         if message["did"] == "phase" and message["phase"] == "draining":
@@ -154,3 +161,18 @@ def test_who_breaks_it_off_finds_what_there_is(carry_out, tmp_path):
     run = directory.read_run()
     assert run["outcome"] == "interrupted"
     assert records(directory, "r0-client-0", RecordKind.DELIVERED)
+
+
+def test_ctrl_c_ends_it_also_where_python_drops_the_interrupt(tmp_path):
+    directory = planned(tmp_path)
+    handler = signal.getsignal(signal.SIGINT)
+
+    def follow(message):
+        if message["did"] == "phase" and message["phase"] == "running":
+            with suppress(KeyboardInterrupt):  # as in the callback of a weak reference
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(directory, follow)
+    assert directory.read_run()["outcome"] == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is handler
