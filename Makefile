@@ -23,7 +23,7 @@ run: packages-run $(READY) ## set up, then run the main job: cutset run link-fai
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
 test: packages-test $(READY) lint ## set up, then lint and run the tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup $(ARGS)
 
 lint: $(READY) ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
