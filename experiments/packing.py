@@ -17,7 +17,7 @@ from typing import Final
 import zstandard
 
 from experiments.left_out import CAPTURES, left_out, without
-from experiments.rundir import IN_THE_MAKING, RunDirectory, read_json
+from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name, read_json
 from topologies.errors import InputError
 
 ENDING: Final = ".tar.zst"
@@ -42,7 +42,9 @@ def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
 
     Raises InputError if something cannot be read or written, or changes meanwhile.
     """
-    name = directory.absolute().name
+    name = RunDirectory(directory).full_name
+    if not is_run_name(name):
+        raise InputError(str(directory), None, "", "is not named as runs are: give it back its own name")
     temporary = archive.with_name(f".{archive.name}.tmp")
     try:
         files = sorted(_files(directory, captures=captures), key=_order)

@@ -1,30 +1,33 @@
 """A packed run or sweep (`experiments.packing`) as a directory again. The archive may come from anybody.
 
 It is unpacked beside its place and moved there when it is whole. Only plain files and folders are taken, all
-below one name; an archive that was cut off is noticed by its count of members, and none fills the disk.
+below one name, as runs have them; an archive that was cut off is noticed by its count of members, and none
+fills the disk.
 """
 
 import contextlib
 import json
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import zstandard
 
 from experiments.left_out import left_out
 from experiments.packing import COUNT, ENDING, RUN, SWEEP
-from experiments.rundir import read_json
+from experiments.rundir import is_run_name, read_json
+from experiments.scratch import scratch
+from experiments.tar_reading import Member, TarReader
 from topologies.errors import InputError
 
 WINDOW_BYTES_MAX: Final = 128 << 20  # `zstd --long` needs so much, and nothing needs more
-JSON_BYTES_MAX: Final = 256 << 20
+JSON_BYTES_MAX: Final = 16 << 20
 FREE_BYTES: Final = 256 << 20  # that stay free on the disk
-READ_BYTES: Final = 1 << 20
+COPIED_BYTES: Final = 1 << 20
 MEMBERS_MAX: Final = 1_000_000
+DEPTH_MAX: Final = 12  # folders within folders; a sweep has half as many
 
 
 def is_archive(path: Path) -> bool:
@@ -45,10 +48,10 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
             _check_same(archive, place, content)
             return place, False
         into.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=into) as folder:
-            _extract(archive, Path(folder))
-            (Path(folder) / name).rename(place)
-    except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
+        with scratch(".unpacking-", into) as folder:
+            _extract(archive, folder)
+            (folder / name).rename(place)
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
         raise _bad(archive, f"is damaged, or no packed run: {error}") from None
     except OSError as error:
         raise _bad(archive, f"cannot be unpacked below {into}: {error}") from None
@@ -57,18 +60,18 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
 
 def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
     """The name of the directory in it, and the content of the file that says what it is."""
-    with _opened(archive) as (tar, _):
-        first = tar.next()
-        parts = Path(first.name).parts if first is not None else ()
-        if first is None or len(parts) != 2 or parts[1] not in {RUN, SWEEP} or not first.isreg():
+    with _opened(archive) as reader:
+        first = next(reader.members(), None)
+        if first is None:
             raise _bad(archive, "is no packed run: `cutset export RUN` makes one")
-        _check_name(archive, first)
-        stream = tar.extractfile(first)
-        if stream is None or first.size > JSON_BYTES_MAX:
+        parts = _parts(archive, first)
+        if len(parts) != 2 or parts[1] not in {RUN, SWEEP} or first.folder:
+            raise _bad(archive, "is no packed run: `cutset export RUN` makes one")
+        if first.size > JSON_BYTES_MAX:
             raise _bad(archive, f"is no packed run: its {parts[1]} is too large")
         try:
-            content = json.loads(stream.read())
-        except ValueError as error:
+            content = json.loads(b"".join(iter(first.content.read, b"")))
+        except (ValueError, RecursionError) as error:
             raise _bad(archive, f"is no packed run: its {parts[1]} is no JSON: {error}") from None
     return parts[0], content if isinstance(content, dict) else {}
 
@@ -85,42 +88,50 @@ def _check_same(archive: Path, place: Path, content: dict[str, Any]) -> None:
 
 
 def _extract(archive: Path, folder: Path) -> None:
-    found, name = 0, ""
-    with _opened(archive) as (tar, rest):
-        for member in tar:
-            _check_name(archive, member)
-            name = name or Path(member.name).parts[0]
-            if Path(member.name).parts[0] != name or not (member.isreg() or member.isdir()):
-                raise _bad(archive, f"holds {member.name}, which no packed run does")
+    """All members as new files and folders. Who made them, when and with which rights is not taken over."""
+    files, name = 0, ""
+    with _opened(archive) as reader:
+        for number, member in enumerate(reader.members()):
+            parts = _parts(archive, member)
+            name = name or parts[0]
+            if parts[0] != name:
+                raise _bad(archive, f"holds {member.name!r}, which no packed run does")
+            if number == MEMBERS_MAX:
+                raise _bad(archive, f"holds more than {MEMBERS_MAX} files and folders")
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
-            tar.extract(member, folder, filter="data")
-            found += member.isreg()
-            if found > MEMBERS_MAX:
-                raise _bad(archive, f"holds more than {MEMBERS_MAX} files")
-        wanted = tar.pax_headers.get(COUNT)
-        while rest.read(READ_BYTES):
-            pass  # the checksum of all stands at the end
-    if wanted is not None and str(found) != wanted:
-        raise _bad(archive, f"is cut off: {found} of its {wanted} files are there")
+            _make(member, folder.joinpath(*parts))
+            files += not member.folder
+    wanted = reader.common.get(COUNT)
+    if wanted is not None and str(files) != wanted:
+        raise _bad(archive, f"is cut off: {files} of its {wanted} files are there")
 
 
-def _check_name(archive: Path, member: tarfile.TarInfo) -> None:
+def _make(member: Member, place: Path) -> None:
+    if member.folder:
+        place.mkdir(parents=True, exist_ok=True)
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("xb") as file:
+        shutil.copyfileobj(member.content, file, COPIED_BYTES)
+
+
+def _parts(archive: Path, member: Member) -> tuple[str, ...]:
+    """The folders of a member and its name: where it goes, below the folder that all go to."""
     path = Path(member.name)
-    if path.is_absolute() or ".." in path.parts or not path.parts or path.parts[0].startswith("."):
+    parts = path.parts
+    if not member.name.isprintable() or len(parts) > DEPTH_MAX:
+        raise _bad(archive, f"holds {member.name[:80]!r}, which no packed run does")
+    if path.is_absolute() or ".." in parts or not parts or not is_run_name(parts[0]):
         raise _bad(archive, f"holds {member.name!r}, which would go elsewhere")
+    return parts
 
 
 @contextlib.contextmanager
-def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
-    """The archive, and the bytes that it is read from."""
+def _opened(archive: Path) -> Iterator[TarReader]:
     decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
-    with (
-        archive.open("rb") as stream,
-        decompressor.stream_reader(stream) as plain,
-        tarfile.open(fileobj=plain, mode="r|") as tar,
-    ):
-        yield tar, plain
+    with archive.open("rb") as stream, decompressor.stream_reader(stream) as plain:
+        yield TarReader(plain, frozenset({COUNT}))
 
 
 def _bad(archive: Path, problem: str) -> InputError:

@@ -70,6 +70,13 @@ def test_what_is_no_run_is_bad_input(tmp_path):
         RunDirectory.open(tmp_path).read_summary()
 
 
+def test_json_that_nests_too_deeply_is_refused_in_a_line(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.summary_json.write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"summary\.json: is not JSON"):
+        run.read_summary()
+
+
 def test_runs_of_different_sweeps_have_different_full_names(tmp_path: Path) -> None:
     single = RunDirectory(tmp_path / "20260101T000000Z-x-abcdef")
     points = [RunDirectory(tmp_path / sweep / "points" / "1-r0") for sweep in ("one", "other")]
