@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
-from testbed.hosts import examination, own_folders, run_folders
+from testbed.hosts import examination, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
 from testbed.hosts.deploy import PYTHON
@@ -81,7 +81,7 @@ def raise_if_unfit(examined: Sequence[Examined]) -> None:
 def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """The dialogue with the program. Raises TestbedError."""
     with connection.open(
-        [PYTHON, "-c", sent_program(files, own_folders, run_folders, examination)], root=True
+        [PYTHON, "-c", sent_program(limited_waiting, files, own_folders, run_folders, examination)], root=True
     ) as process:
         process.timeout_s = ANSWER_S
         lines = _Lines(process, connection.machine.name)

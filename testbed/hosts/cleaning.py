@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
-from testbed.hosts import clearing, own_folders, run_folders
+from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
 from testbed.hosts.deploy import PYTHON
@@ -40,7 +40,7 @@ def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> li
 
     runs: where runs are kept here, which say what of them has been shipped. archive: the code that stays.
     """
-    program = sent_program(files, own_folders, run_folders, clearing)
+    program = sent_program(limited_waiting, files, own_folders, run_folders, clearing)
 
     def one(connection: Connection) -> Cleared:
         machine = connection.machine

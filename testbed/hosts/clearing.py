@@ -21,17 +21,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+from testbed.hosts.limited_waiting import limited
 from testbed.hosts.own_folders import require_own
 from testbed.hosts.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
 
+PATIENCE_S = 60.0
 END_TIMEOUT_S = 5.0
 LOOK_S = 0.02
 UNPACKING_S = 3600.0  # what is older is no archive that is just being unpacked
 
 
-def main() -> None:
+def main(patience_s: float = PATIENCE_S) -> None:
     """Answer one request."""
-    request = json.loads(sys.stdin.readline())
+    with limited(patience_s):
+        request = json.loads(sys.stdin.readline())
     sys.stdout.write(json.dumps(clear(Path(request["folder"]), request["shipped"], request["code"])) + "\n")
 
 
@@ -102,6 +105,6 @@ def remove_code(code: Path, kept: str) -> int:
 
 if __name__ == "__main__":
     try:
-        main()
+        main(*map(float, sys.argv[1:]))
     except OSError as error:
         sys.exit(str(error))

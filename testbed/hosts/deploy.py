@@ -8,7 +8,7 @@ PYTHONPATH as it is.
 from collections.abc import Sequence
 
 from testbed.errors import TestbedError
-from testbed.hosts import own_folders, unpacking
+from testbed.hosts import limited_waiting, own_folders, unpacking
 from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import Machine
 from testbed.hosts.on_each import all_or_raise, on_each
@@ -50,7 +50,7 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
         [
             PYTHON,
             "-c",
-            sent_program(own_folders, unpacking),
+            sent_program(limited_waiting, own_folders, unpacking),
             connection.machine.code,
             archive.sha256,
             str(len(content)),

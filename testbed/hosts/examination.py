@@ -3,6 +3,7 @@
 Sent there (`testbed.hosts.sent_program`), and in a Python that old machines understand, so that they get an
 answer, too. It takes one line of JSON on standard input, the request, and gives one line of JSON, the
 facts. Whoever asks then sends an empty line for each reading of the clock, which is nanoseconds since 1970.
+The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
 (addresses that it should have), `peers` (pairs: an own address, and another machine's), `probe_bytes` (the
@@ -26,8 +27,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from testbed.hosts.limited_waiting import limited
 from testbed.hosts.run_folders import run_folders, size_bytes, state
 
+PATIENCE_S = 60.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 ATTEMPT_TIMEOUT_S = 10.0
 ECHO_ROUNDS, ECHO_WAIT_S = 3, 0.4
@@ -38,13 +41,19 @@ CLOCK_UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
 ADJTIMEX_BYTES, ADJTIMEX_STATUS = 256, slice(40, 44)  # on 64-bit machines
 
 
-def main() -> None:
+def main(patience_s: float = PATIENCE_S) -> None:
     """Answer the request, then give clock readings until the input ends."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
-    request = json.loads(sys.stdin.readline())
+    request = json.loads(line(patience_s))
     say(json.dumps(facts(request)))
-    while sys.stdin.readline():
+    while line(patience_s):
         say(str(time.time_ns()))
+
+
+def line(patience_s: float) -> str:
+    """The next line of who asks, "" at the end."""
+    with limited(patience_s):
+        return sys.stdin.readline()
 
 
 def say(line: str) -> None:
@@ -234,4 +243,4 @@ def runs(path: Path) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(float, sys.argv[1:]))

@@ -3,7 +3,9 @@
 `start` takes one line on standard input, {"run": the content of run.json, "lease_s": seconds}, makes the
 run's folder, and leaves a supervisor behind that is nobody's child; where one is there already, it changes
 nothing. Then, as `attach` alone, it passes bytes between its standard streams and the supervisor's socket
-until either ends. Exit codes: 0 the supervisor has ended, 3 there is none, or the folder cannot be made.
+until either ends, or whoever is at its standard streams takes nothing or does not begin for `PATIENCE_S`.
+Exit codes: 0 one of both ended, which another `attach` may mend; 3 there is no supervisor, or the folder
+cannot be made.
 """
 
 import json
@@ -16,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed.hosts.agent import files
+from testbed.hosts.limited_waiting import limited
 
 NO_SUPERVISOR = 3
+PATIENCE_S = 60.0
 STARTED = b"."
 PIECE_BYTES = 1 << 16
 
@@ -29,7 +33,8 @@ def main(arguments: list[str]) -> int:
         return _fail(f"{folder} is too long a path for a socket: choose a shorter `folder:`")
     rest = b""
     if command == "start":
-        line, rest = _first_line()
+        with limited(PATIENCE_S):
+            line, rest = _first_line()
         if not (folder / "run.json").exists():
             problem = _start(folder, json.loads(line))
             if problem:
@@ -140,7 +145,8 @@ def _pass_bytes(connection: socket.socket, first: bytes) -> None:
 def _write_all(data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(1, view) :]
+        with limited(PATIENCE_S):
+            view = view[os.write(1, view) :]
 
 
 def _fail(text: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from experiments.rundir import RunDirectory
-from testbed.hosts import clearing, own_folders, run_folders
+from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.cleaning import shipped_from
 from testbed.hosts.run_folders import HELD, IN_USE, LEFT, state
@@ -82,7 +82,13 @@ def cleared(
 ) -> subprocess.CompletedProcess[str]:
     """Run the program as it runs on a machine."""
     return subprocess.run(
-        [sys.executable, "-I", "-S", "-c", sent_program(files, own_folders, run_folders, clearing)],
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            sent_program(limited_waiting, files, own_folders, run_folders, clearing),
+        ],
         input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
         capture_output=True,
         text=True,

@@ -1,0 +1,20 @@
+"""Runs on a machine, as part of a program that is sent there: no wait for who started it is without limit.
+
+Of a controller that lost its power sshd may learn hours later; until then its end of the pipe stays open.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def limited(limit_s: float) -> Iterator[None]:
+    """The kernel ends this process when what is done meanwhile takes longer (setitimer(2))."""
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
