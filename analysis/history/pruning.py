@@ -1,9 +1,10 @@
 """Keeps a history's runs within a disk budget: captures go first, summaries stay.
 
 What is counted: the directories of the history's runs, of what torn nights left beside them, and the history
-itself. What goes, until the rest fits: captures, the oldest run's first; then tables, records and figures;
-then pages. run.json and summary.json stay, and with them every number. run.json names a part as left out
-before it goes, so that a crash in between leaves no half of a run that passes for a whole one.
+itself. What goes, until the rest fits: what torn nights left, whole, the oldest first; then captures, the
+oldest run's first; then tables, records and figures; then pages. run.json and summary.json stay, and with
+them every number. run.json names a part as left out before it goes, so that a crash in between leaves no half
+of a run that passes for a whole one; a directory without a run.json that can be read is counted and stays.
 """
 
 import shutil
@@ -19,9 +20,10 @@ from experiments.nights import TORN
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
+REMAINS: Final = "remains"  # all of what a torn run left: it is made again, and has no numbers
 TABLES: Final = "tables"
 PAGES: Final = "pages"
-PARTS: Final = (CAPTURES, TABLES, PAGES)
+PARTS: Final = (REMAINS, CAPTURES, TABLES, PAGES)
 """In the order in which they go."""
 WHY: Final = "removed to stay within the disk budget"
 
@@ -53,7 +55,7 @@ class Removal:
 class Pruning:
     """What has to go so that the rest fits.
 
-    before, after: bytes in all. untouched: directories that cannot be used, and why.
+    before, after: bytes in all. untouched: directories that stay as they are, and why.
     """
 
     removals: tuple[Removal, ...]
@@ -69,6 +71,7 @@ def plan_pruning(history: History, budget_bytes: int) -> Pruning:
         try:
             rooms.append(_room(run))
         except InputError as error:
+            rooms.append(Room(run, {}, folder_bytes(run.path)))
             untouched.append(str(error))
     own = folder_bytes(history.folder)
     chosen = choose(rooms, budget_bytes - own)
@@ -93,7 +96,10 @@ def choose(rooms: Sequence[Room], budget_bytes: int) -> list[Removal]:
 
 
 def remove(removal: Removal) -> None:
-    """Remove a part, and say so in run.json first. Raises InputError, OSError."""
+    """Remove a part, and say so in run.json first, if that stays. Raises InputError, OSError."""
+    if removal.part == REMAINS:
+        shutil.rmtree(removal.run.path)
+        return
     content = without(removal.run.read_run(), removal.part, WHY)
     removal.run.update_run(**{LEFT_OUT: left_out(content)})
     for path in _paths(removal.run)[removal.part]:
@@ -113,7 +119,9 @@ def _directories(history: History) -> Iterator[RunDirectory]:
 
 
 def _room(run: RunDirectory) -> Room:
-    """Raises InputError if it is no run directory."""
+    """Raises InputError if it is neither a run directory nor what a torn run left."""
+    if run.name.endswith(TORN):
+        return Room(run, {REMAINS: folder_bytes(run.path)}, 0)
     RunDirectory.open(run.path).read_run()
     parts: dict[str, int] = {}
     counted = 0

@@ -109,9 +109,9 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
 def prune(history: Path, keep: str, dry: bool) -> int:
     """Remove parts of the history's runs until they take no more than SIZE.
 
-    Captures go first, those of the oldest run before others; then tables, records and figures; then pages.
-    run.json and summary.json stay, and so does the history: no number is lost. Exit codes: 0 it fits, 1 it
-    does not even so, 2 bad input.
+    What torn runs left goes first; then captures, those of the oldest run before others; then tables, records
+    and figures; then pages. run.json and summary.json stay, and so does the history: no number is lost. Exit
+    codes: 0 it fits, 1 it does not even so, 2 bad input.
     """
     from testbed.cli.history_prune import prune as prune_to
     from topologies.errors import InputError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.history import History
-from analysis.history.pruning import Removal, Room, choose, plan_pruning, remove
+from analysis.history.pruning import REMAINS, Removal, Room, choose, plan_pruning, remove
 from experiments.left_out import CAPTURES, check_captures, left_out
 from experiments.rundir import RunDirectory
 from tests.analysis.history.records import make_record
@@ -119,21 +119,49 @@ def test_a_removal_is_written_down_before_it_happens(
         check_captures(old)
 
 
-def test_what_a_torn_night_left_goes_too(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
+    """What a run left that was killed before its run.json was whole."""
+    run = RunDirectory(runs / f"{name}.torn")
+    run.make()
+    (run.captures / "a.pcap").write_bytes(b"x" * size)
+    return run
+
+
+def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
     history, old, _ = kept
-    torn = run_below(old.path.parent, "20260312T020000Z-a-000009.torn")
+    before = plan_pruning(history, 0).before
+    runs = old.path.parent
+    torn = [torn_below(runs, f"2026031{day}T020000Z-a-000009") for day in (2, 5)]
+    pruning = plan_pruning(history, 1_000_000)
+    assert pruning.removals == tuple(Removal(run, REMAINS, 10_000_000) for run in torn)
+    assert (pruning.before, pruning.after) == (before + 20_000_000, before)
+    assert plan_pruning(history, 11_000_000).removals == pruning.removals[:1]
+    for removal in pruning.removals:
+        remove(removal)
+    assert not list(runs.glob("*.torn"))
+
+
+def test_what_nobody_noted_is_a_strangers(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+    history, old, _ = kept
+    before = plan_pruning(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
     pruning = plan_pruning(history, 0)
-    assert torn.path in {removal.run.path for removal in pruning.removals}
     assert stranger.path not in {removal.run.path for removal in pruning.removals}
+    assert pruning.before == before
 
 
-def test_a_directory_that_cannot_be_read_is_named_and_left(
+def test_a_directory_that_cannot_be_read_is_counted_and_named_and_left(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, new = kept
+    before = plan_pruning(history, 0).before
+    noted = old.run_json.stat().st_size
     old.run_json.write_text("{torn")
     pruning = plan_pruning(history, 0)
+    assert pruning.before == before - noted + len("{torn")
+    assert pruning.after > 100_000
     assert {removal.run for removal in pruning.removals} == {new}
     (said,) = pruning.untouched
     assert "is not JSON" in said
