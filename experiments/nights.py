@@ -10,7 +10,7 @@ as running when nobody runs it was torn: its directory is set aside under anothe
 """
 
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +23,11 @@ NIGHTS = "nights"
 """The folder of nights, in the folder of runs."""
 TORN = ".torn"
 """How names of run directories end that a crash left unfinished."""
+
+
+def night_of(now: datetime) -> date:
+    """The night that begins now: today's date, by this machine's clock and time zone."""
+    return now.astimezone().date()
 
 
 class State(StrEnum):
@@ -93,9 +98,11 @@ class NightRecord:
     runs: tuple[NightRun, ...]
     spent_s: float = 0.0  # of the budget: while it was on, up to the last step that was noted
     ended_ns: int | None = None
-    outcome: str | None = None  # completed, interrupted; None: going on, or torn
+    outcome: str | None = None  # completed, interrupted, crashed; None: going on, or torn
     exit_code: int | None = None
     findings: tuple[str, ...] = ()  # what got worse tonight, a line each
+    findings_allowed: tuple[str, ...] = ()  # the same, of entries that may fail
+    unchecked: str | None = None  # why nobody knows whether something got worse
     schema: int = SCHEMA
 
     @property
@@ -165,7 +172,8 @@ class NightDirectory:
         content = read_json(self.night_json)
         try:
             runs = tuple(_run(item) for item in content["runs"])
-            return NightRecord(**{**content, "runs": runs, "findings": tuple(content["findings"])})
+            lists = {key: tuple(content.get(key, ())) for key in ("findings", "findings_allowed")}
+            return NightRecord(**{**content, **lists, "runs": runs})
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(str(self.night_json), None, "", f"is no record of a night: {error}") from None
 

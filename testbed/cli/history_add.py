@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from experiments.nights import night_of
+
 if TYPE_CHECKING:
     from analysis.history import History, RunRecord
     from experiments.rundir import RunDirectory
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 def record(
     history: "History", run: "RunDirectory", suite: str, entry: str | None, night: str | None
 ) -> "RunRecord":
-    """The run's record: by default of the night in which it started (UTC), as the next repeat of its entry.
+    """The run's record: by default of the night in which it started, as the next repeat of its entry.
 
     Raises InputError if run.json cannot be read.
     """
@@ -20,7 +22,7 @@ def record(
     from analysis.history import Where, record_of
 
     kept = record_of(run, night=night or _DATE, suite=suite, entry=entry or "", repeat=0, settings={})
-    started = datetime.fromtimestamp(kept.started_ns / 1e9, UTC).date().isoformat()
+    started = night_of(datetime.fromtimestamp(kept.started_ns / 1e9, UTC)).isoformat()
     kept = replace(kept, night=night or started, entry=entry or kept.experiment or run.name)
     others = history.runs(Where(suite=suite, entry=kept.entry, since=kept.night, until=kept.night))
     return replace(kept, repeat=max(others["repeat"].to_pylist(), default=-1) + 1)

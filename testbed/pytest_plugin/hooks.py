@@ -65,13 +65,14 @@ def topology(request: pytest.FixtureRequest) -> str | None:
 @pytest.fixture(scope="session")
 def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Cutset":
     """Makes runs of experiments: `run = cutset.run("link-failure", repeat=3)`."""
+    from experiments.nights import night_of
     from testbed.cli.recording import Recorder
     from testbed.pytest_plugin.fixture import Cutset
 
     config = request.config
     attaching, started_in = config.stash[_ATTACHING], config.invocation_params.dir
     out, history = config.getoption("cutset_out"), config.getoption("cutset_history")
-    night = f"{datetime.now(UTC):%Y-%m-%d}"
+    night = night_of(datetime.now(UTC)).isoformat()
     made = config.stash[_CUTSET] = Cutset(
         started_in / out if out else tmp_path_factory.mktemp("cutset-runs"),
         beside=lambda: attaching.folder,
