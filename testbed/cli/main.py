@@ -12,8 +12,6 @@ import traceback
 import click
 
 from testbed.cli import exit_codes
-from testbed.errors import MachineError, TestbedError
-from topologies.errors import InputError
 
 # In the order in which someone meets them; a value is the module under testbed.cli.
 COMMANDS = {
@@ -88,15 +86,7 @@ def run(arguments: list[str]) -> int:
 
 def _complain(error: Exception, *, debug: bool) -> int:
     """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
-    from analysis.errors import AnalysisError
-
-    codes = {
-        InputError: exit_codes.BAD_INPUT,
-        MachineError: exit_codes.MACHINE,
-        TestbedError: exit_codes.FAILED,
-        AnalysisError: exit_codes.FAILED,
-    }
-    code = next((code for kind, code in codes.items() if isinstance(error, kind)), None)
+    code = exit_codes.of(error)
     if debug or code is None:
         traceback.print_exception(error)
     click.echo(f"cutset: {error}", err=True)

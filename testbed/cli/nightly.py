@@ -1,9 +1,7 @@
 """`cutset nightly`: a suite of experiments into a history, now or every night."""
 
-import signal
 from datetime import date, datetime
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -33,6 +31,20 @@ class Night(click.ParamType[date]):
             self.fail(f"{value} is no date, as 2026-11-21", param, ctx)
 
 
+class Wait(click.ParamType[float]):
+    """A duration, as 30min or 12h; in seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from topologies.quantities import QuantityError, parse_duration_us
+
+        try:
+            return parse_duration_us(value) / 1e6
+        except QuantityError as error:
+            self.fail(str(error), param, ctx)
+
+
 @click.group(name="nightly", cls=SuiteOrCommand, subcommand_metavar="SUITE [OPTIONS]  |  install SUITE")
 def command() -> None:
     """Run a suite of experiments, keep its history, and fail if something got worse.
@@ -48,9 +60,10 @@ def command() -> None:
 @click.argument("suite")
 @click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
 @click.option("--date", "night", type=Night(), help="Of the night; seeds follow from it.  [default: today]")
+@click.option("--wait", "wait_s", type=Wait(), default="0s", help="So long for another night to be over.")
 @click.option("--dry", is_flag=True, help="Only show what would run.")
 @night_options
-def run(suite: str, resume: bool, night: date | None, dry: bool, **options: Any) -> int:
+def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, **options: Any) -> int:
     """Run SUITE, a name or a YAML file: one experiment after another, within its time.
 
     Each run is analysed, has a report and goes into the history. In the end the night is held against those
@@ -59,15 +72,10 @@ def run(suite: str, resume: bool, night: date | None, dry: bool, **options: Any)
     """
     from testbed.cli.nightly_run import Asked, run_night, show_dry
 
-    asked = Asked(suite, night, resume, NightOptions(**options))
+    asked = Asked(suite, night, resume, wait_s, NightOptions(**options))
     if dry:
         return show_dry(asked)
-    signal.signal(signal.SIGTERM, _like_ctrl_c)
     return run_night(asked)
 
 
 command.add_command(install)
-
-
-def _like_ctrl_c(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

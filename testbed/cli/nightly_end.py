@@ -1,80 +1,148 @@
-"""How a night ends: its history is compacted and checked, the morning page written, and others are told."""
+"""How a night ends: its history is compacted and checked, the morning page written, and others are told.
+
+Whatever goes wrong here is said, and the rest is done all the same. That the night is over is written down
+last: of one that is killed before, `--resume` does all of this once more, so that others may be told twice
+but never not at all.
+"""
 
 import time
 import traceback
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from analysis.errors import AnalysisError
+import click
+
+from experiments.nights import NightRecord
 from experiments.rundir import write_whole
 from testbed.cli import exit_codes
 from testbed.cli.nightly_findings import finding_line
+from testbed.cli.nightly_one import OURS
+from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_text import show_night
-from testbed.nightly.hooks import call, message
+from testbed.nightly.hooks import call, message, message_of_none
 from testbed.nightly.junit import junit_xml
 from testbed.nightly.results import exit_code
 
 if TYPE_CHECKING:
     from analysis.regressions.findings import Checked
     from testbed.cli.nightly_night import Night
-    from testbed.cli.nightly_run import Asked
+    from testbed.cli.nightly_options import NightOptions
+
+COMPLETED = "completed"
+INTERRUPTED = "interrupted"
 
 
-def end_night(night: "Night", outcome: str, asked: "Asked") -> int:
-    """Returns the exit code. outcome: completed, interrupted, crashed."""
-    completed = outcome == "completed"
-    checked, page = None, None
-    if completed:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a night came to, besides its runs. The last four are as in its record and its page's path."""
+
+    outcome: str  # completed, interrupted, crashed
+    findings: tuple[str, ...] = ()
+    findings_allowed: tuple[str, ...] = ()
+    unchecked: str | None = None
+    page: Path | None = None
+
+
+def conclude(night: "Night", options: "NightOptions") -> Ending:
+    """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
+    with going_on(night, "the history was not compacted"):
         night.history.compact(night.record.night)
-        checked = _check(night)
-    findings = tuple(map(finding_line, checked.worse)) if checked else ()
-    record = replace(night.record, outcome=outcome, ended_ns=time.time_ns(), findings=findings)
-    code = exit_code(record) if checked else _code_without_check(outcome)
-    night.update(replace(record, exit_code=code))
-    write_whole(night.directory.junit_xml, junit_xml(night.directory, night.record))
-    if completed:
-        page = _page(night, asked.options.page_folder, checked)
-    night.log(f"the night is {outcome}, exit code {code}")
-    if outcome != "interrupted":
-        tell(night, page, (*asked.options.hooks_always, *(asked.options.hooks if code else ())))
-    show_night(night.directory, night.record, night.file, page)
-    return code
+    checked, why_not = _check(night)
+    page = _page(night, options.page_folder, checked)
+    with going_on(night, "no room was made on the disk"):
+        make_room(night, options.keep_bytes, say_all=True)
+    allowed = {run.entry for run in night.record.runs if run.allow_failure}
+    worse = checked.worse if checked else ()
+    return Ending(
+        COMPLETED,
+        findings=tuple(finding_line(finding) for finding in worse if finding.entry not in allowed),
+        findings_allowed=tuple(finding_line(finding) for finding in worse if finding.entry in allowed),
+        unchecked=why_not,
+        page=page,
+    )
 
 
-def tell(night: "Night", page: Path | None, hooks: tuple[str, ...]) -> None:
+def end_night(night: "Night", ending: Ending, options: "NightOptions", *, user_knows: bool) -> int:
+    """Write down what it came to, and tell others. Returns the exit code.
+
+    user_knows: nobody else is to be told, because who interrupted it sits before it.
+    """
+    record = replace(
+        night.record,
+        outcome=ending.outcome,
+        ended_ns=time.time_ns(),
+        findings=ending.findings,
+        findings_allowed=ending.findings_allowed,
+        unchecked=ending.unchecked,
+    )
+    record = replace(record, exit_code=_code(record))
+    with going_on(night, "junit.xml was not written"):
+        write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
+    night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
+    if not user_knows:
+        with going_on(night, "others were not told"):
+            _tell(options, message(night.directory, record, ending.page), night.say)
+    with going_on(night, "how the night ended was not written down"):
+        night.update(record)
+    show_night(night.directory, record, night.file, ending.page)
+    return record.exit_code or exit_codes.FINE
+
+
+def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
+    """Tell others that a night could not begin."""
+    code = exit_codes.of(error) or exit_codes.FAILED
+    _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
+
+
+@contextmanager
+def going_on(night: "Night", otherwise: str) -> Iterator[list[str]]:
+    """Whatever goes wrong inside does not end the night: it is said, and added to the list.
+
+    otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
+    """
+    problems: list[str] = []
+    try:
+        yield problems
+    except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
+        problems.append(str(error) or type(error).__name__)
+        if not isinstance(error, OURS):
+            night.log("".join(traceback.format_exception(error)))
+        night.say(f"problem: {otherwise}: {problems[-1]}")
+
+
+def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
     """Call the hooks, and say which of them failed."""
-    content = message(night.directory, night.record, page)
-    for command in hooks:
+    for command in (*options.hooks_always, *(options.hooks if content["exit_code"] else ())):
         if (problem := call(command, content)) is not None:
-            night.say(f"problem: {problem}")
+            say(f"problem: {problem}")
 
 
-def _code_without_check(outcome: str) -> int:
-    return exit_codes.INTERRUPTED if outcome == "interrupted" else exit_codes.FAILED
+def _code(record: NightRecord) -> int:
+    if record.outcome == INTERRUPTED:
+        return exit_codes.INTERRUPTED
+    return exit_code(record)
 
 
-def _check(night: "Night") -> "Checked | None":
-    """Hold the night against those before it; None, with a line that says why, if that cannot be done."""
+def _check(night: "Night") -> "tuple[Checked | None, str | None]":
+    """Hold the night against those before it; what came of it, or why it could not be done."""
     from analysis.regressions.checking import check_night
 
-    try:
-        return check_night(night.history, night.record.night, night.record.suite)
-    except AnalysisError as error:
-        night.say(f"problem: the night was not checked: {error}")
-        return None
-    finally:
-        for problem in night.history.problems:
-            night.say(f"problem: {problem}")
+    with going_on(night, "the night was not checked") as problems:
+        checked = check_night(night.history, night.record.night, night.record.suite)
+    for problem in night.history.problems:
+        night.say(f"problem: {problem}")
+    return (None, problems[0]) if problems else (checked, None)
 
 
 def _page(night: "Night", site: Path, checked: "Checked | None") -> Path | None:
     """Write the morning page; None, with a line that says why, if it cannot be written."""
     from analysis.nights import write_site
 
-    try:
+    with going_on(night, "the morning page was not written"):
         return write_site(night.history, site, {night.record.suite: checked} if checked else None)
-    except Exception as error:  # noqa: BLE001 - the night's results stand, and others are still to be told
-        night.log("".join(traceback.format_exception(error)))
-        night.say(f"problem: the morning page was not written: {error}")
-        return None
+    return None

@@ -72,7 +72,7 @@ def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> 
     from experiments.suite import FOLDER, read_suite
     from testbed.nightly.hooks import check_hooks
     from testbed.nightly.planning import check_jobs
-    from testbed.nightly.units import Installed
+    from testbed.nightly.units import WAIT_H, Installed
 
     file = read_suite(suite)
     check_jobs(options.jobs, file)
@@ -80,7 +80,7 @@ def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> 
     named = suite if (FOLDER / f"{suite}.yaml").is_file() else str(Path(suite).absolute())
     return Installed(
         suite=file.suite.suite,
-        command=[_cutset(), "nightly", "run", named, *options.words()],
+        command=[_cutset(), "nightly", "run", named, "--wait", f"{WAIT_H}h", *options.words()],
         folder=Path.cwd(),
         path=os.environ.get("PATH", os.defpath),
         hour=at.hour,

@@ -1,5 +1,6 @@
 """A night that is on: its record, which stays the same as night.json, its history and its log."""
 
+import contextlib
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -89,7 +90,10 @@ class Night:
     def log(self, text: str) -> None:
         """Add lines to the night's log, each with the time."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        with self.directory.log.open("a") as log:
+        with (
+            contextlib.suppress(OSError),  # what goes wrong is said on standard error, too
+            self.directory.log.open("a", errors="backslashreplace") as log,
+        ):
             log.writelines(f"{now} {line}\n" for line in text.splitlines())
 
     def _kept(self, run: NightRun, started_ns: int) -> "RunRecord":
@@ -103,6 +107,7 @@ class Night:
             "entry": run.entry,
             "repeat": run.repeat,
             "settings": settings,
+            "allow_failure": run.allow_failure,
         }
         made = self.directory.run_of(run)
         if made is not None and made.run_json.is_file():

@@ -1,5 +1,5 @@
-"""Makes one run of a night: plan, run, analyse, report, into the history. Whatever goes wrong ends the run,
-not the night.
+"""Makes one run of a night: plan, run, analyse, report, into the history; or what is left of one that has
+ended. Whatever goes wrong ends the run, not the night.
 """
 
 import secrets
@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.errors import AnalysisError
 from experiments.nights import NightRun, State
@@ -18,10 +18,10 @@ from testbed.cli.nightly_text import place_in
 from testbed.cli.performing import analyse, perform, write_page
 from testbed.errors import MachineError, TestbedError
 from testbed.nightly.limit import LINGERING_IN_VIRTUAL_TIME_S, LINGERING_S, limited
-from testbed.nightly.planning import SIMULATOR, budget_left_s
+from testbed.nightly.planning import AROUND_A_RUN_S, SIMULATOR, budget_left_s
 from testbed.nightly.results import broken, ended, unmeasured
 from testbed.planning import make_plan
-from testbed.runner.start import write_plan
+from testbed.runner.start import Ended, write_plan
 from testbed.sweeps import plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -37,15 +37,36 @@ OURS = (InputError, AnalysisError, TestbedError, OSError)
 
 def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
     """Make a run and write down what became of it; false if the user ended it, and the night."""
+
+    def make(follow: Follower, began_s: float) -> NightRun:
+        started = prepared(night, run, place_of)
+        return _carried_out(night, started, place_of(run.place), follow, began_s)
+
+    return _limited(night, run, make, budget_left_s(run, night.record, night.file))
+
+
+def finish_one(night: "Night", run: NightRun) -> bool:
+    """Analyse a run that has ended, and write down what became of it; false as for `make_one`."""
+
+    def finish(follow: Follower, began_s: float) -> NightRun:
+        again = night.note(replace(run, tries=run.tries + 1))
+        made = _directory(night, run)
+        return _analysed(again, made, Ended(made.read_run(), by_user=False), follow, began_s)
+
+    return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
+
+
+def _limited(
+    night: "Night", run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
+) -> bool:
+    """Work on a run for so long. work: is given when it began, by time.monotonic."""
     started_ns, began_s = time.time_ns(), time.monotonic()
     done = sum(other.ended for other in night.record.runs)
-    limit_s = budget_left_s(run, night.record, night.file)
     lingering_s = LINGERING_IN_VIRTUAL_TIME_S if run.place == SIMULATOR else LINGERING_S
     with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
         try:
             with limited(limit_s, lingering_s) as limit:
-                run = prepared(night, run, place_of)
-                run = _carried_out(night, run, place_of(run.place), follow, began_s)
+                run = work(follow, began_s)
         except KeyboardInterrupt:
             if limit.by_user or not limit.passed:
                 return False
@@ -96,13 +117,21 @@ def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> Ni
 
 
 def _carried_out(night: "Night", run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
-    made = night.directory.run_of(run)
-    assert made is not None  # noqa: S101
+    made = _directory(night, run)
     done = perform(made, place, follow, analyze=True)
     if done.by_user:
         raise KeyboardInterrupt
-    summary: dict[str, Any] | None = analyse(made, done, follow)
-    if summary is None:
+    return _analysed(run, made, done, follow, began_s)
+
+
+def _analysed(run: NightRun, made: RunDirectory, done: Ended, follow: Follower, began_s: float) -> NightRun:
+    if not made.summary_json.exists() and analyse(made, done, follow) is None:
         return unmeasured(run, done.content, time.monotonic() - began_s)
     write_page(made, follow)
     return finished(run, made, time.monotonic() - began_s)
+
+
+def _directory(night: "Night", run: NightRun) -> RunDirectory:
+    made = night.directory.run_of(run)
+    assert made is not None  # noqa: S101
+    return made

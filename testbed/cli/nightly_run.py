@@ -6,27 +6,38 @@ on: `--resume` goes on there.
 
 import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import partial
 
 import click
 
-from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.nights import NightDirectory, NightRecord, NightRun, night_of
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.place import Place
 from testbed.cli import exit_codes
-from testbed.cli.nightly_end import end_night
+from testbed.cli.nightly_end import (
+    COMPLETED,
+    INTERRUPTED,
+    Ending,
+    conclude,
+    end_night,
+    going_on,
+    tell_of_none,
+)
 from testbed.cli.nightly_night import Night, earlier_durations_s
-from testbed.cli.nightly_one import PlaceOf, make_one
+from testbed.cli.nightly_one import OURS, PlaceOf, make_one
 from testbed.cli.nightly_options import NightOptions
 from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_text import show_planned
-from testbed.cli.nightly_torn import settle_torn
+from testbed.cli.nightly_torn import set_torn_aside, settle_torn
 from testbed.cli.places import check_place, opened
+from testbed.errors import MachineError
 from testbed.nightly.hooks import check_hooks
-from testbed.nightly.lock import night_lock
+from testbed.nightly.lock import night_locks
 from testbed.nightly.planning import Expected, budget_left_s, check_jobs, digest, new_record, skipped
+from testbed.nightly.sigterm import sigterm_like_ctrl_c
 from testbed.runner.versions import commit
 from topologies.errors import InputError
 
@@ -41,28 +52,55 @@ class Asked:
     suite: str
     night: date | None  # None: today, or with resume the last one
     resume: bool
+    wait_s: float  # for another night to be over
     options: NightOptions
 
 
 def run_night(asked: Asked) -> int:
     """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
-    file = _read(asked)
-    with night_lock(asked.options.history, who=f"{file.suite.suite}"):
-        night = _resumed(asked, file) if asked.resume else _new(asked, file)
-        if night is None:
-            return exit_codes.FINE
-        night.say(f"night {night.record.night} of {file.suite.suite}: {len(night.pending)} runs to go")
-        outcome = "crashed"
+    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
+    if not asked.resume:  # it may have to wait past midnight
+        asked = replace(asked, night=asked.night or today())
+    with contextlib.ExitStack() as stack:
+        told_to_end = stack.enter_context(sigterm_like_ctrl_c())
         try:
-            settle_torn(night)
-            outcome = "completed" if _make_all(night, asked) else "interrupted"
-        except KeyboardInterrupt:
-            outcome = "interrupted"
-        finally:
-            if outcome != "completed":
-                with contextlib.suppress(OSError):  # whatever broke is on its way out already
-                    settle_torn(night)
-            code = end_night(night, outcome, asked)
+            night = _begun(asked, stack)
+        except OURS as error:
+            tell_of_none(asked.suite, asked.night or today(), asked.options, error)
+            raise
+        return night if isinstance(night, int) else _carried_out(night, asked, told_to_end)
+
+
+def _begun(asked: Asked, stack: contextlib.ExitStack) -> Night | int:
+    """The night, which nobody else has until the stack is closed; or the exit code, if there is none to go on
+    with.
+    """
+    file = _read(asked)
+    options, say = asked.options, partial(click.echo, err=True)
+    stack.enter_context(
+        night_locks(options.history, options.out, who=file.suite.suite, wait_s=asked.wait_s, say=say)
+    )
+    return _resumed(asked, file) if asked.resume else _new(asked, file)
+
+
+def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) -> int:
+    night.say(f"night {night.record.night} of {night.record.suite}: {len(night.pending)} runs to go")
+    ending = Ending("crashed", unchecked="the night crashed")
+    interrupted = Ending(INTERRUPTED, unchecked="the night was interrupted")
+    try:
+        settle_torn(night)
+        ending = conclude(night, asked.options) if _make_all(night, asked) else interrupted
+    except KeyboardInterrupt:
+        ending = interrupted
+    except Exception as error:
+        ending = replace(ending, unchecked=f"the night crashed: {error}")
+        raise
+    finally:
+        if ending.outcome != COMPLETED:
+            with going_on(night, "what was torn was not set aside"):
+                set_torn_aside(night)
+        by_user = ending.outcome == INTERRUPTED and not told_to_end()
+        code = end_night(night, ending, asked.options, user_knows=by_user)
     return code
 
 
@@ -76,15 +114,14 @@ def show_dry(asked: Asked) -> int:
 
 
 def today() -> date:
-    """By this machine's clock and time zone."""
-    return datetime.now().astimezone().date()
+    """The night that would begin now."""
+    return night_of(datetime.now(UTC))
 
 
 def _read(asked: Asked) -> SuiteFile:
     file = read_suite(asked.suite)
     check_jobs(asked.options.jobs, file)
     _ = asked.options.keep_bytes  # or it raises
-    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     for entry in file.suite.entries:
         check_place(file.place(entry))
     return file
@@ -97,18 +134,15 @@ def _new(asked: Asked, file: SuiteFile) -> Night:
         advice = "--date gives another one a date" if directory.read().over else "--resume goes on with it"
         raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
     record = new_record(file, night, commit=commit(), started_ns=time.time_ns())
-    directory.write(record)
-    return Night(
-        directory,
-        record,
-        file,
-        asked.options.history,
-        earlier_durations_s(asked.options.out, file, record.night),
-    )
+    try:
+        directory.write(record)
+    except OSError as error:
+        raise MachineError(f"cannot write the night below {directory.path}: {error.strerror}") from error
+    return _night(directory, record, file, asked.options)
 
 
-def _resumed(asked: Asked, file: SuiteFile) -> Night | None:
-    """The night to go on with, or None with a line that says why there is none."""
+def _resumed(asked: Asked, file: SuiteFile) -> Night | int:
+    """The night to go on with, or an exit code with a line that says why there is none."""
     name = file.suite.suite
     if asked.night is not None:
         directory = NightDirectory.of(asked.options.out, asked.night, name)
@@ -118,24 +152,18 @@ def _resumed(asked: Asked, file: SuiteFile) -> Night | None:
         directory = found
     else:
         click.echo(f"nothing to go on with: {name} has no night yet", err=True)
-        return None
+        return exit_codes.FINE
     record = directory.read()
     if record.over:
         click.echo(f"nothing to go on with: the night {record.night} of {name} is over", err=True)
-        return None
+        return record.exit_code or exit_codes.FINE
     if asked.night is None and time.time_ns() - record.started_ns > RESUMABLE_NS:
         said = f"the night {record.night} of {name} is too old; --date {record.night} goes on with it"
         click.echo(f"nothing to go on with: {said}", err=True)
-        return None
+        return exit_codes.FINE
     if record.digest != digest(file):
         raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
-    night = Night(
-        directory,
-        record,
-        file,
-        asked.options.history,
-        earlier_durations_s(asked.options.out, file, record.night),
-    )
+    night = _night(directory, record, file, asked.options)
     if record.commit != commit():
         night.say("note: the code has changed since the night began")
     return night

@@ -71,6 +71,10 @@ def show_night(directory: NightDirectory, record: NightRecord, file: SuiteFile, 
     row("runs", runs_text(record))
     for finding in record.findings[:SHOWN_MAX]:
         row("worse", finding)
+    for finding in record.findings_allowed[:SHOWN_MAX]:
+        row("worse", f"{finding} (allowed)")
+    if record.unchecked is not None and record.over:
+        row("unchecked", record.unchecked)
     failed = _failed_by_entry(record)
     for runs in failed[:SHOWN_MAX]:
         of = sum(run.entry == runs[0].entry for run in record.runs)
@@ -93,6 +97,7 @@ def verdict_of(record: NightRecord) -> str:
         return record.outcome or "broken"
     parts = [f"{len(record.findings)} got worse"] if record.findings else []
     parts += [f"{count} failed"] if (count := len(not_fine(record))) else []
+    parts += ["not checked"] if record.unchecked is not None else []
     return ", ".join(parts) or "fine"
 
 

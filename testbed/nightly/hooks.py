@@ -10,6 +10,7 @@ import shlex
 import socket
 import subprocess
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,11 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
     """What a hook is given. page: the morning page, if there is one."""
     fine = record.exit_code == 0
     failed = [_told(directory, run) for run in not_fine(record)]
-    lines = [*record.findings, *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed)]
+    lines = [
+        *([f"not checked: {record.unchecked}"] if record.unchecked is not None else []),
+        *record.findings,
+        *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed),
+    ]
     told = lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
     subject = (
         f"{record.suite} {record.night} on {socket.gethostname()}: {'fine' if fine else _counted(record)}"
@@ -50,11 +55,33 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         "subject": subject,
         "text": "\n".join([subject, *told, *([str(page)] if page else [])]),
         "findings": list(record.findings),
+        "unchecked": record.unchecked,
         "failed": failed,
         "skipped": [run.title for run in record.runs if run.state is State.SKIPPED],
         "runs": len(record.runs),
         "page": str(page) if page else None,
         "log": str(directory.log.absolute()),
+    }
+
+
+def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
+    """The same, of a night that could not begin. problem: why."""
+    subject = f"{suite} {night} on {socket.gethostname()}: it could not begin"
+    return {
+        "night": night.isoformat(),
+        "suite": suite,
+        "machine": socket.gethostname(),
+        "outcome": "not begun",
+        "exit_code": exit_code,
+        "subject": subject,
+        "text": f"{subject}\n{problem}",
+        "findings": [],
+        "unchecked": problem,
+        "failed": [],
+        "skipped": [],
+        "runs": 0,
+        "page": None,
+        "log": None,
     }
 
 
@@ -67,6 +94,7 @@ def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT
             input=json.dumps(content) + "\n",
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=timeout_s,
             check=False,
         )
@@ -100,4 +128,6 @@ def _counted(record: NightRecord) -> str:
         parts.append(f"{len(record.findings)} got worse")
     if failed := len(not_fine(record)):
         parts.append(f"{failed} of {len(record.runs)} runs failed")
+    if record.over and record.unchecked is not None:
+        parts.append("not checked")
     return ", ".join(parts) or f"exit code {record.exit_code}"

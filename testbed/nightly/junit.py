@@ -2,16 +2,18 @@
 
 The dialect is that of Jenkins' xunit plugin, which pytest writes, too: a test case for each run and one for
 what got worse. A machine's or the testbed's own fault is an `error`, any other a `failure`. What was allowed
-to fail and did is `skipped`, with the reason, as pytest does with what it expects to fail.
+to fail and did is `skipped`, with the reason, as pytest does with what it expects to fail. A night that was
+not held against those before it is an `error`: nobody knows whether it is fine.
 """
 
+import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
 
-XML_ILLEGAL = {code: "�" for code in range(32) if code not in {9, 10, 13}}
-"""Control characters have no place in XML 1.0 (section 2.2)."""
+NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What has no place in XML 1.0: all but its production Char (section 2.2)."""
 
 
 def junit_xml(directory: NightDirectory, record: NightRecord) -> str:
@@ -62,8 +64,12 @@ def _case(directory: NightDirectory, record: NightRecord, run: NightRun) -> Elem
 
 def _regressions(record: NightRecord) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=f"{record.suite}.history", name="regressions", time="0")
-    if record.findings:
-        _say(case, "failure", "regression", "\n".join(record.findings))
+    if record.unchecked is not None:
+        _say(case, "error", "unchecked", f"not checked: {record.unchecked}")
+    elif record.findings:
+        _say(case, "failure", "regression", "\n".join((*record.findings, *record.findings_allowed)))
+    elif record.findings_allowed:
+        _say(case, "skipped", "regression", "\n".join(("allowed to fail:", *record.findings_allowed)))
     return case
 
 
@@ -83,4 +89,4 @@ def _say(case: ElementTree.Element, element: str, kind: str, text: str | None) -
 
 
 def _clean(text: str) -> str:
-    return text.translate(XML_ILLEGAL)
+    return NO_CHAR.sub("\ufffd", text)

@@ -29,7 +29,7 @@ def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any],
         run,
         state=State.DONE,
         verdict=summary["verdict"],
-        problem=_why(content, summary),
+        problem=_line(why) if (why := _why(content, summary)) is not None else None,
         duration_s=round(took_s, 3),
         headline=headline(summary),
     )
@@ -40,7 +40,7 @@ def broken(run: NightRun, problem: str, took_s: float) -> NightRun:
     return replace(
         run,
         state=State.FAILED,
-        problem=" ".join(problem.split()),
+        problem=_line(problem),
         duration_s=round(took_s, 3),
         headline={},
     )
@@ -58,9 +58,11 @@ def not_fine(record: NightRecord) -> list[NightRun]:
 
 
 def exit_code(record: NightRecord) -> int:
-    """1 if anything failed or got worse; else 3 if the machine could not do its part; else 0."""
+    """1 if anything failed or got worse, or nobody knows whether it did; else 3 if the machine could not do
+    its part; else 0.
+    """
     kinds = {run.failure for run in not_fine(record)}
-    if record.findings or kinds - {Failure.HARNESS}:
+    if record.findings or record.unchecked is not None or kinds - {Failure.HARNESS}:
         return FAILED
     return MACHINE if kinds else FINE
 
@@ -76,6 +78,11 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
     said = list(said or [NO_REASON])
     more = [f"and {len(said) - REASONS_MAX} more"] if len(said) > REASONS_MAX else []
     return "; ".join(said[:REASONS_MAX] + more)
+
+
+def _line(text: str) -> str:
+    """One line that can be written anywhere: bytes that are no text came here as lone surrogates."""
+    return " ".join(text.split()).encode(errors="replace").decode()
 
 
 def _shown(value: Any) -> str:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+WAIT_H = 12
+"""How long a night waits for another to be over, which was to begin at the same time."""
 STOP_S = 180
 """What a night may take to end tidily when it is stopped."""
 SPARE_S = 3600
-"""Beyond the budget, for checking and pages, before systemd ends a night that hangs."""
+"""Beyond the wait and the budget, for checking and pages, before systemd ends a night that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def _service(night: Installed, what: str, more: Sequence[str]) -> str:
         f"WorkingDirectory={_no_specifiers(str(night.folder))}\n"
         f"Environment={_quoted(f'PATH={night.path}')}\n"
         f"ExecStart={' '.join(map(_argument, (*night.command, *more)))}\n"
-        f"TimeoutStartSec={night.budget_s + SPARE_S:.0f}\n"
+        f"TimeoutStartSec={WAIT_H * 3600 + night.budget_s + SPARE_S:.0f}\n"
         # SIGTERM goes to the command alone, which ends the run tidily; what is left then is killed.
         "KillMode=mixed\n"
         f"TimeoutStopSec={STOP_S}\n"

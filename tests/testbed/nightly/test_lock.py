@@ -1,4 +1,4 @@
-"""Two nights never overlap in one history, and a dead one holds nothing up."""
+"""Two nights never overlap in one history or among the same runs, and a dead one holds nothing up."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import MachineError
-from testbed.nightly.lock import NAME, night_lock
+from testbed.nightly.lock import NAME, night_locks
 
 HOLDER = """
 import sys
 from pathlib import Path
-from testbed.nightly.lock import night_lock
-with night_lock(Path(sys.argv[1]), who="quick"):
-    if len(sys.argv) > 2:
+from testbed.nightly.lock import night_locks
+with night_locks(Path(sys.argv[1]), Path(sys.argv[2]), who="quick"):
+    if len(sys.argv) > 3:
         import os
         if os.fork() == 0:  # a child lives on
             print(os.getpid(), flush=True)
@@ -28,34 +28,53 @@ with night_lock(Path(sys.argv[1]), who="quick"):
 """
 
 
-def holder(history: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", HOLDER, str(history), *options]
+def holder(history: Path, runs: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, str(history), str(runs), *options]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_second_night_is_refused_and_told_who_is_on(tmp_path):
-    with holder(tmp_path / "history") as other:
+@pytest.mark.parametrize(
+    ("history", "runs", "option"), [("history", "other", "--history"), ("other", "runs", "--out")]
+)
+def test_a_second_night_is_refused_and_told_who_is_on(tmp_path, history, runs, option):
+    with holder(tmp_path / "history", tmp_path / "runs") as other:
         other.stdout.readline()
-        with pytest.raises(MachineError, match=rf"another night is on in .*: quick, process {other.pid};"):
-            night_lock(tmp_path / "history", who="full").__enter__()
+        said = rf"another night is on in .*: quick, process {other.pid}; .* or give {option} another folder"
+        with pytest.raises(MachineError, match=said):
+            night_locks(tmp_path / history, tmp_path / runs, who="full").__enter__()
         other.communicate("")
-    with night_lock(tmp_path / "history", who="full"):
+    with night_locks(tmp_path / "history", tmp_path / "runs", who="full"):
         assert (tmp_path / "history" / NAME).read_text() == f"full, process {os.getpid()}\n"
 
 
+def test_a_night_that_may_wait_begins_when_the_other_is_over(tmp_path):
+    with holder(tmp_path / "history", tmp_path / "runs") as other:
+        other.stdout.readline()
+        said = []
+
+        def end_the_other(text: str) -> None:
+            said.append(text)
+            other.communicate("")
+
+        with night_locks(tmp_path / "history", tmp_path / "runs", who="full", wait_s=60, say=end_the_other):
+            assert other.poll() == 0
+    assert said == [f"waiting until another night in {tmp_path}/history is over: quick, process {other.pid}"]
+
+
 def test_a_night_that_was_killed_holds_nothing_up_though_its_children_live(tmp_path):
-    with holder(tmp_path, "fork") as other:
+    with holder(tmp_path, tmp_path, "fork") as other:
         child = int(other.stdout.readline())
         other.kill()
         other.wait()
         try:
-            with night_lock(tmp_path, who="full"):
+            with night_locks(tmp_path, tmp_path, who="full"):
                 os.kill(child, 0)  # it lives
         finally:
             os.kill(child, signal.SIGKILL)
 
 
-def test_a_history_that_cannot_be_written_is_said(tmp_path):
-    (tmp_path / "history").write_text("no folder")
-    with pytest.raises(MachineError, match="cannot write the history"):
-        night_lock(tmp_path / "history", who="quick").__enter__()
+@pytest.mark.parametrize("broken", ["history", "runs"])
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, broken):
+    (tmp_path / broken).write_text("no folder")
+    with pytest.raises(MachineError, match=rf"cannot write {tmp_path}/{broken}"):
+        night_locks(tmp_path / "history", tmp_path / "runs", who="quick").__enter__()
