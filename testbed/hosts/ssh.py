@@ -1,7 +1,8 @@
 """SSH to a machine of an inventory: the one place that opens connections and quotes.
 
 Only keys and the agent are tried, never passwords. Remote commands are argument lists; the shell that sshd
-hands them to sees them quoted here and nowhere else. Which host keys are taken: `testbed.hosts.host_keys`.
+hands them to sees them quoted here and nowhere else. What that shell says before they begin (a line in
+~/.bashrc is enough) is passed over. Which host keys are taken: `testbed.hosts.host_keys`.
 """
 
 import logging
@@ -17,8 +18,11 @@ import fabric
 import paramiko
 
 from testbed.errors import MachineError, TestbedError
-from testbed.hosts import host_keys
+from testbed.hosts.host_keys import HostKeyRule, RefusedError
 from testbed.hosts.inventory import Machine
+from testbed.hosts.known_hosts import read_known_hosts
+from testbed.hosts.ssh_config import way_to
+from testbed.one_line import one_line
 
 CONNECT_TIMEOUT_S = 10.0
 RUN_TIMEOUT_S = 30.0
@@ -27,6 +31,11 @@ WINDOW_BYTES = 8 << 20
 PACKET_BYTES = 32 << 10
 SAID_BYTES_MAX = 64 << 10
 OUTPUT_BYTES_MAX = 64 << 20
+LOGIN_BYTES_MAX = 64 << 10
+"""What a login shell may say before our command begins."""
+BEGUN = b"\ncutset-begins\n"
+BEGINNING = ["sh", "-c", r'printf "\ncutset-begins\n" && exec "$@"', "sh"]
+"""Before every command: says that it begins, and becomes it."""
 
 
 class UnreachableError(TestbedError):
@@ -39,12 +48,7 @@ class Completed:
 
     code: int
     stdout: bytes
-    stderr: bytes
-
-    @property
-    def said(self) -> str:
-        """What it said on standard error, in one line."""
-        return " ".join(self.stderr.decode(errors="replace").split())
+    said: str  # on standard error, as one line
 
 
 def quoted(argv: Sequence[str]) -> str:
@@ -55,63 +59,72 @@ def quoted(argv: Sequence[str]) -> str:
 def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
     """Log in. Close it, or use it as a context manager.
 
-    Raises MachineError for a host key that is unknown or not the expected one, and when no key of ours is
-    taken; UnreachableError when there is no way to the machine or no answer.
+    Raises MachineError for a host key that is unknown or not the expected one, when no key of ours is taken,
+    and when a file that says how to log in cannot be read; UnreachableError when there is no way to the
+    machine or no answer. Each speaks of the machine on the way where it happened.
     """
-    connection = fabric.Connection(
-        machine.control,
-        user=machine.user,
-        port=machine.port,
-        connect_timeout=max(1, round(timeout_s)),
-        connect_kwargs={
-            **({"key_filename": str(machine.key)} if machine.key else {}),
-            "banner_timeout": timeout_s,
-            "auth_timeout": timeout_s,
-            "channel_timeout": timeout_s,
-            "transport_factory": _Transport,
-        },
-    )
-    host_keys.check(connection, machine)
     _let_errors_speak()
+    way = way_to(machine)
+    known = read_known_hosts()
     with ExitStack() as stack:
-        stack.callback(connection.client.close)  # fabric closes only what has logged in
-        _open(connection, machine)
-        stack.pop_all()
-    transport = connection.client.get_transport()
-    assert transport is not None  # noqa: S101
-    transport.set_keepalive(KEEPALIVE_S)
-    return Connection(machine, connection, transport)
+        for hop in way:
+            target = hop is way[-1]
+            name = machine.name if target else f"{machine.name}: on the way there, {hop.host}"
+            rule = HostKeyRule(hop, name, machine.host_key if target else None, known)
+            stack.callback(hop.client.close)  # fabric closes only what has logged in
+            _open(hop, name, rule, timeout_s)
+        transport = way[-1].client.get_transport()
+        assert transport is not None  # noqa: S101
+        transport.set_keepalive(KEEPALIVE_S)
+        return Connection(machine, way[-1].user, transport, stack.pop_all())
 
 
-def _open(connection: fabric.Connection, machine: Machine) -> None:
+def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float) -> None:
+    hop.connect_timeout = max(1, round(timeout_s))
+    waits = dict.fromkeys(("banner_timeout", "auth_timeout", "channel_timeout"), timeout_s)
+    hop.connect_kwargs = {**hop.connect_kwargs, **waits, "transport_factory": _Transport}
+    who = f"{hop.user}@{hop.host}"
     try:
-        connection.open()
-    except host_keys.RefusedError as error:
+        hop.open()
+    except RefusedError as error:
         raise MachineError(str(error)) from None
     except paramiko.BadHostKeyException as error:
-        raise MachineError(host_keys.changed(machine, connection, error)) from None
-    except paramiko.AuthenticationException as error:
-        raise MachineError(
-            f"{machine.name}: {connection.user}@{connection.host} takes none of our keys ({error}): name one"
-            " with `key:` in the inventory, or add one to the agent; passwords are not used"
-        ) from None
-    except (OSError, EOFError, paramiko.SSHException) as error:
-        raise UnreachableError(
-            f"{machine.name}: cannot be reached by SSH at {connection.host}:{connection.port}: "
-            f"{str(error) or type(error).__name__}"
-        ) from None
+        raise MachineError(str(rule.changed(error))) from None
+    except (OSError, EOFError, ValueError, paramiko.SSHException) as error:
+        said = one_line(str(error)) or type(error).__name__
+        if isinstance(error, OSError) and error.filename is not None:
+            raise MachineError(f"{name}: SSH needs {error.filename}: {error.strerror}") from None
+        if isinstance(error, ValueError):
+            raise MachineError(f"{name}: a key for {who} cannot be read: {said}") from None
+        if isinstance(error, paramiko.AuthenticationException) or _has_answered(hop):
+            raise MachineError(
+                f"{name}: {who} takes none of our keys ({said}): name one with `key:` in the inventory, or"
+                " add one to the agent; passwords are not used"
+            ) from None
+        raise UnreachableError(f"{name}: cannot be reached by SSH at {hop.host}:{hop.port}: {said}") from None
+
+
+def _has_answered(hop: fabric.Connection) -> bool:
+    """Whether the connection stands, with a host key that was taken: only the login can have failed."""
+    transport = hop.client.get_transport()
+    if transport is None or not transport.is_active():
+        return False
+    try:
+        transport.get_remote_server_key()
+    except paramiko.SSHException:
+        return False
+    return True
 
 
 class Connection:
     """A machine that we are logged in to."""
 
-    def __init__(
-        self, machine: Machine, connection: fabric.Connection, transport: paramiko.Transport
-    ) -> None:
+    def __init__(self, machine: Machine, user: str, transport: paramiko.Transport, way: ExitStack) -> None:
+        """way: closes all that leads there."""
         self.machine = machine
-        self.user: str = connection.user
-        self._connection = connection
+        self.user = user
         self._transport = transport
+        self._way = way
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +136,7 @@ class Connection:
 
     def close(self) -> None:
         """Log out; idempotent."""
-        self._connection.close()
+        self._way.close()
 
     @property
     def alive(self) -> bool:
@@ -139,7 +152,7 @@ class Connection:
             channel = self._transport.open_session(
                 window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=CONNECT_TIMEOUT_S
             )
-            channel.exec_command(quoted(self._as_root(argv) if root else argv))
+            channel.exec_command(quoted([*BEGINNING, *(self._as_root(argv) if root else argv)]))
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise self._lost(error) from None
         return RemoteProcess(channel, self.machine.name)
@@ -159,7 +172,7 @@ class Connection:
                 output += chunk
                 if len(output) > OUTPUT_BYTES_MAX:
                     raise TestbedError(f"{self.machine.name}: {argv[0]} says more than can be right")
-            return Completed(process.wait(), bytes(output), process.said().encode())
+            return Completed(process.wait(), bytes(output), process.said())
 
     def put(self, data: bytes | Path, path: str) -> None:
         """Write a remote file as ourselves. Raises UnreachableError; TestbedError if it cannot be written."""
@@ -178,7 +191,7 @@ class Connection:
         return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
 
     def _lost(self, error: Exception) -> UnreachableError:
-        said = str(error) or type(error).__name__
+        said = one_line(str(error)) or type(error).__name__
         return UnreachableError(f"{self.machine.name}: the SSH connection is lost: {said}")
 
 
@@ -188,6 +201,8 @@ class RemoteProcess:
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
         self._name = name
+        self._begun = False
+        self._held = bytearray()  # read, but not given to anybody yet
         self._said = bytearray()
         self.timeout_s: float | None = None
 
@@ -200,7 +215,28 @@ class RemoteProcess:
         self.close()
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError."""
+        """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError; TestbedError
+        if the login says too much before it begins.
+        """
+        while not self._begun:
+            data = self._receive(LOGIN_BYTES_MAX)
+            self._held += data
+            before, begun, rest = self._held.partition(BEGUN)
+            if begun:
+                self._begun, self._held = True, rest
+            elif not data:
+                self._said += before  # what the login said instead of beginning
+                return b""
+            elif len(before) > LOGIN_BYTES_MAX:
+                raise TestbedError(
+                    f"{self._name}: its login says more than can be right before a command begins"
+                )
+        if self._held:
+            held, self._held = bytes(self._held[:size]), self._held[size:]
+            return held
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
         try:
             self._channel.settimeout(self.timeout_s)
             data: bytes = self._channel.recv(size)
@@ -228,13 +264,13 @@ class RemoteProcess:
             self._channel.shutdown_write()
 
     def said(self) -> str:
-        """What it has said on standard error so far."""
+        """The end of what it has said on standard error so far, as one line that can be shown."""
         while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
             chunk = self._channel.recv_stderr(4096)
             if not chunk:
                 break
             self._said += chunk
-        return self._said.decode(errors="replace")
+        return one_line(self._said.decode(errors="replace"))
 
     def wait(self) -> int:
         """Its exit code, once it has ended; -1 if a signal ended it or the connection is lost."""

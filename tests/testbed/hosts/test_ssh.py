@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,41 @@ def known_hosts(lab: Lab) -> Path:
     return lab.home / ".ssh/known_hosts"
 
 
+def wait_until_nobody_is_logged_in(lab: Lab) -> None:
+    machines = lab.machines.values()
+    wait_until(
+        lambda: not any(each.is_session for machine in machines for each in machine.processes()),
+        "the end of all sessions",
+    )
+
+
+@pytest.fixture
+def through_h1(pair: Lab, machine: Machine) -> Iterator[None]:
+    """h1 is on the way to h0."""
+    config = pair.home / ".ssh/config"
+    config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")
+    yield
+    config.unlink()
+
+
 def write_private_key(path: Path, key: Key) -> Path:
     path.touch(0o600)
     path.write_bytes(key.private)
     return path
+
+
+@contextmanager
+def bashrc(lab: Lab, text: str) -> Iterator[None]:
+    """h0's login shell reads this first."""
+    lab["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input=text)
+    yield
+    lab["h0"].run(["rm", "/root/.bashrc"])
+
+
+@pytest.fixture
+def talkative(pair: Lab) -> Iterator[None]:
+    with bashrc(pair, "echo hello; printf 'no end of line'\n"):
+        yield
 
 
 # Host keys.
@@ -123,14 +155,18 @@ def test_a_setting_that_would_accept_any_key_is_not_obeyed(pair: Lab, machine: M
         config.unlink()
 
 
-def test_a_machine_in_between_has_to_be_known_as_well(pair: Lab, machine: Machine) -> None:
-    config = pair.home / ".ssh/config"
-    config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")
-    try:
-        with pytest.raises(MachineError, match=rf"{pair['h1'].control} is unknown"):
-            log_in(pair, machine)
-    finally:
-        config.unlink()
+def test_a_machine_in_between_has_to_be_known_as_well(pair: Lab, machine: Machine, through_h1: None) -> None:
+    with pytest.raises(MachineError, match=rf"{pair['h1'].control} is unknown"):
+        log_in(pair, machine)
+
+
+def test_a_machine_is_reached_through_another_and_both_connections_end_together(
+    pair: Lab, machine: Machine, through_h1: None
+) -> None:
+    pair.know("h1")
+    with log_in(pair, machine) as connection:
+        assert connection.run(["hostname"]).stdout == b"h0\n"
+    wait_until_nobody_is_logged_in(pair)
 
 
 def test_a_key_that_has_changed_is_refused_until_the_old_one_is_forgotten(
@@ -158,6 +194,41 @@ def test_known_hosts_does_not_outvote_the_inventory(pair: Lab, machine: Machine)
         log_in(pair, machine, host_key=Key.new().fingerprint)
 
 
+def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(
+    pair: Lab, machine: Machine, through_h1: None
+) -> None:
+    other, name = Key.new(), pair["h1"].control
+    known_hosts(pair).write_text(f"{name} {other.public}\n")
+    with pytest.raises(MachineError, match=rf"^h0: on the way there, {name}: .*has CHANGED") as refusal:
+        log_in(pair, machine)
+    assert f"`ssh-keygen -R {name}`" in str(refusal.value)
+
+
+def test_what_known_hosts_says_of_authorities_and_of_kinds_we_have_not_is_passed_over(
+    pair: Lab, machine: Machine
+) -> None:
+    pair.know()
+    known = known_hosts(pair).read_text()
+    authority = f"@cert-authority *.example.org {Key.new().public} our CA\n"
+    known_hosts(pair).write_text(f"# ours\n\n{authority}{machine.control} ssh-dss AAAA\n{known}")
+    with log_in(pair, machine, host_key=None) as connection:
+        assert connection.run(["hostname"]).stdout == b"h0\n"
+
+
+@pytest.mark.parametrize("how", ["known", "pinned", "known by another key"])
+def test_a_revoked_key_is_refused_whatever_else_is_known_of_it(pair: Lab, machine: Machine, how: str) -> None:
+    key = pair["h0"].host_key
+    lines = {
+        "known": f"{machine.control} {key.public}\n",
+        "pinned": "",
+        "known by another key": f"{machine.control} {Key.new().public}\n",
+    }
+    known_hosts(pair).write_text(f"{lines[how]}@revoked * {key.public}\n")
+    with pytest.raises(MachineError, match=r"^h0: .*@revoked") as refusal:
+        log_in(pair, machine, **({} if how == "pinned" else {"host_key": None}))
+    assert key.fingerprint in str(refusal.value)
+
+
 # Who logs in.
 
 
@@ -175,6 +246,32 @@ def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
     tried = pair["h0"].log()[said:]
     assert "Failed publickey" in tried
     assert "password" not in tried
+
+
+def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
+    pair: Lab, machine: Machine, through_h1: None
+) -> None:
+    pair.know("h1")
+    config = pair.home / ".ssh/config"
+    config.write_text(config.read_text().replace("root@", "nobody-there@"))
+    who = f"nobody-there@{pair['h1'].control}"
+    with pytest.raises(MachineError, match=rf"^h0: on the way there, .*: {who} takes none of our keys"):
+        log_in(pair, machine)
+
+
+@pytest.mark.parametrize("content", [b"no key\n", b"\x93\xff\x00"])
+def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
+    pair: Lab, machine: Machine, tmp_path: Path, content: bytes
+) -> None:
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
+    (tmp_path / "key").write_bytes(content)
+    try:
+        with pytest.raises(MachineError, match=r"^h0: .*key"):
+            log_in(pair, machine, key=tmp_path / "key")
+        with pytest.raises(MachineError, match="takes none of our keys"):
+            log_in(pair, machine, key=None)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
 
 
 def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
@@ -237,6 +334,24 @@ def test_a_command_that_a_signal_ends_has_no_exit_code(connection: Connection) -
 def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection) -> None:
     with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
         connection.run(["sleep", "60"], timeout_s=0.2)
+
+
+def test_what_a_login_shell_says_before_is_no_part_of_what_a_command_says(
+    connection: Connection, talkative: None
+) -> None:
+    done = connection.run(["sh", "-c", "printf 'one\\ntwo'"])
+    assert (done.code, done.stdout) == (0, b"one\ntwo")
+
+
+def test_a_login_shell_that_ends_instead_is_quoted(connection: Connection, pair: Lab) -> None:
+    with bashrc(pair, "echo This account is not available; exit 1\n"):
+        done = connection.run(["true"])
+    assert (done.code, done.stdout, done.said) == (1, b"", "This account is not available")
+
+
+def test_what_a_command_says_is_fit_to_be_shown(connection: Connection) -> None:
+    done = connection.run(["sh", "-c", r"printf 'a\033[2Jb\nc\a' >&2"])
+    assert done.said == "a?[2Jb c?"
 
 
 def test_several_commands_share_a_connection(connection: Connection) -> None:
@@ -304,7 +419,7 @@ def test_a_command_during_which_the_connection_breaks_has_not_ended(
 def test_a_refused_login_leaves_no_connection(pair: Lab, machine: Machine, change: dict[str, str]) -> None:
     with pytest.raises(MachineError):
         log_in(pair, machine, **change)
-    wait_until(lambda: not any(each.is_session for each in pair["h0"].processes()), "the end of the session")
+    wait_until_nobody_is_logged_in(pair)
 
 
 def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
