@@ -178,12 +178,12 @@ def test_runs_stand_in_the_history_each_once(ran: Ran) -> None:
     assert {row["run"] for row in rows} == {path.name for path in (ran.folder / "runs").iterdir()}
     assert len(rows) == 6
     assert {row["suite"] for row in rows} == {"pytest"}
-    by_entry = {row["entry"]: row for row in rows}
-    assert sorted(by_entry) == [
+    digests = r"-[0-9a-f]{8}$"
+    assert sorted({re.sub(digests, "-*", row["entry"]) for row in rows}) == [
         "tiny",
-        "tiny-expect-events-lost-1",
-        "tiny-faults-topology-three-regions",
-        "tiny-faults-topology-two-regions",
+        "tiny-expect-events-lost-1-*",
+        "tiny-faults-topology-three-regions-*",
+        "tiny-faults-topology-two-regions-*",
     ]
     assert sorted((row["repeat"], row["seed"]) for row in rows if row["entry"] == "tiny") == [
         (0, 1), (0, 7), (1, 2),
