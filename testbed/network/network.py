@@ -9,10 +9,8 @@ Does not start node processes or captures, and does not decide when something ch
 """
 
 import contextlib
-import os
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 TUNNELS_TIMEOUT_S = 20.0
 LOOK_S = 0.01
+PASSING_MOUNT = Path("/sys/kernel")
+"""A folder of every sandbox's own /sys, which nobody misses for a moment."""
 ALWAYS_THERE = frozenset(
     {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 )
@@ -223,17 +223,19 @@ def _await_interfaces(names: Sequence[str]) -> None:
 def _bind_hosts_file(text: str) -> None:
     """Put the run's own names over /etc/hosts, for whatever starts in this mount namespace.
 
-    The file needs no name once it is mounted, and is gone with the sandbox.
+    The file stands in a file system of its own, in memory, that has no other place once the file is mounted:
+    whenever it ends, nothing is left on the machine.
     """
-    descriptor, path = tempfile.mkstemp(prefix="cutset-hosts-")
+    file = PASSING_MOUNT / "hosts"
+    _mount("-t", "tmpfs", "-o", "mode=755", "hosts", str(PASSING_MOUNT))
+    file.write_text(text)
+    file.chmod(0o644)
+    _mount("--bind", str(file), "/etc/hosts")
+    _mount(str(PASSING_MOUNT), program="umount")
+
+
+def _mount(*arguments: str, program: str = "mount") -> None:
     try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        Path(path).chmod(0o644)
-        subprocess.run(
-            ["mount", "-n", "--bind", path, "/etc/hosts"], check=True, capture_output=True, text=True
-        )
+        subprocess.run([program, "-n", *arguments], check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         raise MachineError(f"cannot give the hosts their names: {error.stderr.strip()}") from error
-    finally:
-        Path(path).unlink()

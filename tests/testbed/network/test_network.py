@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -129,11 +130,8 @@ def test_a_second_network_in_the_same_sandbox_is_refused() -> None:
     assert "needs a sandbox of its own" in sandboxed(_bring_up_twice)
 
 
-def _with_tools_only(tools: list[str]) -> str:
-    directory = Path(tempfile.mkdtemp())
-    for tool in tools:
-        (directory / tool).symlink_to(shutil.which(tool) or tool)
-    os.environ["PATH"] = str(directory)
+def _with_tools_only(folder: str) -> str:
+    os.environ["PATH"] = folder
     try:
         Network(PLAN, select_middles("relay", 1)).__enter__()
     except MachineError as error:
@@ -141,8 +139,10 @@ def _with_tools_only(tools: list[str]) -> str:
     return "came up"
 
 
-def test_a_missing_mnexec_is_named_with_its_package() -> None:
-    said = sandboxed(_with_tools_only, ["mount", "ip", "bridge"])
+def test_a_missing_mnexec_is_named_with_its_package(tmp_path: Path) -> None:
+    for tool in ("mount", "umount", "ip", "bridge"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
+    said = sandboxed(_with_tools_only, str(tmp_path))
     assert "`mnexec`" in said
     assert "package mininet" in said
 
@@ -162,6 +162,41 @@ def test_congestion_control_is_set_for_the_run_alone_where_it_may_be() -> None:
 
 def test_a_congestion_control_that_may_not_be_set_leaves_the_machines() -> None:
     assert sandboxed(_congestion_control, "no-such-algorithm") != "no-such-algorithm"
+
+
+def _names_in(folder: str) -> list[str]:
+    return [path.name for path in Path(folder).iterdir()]
+
+
+def _while_its_file_is_mounted() -> dict[str, list[str]]:
+    """What stands in the temporary directory when the hosts' names are put in place."""
+    seen: dict[str, list[str]] = {}
+    run = subprocess.run
+
+    def watched(command: list[str], **options: Any) -> Any:
+        if "/etc/hosts" in command:
+            seen["then"] = _names_in(tempfile.gettempdir())
+        return run(command, **options)
+
+    before = _names_in("/sys/kernel")
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        subprocess.run = watched
+        with Network(make_plan(1, 1), select_middles("auto", 1)):
+            seen["afterwards"] = _names_in(folder)
+            seen["hidden"] = sorted(set(before).difference(_names_in("/sys/kernel")))
+            seen["names"] = [socket.gethostbyname("r0-proxy-0")]
+    return seen
+
+
+@pytest.mark.parametrize("who", ["whoever runs this", "an ordinary user"])
+def test_a_network_that_is_killed_at_any_moment_leaves_no_file(who: str, tmp_path: Path) -> None:
+    if who == "an ordinary user":
+        seen = sandboxed_as_ordinary_user(_while_its_file_is_mounted, home=tmp_path)
+    else:
+        seen = sandboxed(_while_its_file_is_mounted)
+    host = next(host for host in make_plan(1, 1).hosts if host.name == "r0-proxy-0")
+    assert seen == {"then": [], "afterwards": [], "hidden": [], "names": [host.address]}
 
 
 def _who_and_how() -> dict[str, Any]:
