@@ -11,6 +11,7 @@ from testbed.cli.doctor import MARKS
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from testbed.errors import TestbedError
     from testbed.hosts.archive import Archive
@@ -81,20 +82,25 @@ def columns_for(examined: Sequence["Examined"], console: "Console") -> list[str]
     return columns
 
 
-def _mark(each: "Examined") -> str:
+def _mark(each: "Examined") -> "Text":
+    from rich.text import Text
+
     states = {finding.state.value for finding in each.findings}
     worst = next(state for state in reversed(MARKS) if state in states)
     mark, colour = MARKS[worst]
-    return f"[{colour}]{mark}[/]"
+    return Text(mark, colour)
 
 
-def _cell(each: "Examined", subject: str) -> str:
+def _cell(each: "Examined", subject: str) -> "Text":
+    """As `Text`, for what a machine says of itself is no markup."""
+    from rich.text import Text
+
     findings = [finding for finding in each.findings if finding.subject == subject]
     if not findings:
-        return UNKNOWN
+        return Text(UNKNOWN)
     worst = max(findings, key=lambda finding: list(MARKS).index(finding.state.value))
     text = ", ".join(dict.fromkeys(finding.cell for finding in findings))
-    return text if worst.state.value == "good" else f"[{MARKS[worst.state.value][1]}]{text}[/]"
+    return Text(text, "" if worst.state.value == "good" else MARKS[worst.state.value][1])
 
 
 def problem_lines(examined: Sequence["Examined"]) -> list[str]:

@@ -7,6 +7,7 @@ then reads its clock as often as asked. What the facts mean is judged in `testbe
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,13 @@ from testbed.hosts import examination, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
 from testbed.hosts.deploy import PYTHON
-from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts
+from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns
 from testbed.hosts.findings import Finding, judge, unreachable
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.on_each import on_each
 from testbed.hosts.request import request
 from testbed.hosts.sent_program import sent_program
-from testbed.hosts.ssh import Connection, RemoteProcess
+from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
 
 CLOCK_READINGS = 8
 ANSWER_S = 30.0
@@ -85,13 +86,14 @@ def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockRea
     ) as process:
         process.timeout_s = ANSWER_S
         lines = _Lines(process, connection.machine.name)
-        process.write(json.dumps(asked).encode() + b"\n")
-        facts = read_facts(json.loads(lines.next()))
+        with suppress(UnreachableError):  # it may end before it has read that; what it says tells why
+            process.write(json.dumps(asked).encode() + b"\n")
+        facts = read_facts(lines.next())
         readings = []
         for _ in range(CLOCK_READINGS):
             before_ns = time.time_ns()
             process.write(b"\n")
-            there_ns = int(lines.next())
+            there_ns = read_time_ns(lines.next())
             readings.append((before_ns, there_ns, time.time_ns()))
         return facts, best_reading(readings)
 
@@ -116,7 +118,7 @@ class _Lines:
 
     def _broken(self) -> TestbedError:
         code = self._process.wait()
-        said = " ".join(self._process.said().split())
+        said = self._process.said()
         if "sudo" in said:
             return MachineError(
                 f"{self._name}: runs need root, and sudo does not give it without asking ({said}): log in as"

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from experiments.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
 from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
+from testbed.hosts.answers import Amount, Said, read_answer
 from testbed.hosts.archive import Archive
 from testbed.hosts.deploy import PYTHON
 from testbed.hosts.on_each import on_each
@@ -27,12 +30,14 @@ class Cleared:
     ended: nobody was connected to their supervisors. in_use: left alone. kept: not shipped whole; bytes.
     """
 
-    machine: str
-    ended: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    in_use: tuple[str, ...] = ()
-    kept: Mapping[str, int] = field(default_factory=dict)
-    code: int = 0
+    ended: tuple[Said, ...]
+    removed: tuple[Said, ...]
+    in_use: tuple[Said, ...]
+    kept: Mapping[Said, Amount]
+    code: Amount
+
+
+_CLEARED = TypeAdapter(Cleared)
 
 
 def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> list[Cleared | TestbedError]:
@@ -52,10 +57,11 @@ def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> li
         data = json.dumps(request).encode() + b"\n"
         done = connection.run([PYTHON, "-c", program], data=data, timeout_s=CLEAR_TIMEOUT_S, root=True)
         if done.code != 0:
-            raise TestbedError(f"{machine.name}: cannot clean: {done.said[-300:]}")
-        answer = json.loads(done.stdout)
-        names = {key: tuple(answer[key]) for key in ("ended", "removed", "in_use")}
-        return Cleared(machine.name, **names, kept=answer["kept"], code=answer["code"])
+            raise TestbedError(f"{machine.name}: cannot clean: {done.said}")
+        try:
+            return read_answer(_CLEARED, done.stdout)
+        except TestbedError as error:
+            raise TestbedError(f"{machine.name}: {error}") from None
 
     return on_each(one, connections)
 

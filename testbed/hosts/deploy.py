@@ -66,7 +66,7 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
             answer = _line(process)
         if answer not in {"have", "unpacked"}:
             process.wait()
-            said = " ".join(process.said().split()) or f"{PYTHON} says nothing"
+            said = process.said() or f"{PYTHON} says nothing"
             raise TestbedError(f"{connection.machine.name}: cannot put our code there: {said}")
         return answer == "unpacked"
 

@@ -1,10 +1,12 @@
-"""What an examined machine said of itself, and how its clock reads: plain data, from `examination`'s JSON."""
+"""What an examined machine said of itself, and how its clock reads: plain data, checked where it comes in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from testbed.errors import TestbedError
+from testbed.hosts.answers import Amount, Said, Seconds, read_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,20 @@ class ClockReading:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempts:
+    """What was tried, and what was said if it failed: namespaces, netem in one, a VXLAN tunnel in one."""
+
+    namespaces: Said | None
+    netem: Said | None
+    tunnel: Said | None
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """An IPv4 address that a machine has."""
 
-    interface: str
-    mtu: int
+    interface: Said
+    mtu: Amount
     up: bool
 
 
@@ -28,69 +39,64 @@ class Address:
 class Echo:
     """Whether another machine answered, to small packets and to those of the full size; round trips."""
 
-    own: str
-    peer: str
-    small_s: float | None
-    large_s: float | None
+    own: Said
+    peer: Said
+    small_s: Seconds | None
+    large_s: Seconds | None
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
     """Where we may write. `versions` are the names of the archives that are unpacked there."""
 
-    free_bytes: int
-    versions: tuple[str, ...]
-    problem: str | None
+    free_bytes: Amount
+    versions: tuple[Said, ...]
+    problem: Said | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """What a run has there. `state`: see `testbed.hosts.run_folders`."""
 
-    name: str
-    bytes: int
-    state: str
+    name: Said
+    bytes: Amount
+    state: Said
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The answer of `testbed.hosts.examination`."""
 
-    python: str
-    abi: str | None
-    kernel: str
-    missing: tuple[str, ...]
-    attempts: Mapping[str, str | None]
-    addresses: Mapping[str, Address]
+    python: Said
+    abi: Said | None
+    kernel: Said
+    missing: tuple[Said, ...]
+    attempts: Attempts
+    addresses: Mapping[Said, Address]
     echoes: tuple[Echo, ...]
-    port_holder: str | None
+    port_holder: Said | None
     folder: Folder
-    memory_bytes: int
-    processors: int
+    memory_bytes: Amount
+    processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
 
 
-def read_facts(given: Mapping[str, Any]) -> Facts:
-    """From JSON. Raises TestbedError if it is not what the program answers."""
-    try:
-        return Facts(
-            python=str(given["python"]),
-            abi=given["abi"],
-            kernel=str(given["kernel"]),
-            missing=tuple(given["missing"]),
-            attempts=dict(given["attempts"]),
-            addresses={address: Address(**fields) for address, fields in given["addresses"].items()},
-            echoes=tuple(Echo(**fields) for fields in given["echoes"]),
-            port_holder=given["port_holder"],
-            folder=Folder(**{**given["folder"], "versions": tuple(given["folder"]["versions"])}),
-            memory_bytes=int(given["memory_bytes"]),
-            processors=int(given["processors"] or 1),
-            synchronised=given["synchronised"],
-            runs=tuple(RunFolder(**run) for run in given["runs"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TestbedError(f"the machine's answer makes no sense: {type(error).__name__}: {error}") from None
+_FACTS = TypeAdapter(Facts)
+_TIME = TypeAdapter(Amount)
+
+
+def read_facts(line: bytes) -> Facts:
+    """From the program's answer. Raises TestbedError if it is none."""
+    facts = read_answer(_FACTS, line)
+    if not {echo.own for echo in facts.echoes} <= facts.addresses.keys():
+        raise TestbedError("its answer makes no sense: echoes from an address that it has not")
+    return facts
+
+
+def read_time_ns(line: bytes) -> int:
+    """From a reading of the machine's clock. Raises TestbedError if it is none."""
+    return read_answer(_TIME, line)
 
 
 def best_reading(readings: Sequence[tuple[int, int, int]]) -> ClockReading:

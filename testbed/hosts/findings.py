@@ -13,7 +13,7 @@ from testbed.errors import TestbedError
 from testbed.hosts.facts import ClockReading, Echo, Facts
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.placement import VXLAN_OVERHEAD_BYTES
-from testbed.hosts.request import MACHINE_TOOLS, NAMESPACES, NETEM, PROBE_BYTES, TUNNEL
+from testbed.hosts.request import MACHINE_TOOLS, PROBE_BYTES
 from testbed.hosts.run_folders import HELD, IN_USE, LEFT
 
 MESSAGE_CHARACTERS_MAX = 200
@@ -89,7 +89,7 @@ def _tools(facts: Facts) -> Finding:
 
 
 def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
-    if said := facts.attempts[NAMESPACES]:
+    if said := facts.attempts.namespaces:
         yield Finding(
             "links",
             State.MISSING,
@@ -98,8 +98,8 @@ def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
             "use the machine itself rather than a container, or one with --privileged",
         )
         return
-    yield Finding("links", State.GOOD, "relay" if facts.attempts[NETEM] else "netem")
-    if len(inventory.machines) > 1 and (said := facts.attempts[TUNNEL]):
+    yield Finding("links", State.GOOD, "relay" if facts.attempts.netem else "netem")
+    if len(inventory.machines) > 1 and (said := facts.attempts.tunnel):
         yield Finding(
             "links",
             State.MISSING,

@@ -13,14 +13,13 @@ MACHINE_TOOLS = {**RUN_TOOLS, **TRY_TOOLS}
 """Programs, and the Debian packages that bring them."""
 PROBE_BYTES = Shape().mtu_bytes + VXLAN_OVERHEAD_BYTES
 """Of packets that links of the usual MTU put into the experiment network."""
-NAMESPACES, NETEM, TUNNEL = "namespaces", "netem", "tunnel"
 
 
 def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
     """What a machine is asked: see `testbed.hosts.examination`."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
-    attempts = {NAMESPACES: ["true"], NETEM: list(TRY), TUNNEL: [*tunnel, *ends]}
+    attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
     return {
         "tools": sorted(MACHINE_TOOLS),
         "folder": machine.folder,

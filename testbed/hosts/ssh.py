@@ -96,7 +96,8 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
             raise MachineError(f"{name}: SSH needs {error.filename}: {error.strerror}") from None
         if isinstance(error, ValueError):
             raise MachineError(f"{name}: a key for {who} cannot be read: {said}") from None
-        if isinstance(error, paramiko.AuthenticationException) or _has_answered(hop):
+        refused = isinstance(error, paramiko.SSHException) and _has_answered(hop)
+        if refused or isinstance(error, paramiko.AuthenticationException):
             raise MachineError(
                 f"{name}: {who} takes none of our keys ({said}): name one with `key:` in the inventory, or"
                 " add one to the agent; passwords are not used"
@@ -107,13 +108,9 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
 def _has_answered(hop: fabric.Connection) -> bool:
     """Whether the connection stands, with a host key that was taken: only the login can have failed."""
     transport = hop.client.get_transport()
-    if transport is None or not transport.is_active():
-        return False
-    try:
-        transport.get_remote_server_key()
-    except paramiko.SSHException:
-        return False
-    return True
+    with suppress(paramiko.SSHException):  # it has no key yet
+        return transport is not None and transport.is_active() and bool(transport.get_remote_server_key())
+    return False
 
 
 class Connection:

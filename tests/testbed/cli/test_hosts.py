@@ -63,9 +63,15 @@ def test_the_same_problem_of_several_machines_is_said_once(examined: list[Examin
     assert [line for line in lines if "not installed" in line] == ["✗ h1, h2: not installed: tc"]
 
 
+def test_what_a_machine_says_is_no_markup() -> None:
+    facts = {"python": "3.11[/]", "missing": ("tc",)}
+    lines = drawn([Examined(machine(0), tuple(findings(**facts, abi="[red]other")))], WIDE)
+    assert any("3.11[/]" in line for line in lines)
+
+
 def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
-    assert cleared_lines(Cleared("h0")) == ["nothing to clean"]
-    cleared = Cleared("h0", ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
+    assert cleared_lines(Cleared((), (), (), {}, 0)) == ["nothing to clean"]
+    cleared = Cleared(ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
     assert cleared_lines(cleared) == [
         "ended a, which nobody was connected to",
         "removed a, whose files are here",

@@ -14,6 +14,7 @@ from testbed.doctor import State
 from testbed.errors import TestbedError
 from testbed.hosts.archive import Archive, pack
 from testbed.hosts.checks import Examined, examine
+from testbed.hosts.cleaning import Cleared, clean
 from testbed.hosts.connecting import connected
 from testbed.hosts.deploy import code_folder, deploy
 from testbed.hosts.inventory import load_inventory
@@ -134,6 +135,39 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
 def test_a_folder_that_cannot_be_made_is_said(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("file.yaml", folder="/etc/hostname/cutset")
     assert "/etc/hostname is no folder" in only_problem(examined(pair, archive, inventory)["h0"])
+
+
+def test_a_login_shell_that_talks_changes_nothing_of_what_is_found(pair: Lab, archive: Archive) -> None:
+    pair["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input="echo hello; printf 'no end of line'\n")
+    try:
+        assert examined(pair, archive)["h0"].missing == ()
+        with logged_in(pair) as connections:
+            deploy(here(connections), archive)
+            cleared = clean(here(connections), Path("runs"), archive)
+        assert all(isinstance(each, Cleared) for each in cleared)
+    finally:
+        pair["h0"].run(["rm", "/root/.bashrc"])
+
+
+@pytest.mark.parametrize("what", ["hello", "{}", '{"ended": 1}'])
+def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(
+    pair: Lab, archive: Archive, what: str
+) -> None:
+    pair["h0"].run(
+        ["install", "-m", "755", "/dev/stdin", "/usr/local/bin/python3"], input=f"#!/bin/sh\necho '{what}'\n"
+    )
+    try:
+        found = examined(pair, archive)
+        with logged_in(pair) as connections:
+            wrong, right = clean(here(connections), Path("runs"), archive)
+    finally:
+        pair["h0"].run(["rm", "/usr/local/bin/python3"])
+    (finding,) = found["h0"].missing
+    assert finding.problem.startswith("its answer makes no sense: ")
+    assert found["h1"].missing == ()
+    assert isinstance(wrong, TestbedError)
+    assert str(wrong).startswith("h0: its answer makes no sense: ")
+    assert isinstance(right, Cleared)
 
 
 # Our code on the machines.

@@ -1,6 +1,7 @@
 """What the facts about a machine mean: each thing that can be wrong is said, with what to do about it."""
 
 import dataclasses
+import json
 import sysconfig
 from typing import Any
 
@@ -11,6 +12,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.hosts.checks import Examined, raise_if_unfit
 from testbed.hosts.facts import (
     Address,
+    Attempts,
     ClockReading,
     Echo,
     Facts,
@@ -18,10 +20,11 @@ from testbed.hosts.facts import (
     RunFolder,
     best_reading,
     read_facts,
+    read_time_ns,
 )
 from testbed.hosts.findings import Finding, judge
 from testbed.hosts.inventory import Inventory, Machine, Shaping, Shipping, When
-from testbed.hosts.request import NAMESPACES, NETEM, TUNNEL, peers, request
+from testbed.hosts.request import peers, request
 
 OURS, OTHERS = "a" * 64, "b" * 64
 
@@ -55,7 +58,7 @@ FIT = Facts(
     abi=sysconfig.get_config_var("SOABI"),
     kernel="6.1.0",
     missing=(),
-    attempts={NAMESPACES: None, NETEM: None, TUNNEL: None},
+    attempts=Attempts(None, None, None),
     addresses={"10.10.1.10": Address("exp0", 1600, up=True)},
     echoes=(Echo("10.10.1.10", "10.10.1.11", 0.0002, 0.0003),),
     port_holder=None,
@@ -109,8 +112,8 @@ SHORT = (Echo("10.10.1.10", "10.10.1.11", 0.0002, None),)
         ({"abi": "cpython-39-x86_64-linux-gnu"}, "Python", "are for", "Python"),
         ({"abi": None}, "Python", "of an unknown kind", "Python"),
         ({"missing": ("tc", "tcpdump")}, "tools", "tc, tcpdump", "apt-get install iproute2 tcpdump"),
-        ({"attempts": {NAMESPACES: "not permitted"}}, "links", "[not permitted]", "--privileged"),
-        ({"attempts": {NAMESPACES: None, NETEM: None, TUNNEL: "Unknown"}}, "links", "VXLAN", "modprobe"),
+        ({"attempts": Attempts("not permitted", None, None)}, "links", "[not permitted]", "--privileged"),
+        ({"attempts": Attempts(None, None, "Unknown")}, "links", "VXLAN", "modprobe"),
         ({"addresses": NO_ADDRESS, "echoes": ()}, "network", "192.168.56.10 (eth0)", "lab.yaml"),
         (
             {"addresses": {"10.10.1.10": Address("exp0", 1600, up=False)}},
@@ -155,7 +158,7 @@ def test_what_is_only_worth_knowing_keeps_no_run_from_it(
 @pytest.mark.parametrize(
     ("changes", "subject", "cell"),
     [
-        ({"attempts": {NAMESPACES: None, NETEM: "unknown", TUNNEL: None}}, "links", "relay"),
+        ({"attempts": Attempts(None, "unknown", None)}, "links", "relay"),
         ({"runs": (RunFolder("one", 1, "in use"),)}, "runs", "1 in use"),
         ({"folder": Folder(40 * 10**9, (OTHERS, OURS), None)}, "code", "this"),
         ({"folder": Folder(40 * 10**9, (), None)}, "code", "none"),
@@ -174,7 +177,7 @@ def test_what_runs_have_left_is_counted_by_state_with_its_size() -> None:
 
 
 def test_a_machine_alone_needs_no_tunnels() -> None:
-    facts = dataclasses.replace(FIT, attempts={NAMESPACES: None, NETEM: None, TUNNEL: "no"}, echoes=())
+    facts = dataclasses.replace(FIT, attempts=Attempts(None, None, "no"), echoes=())
     found = judge(inventory(machine(0)), machine(0), facts, CLOCK, OURS)
     assert all(finding.state is State.GOOD for finding in found)
 
@@ -210,7 +213,61 @@ def test_the_quickest_answer_says_most_of_a_clock() -> None:
     assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
 
 
-@pytest.mark.parametrize("given", [{}, {"python": "3"}, {"runs": 3}])
-def test_an_answer_that_makes_no_sense_is_an_error(given: dict[str, Any]) -> None:
+# What comes from a machine.
+
+
+def said(**changes: Any) -> bytes:
+    """The answer of a machine with these facts, and with fields of it changed."""
+    return json.dumps({**dataclasses.asdict(FIT), "uid": 0, **changes}).encode()
+
+
+def test_facts_are_read_as_they_were_found() -> None:
+    assert read_facts(said()) == FIT
+    assert request(inventory(), machine(0))["attempts"].keys() == dataclasses.asdict(FIT.attempts).keys()
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
+@pytest.mark.parametrize("wrong", [-1, 1.5, [1], {"x": None}, [{"own": 1}], "\ud800"])
+def test_no_field_is_taken_for_what_it_is_not(field: str, wrong: object) -> None:
+    with pytest.raises(TestbedError, match=f"makes no sense: .*{field}|makes no sense: .*JSON"):
+        read_facts(said(**{field: wrong}))
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
+def test_no_field_may_be_missing(field: str) -> None:
+    given = json.loads(said())
+    del given[field]
+    with pytest.raises(TestbedError, match=f"makes no sense: {field}: "):
+        read_facts(json.dumps(given).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"hello",
+        b"\xff",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        said(attempts={"namespaces": None, "netem": None}),
+        said(memory_bytes=10**400),
+        said(addresses={}),  # but echoes from one
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_an_error_in_one_line(line: bytes) -> None:
+    with pytest.raises(TestbedError, match="makes no sense") as raised:
+        read_facts(line)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("line", [b"", b"now", b"1.5", b"-1", b"9" * 5000, b"null"])
+def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
+    assert read_time_ns(b"1790000000000000000") == 1_790_000_000_000_000_000
     with pytest.raises(TestbedError, match="makes no sense"):
-        read_facts(given)
+        read_time_ns(line)
+
+
+def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+    facts = read_facts(said(python="3.11\x1b[2J", port_holder="a\r\nb\x07 (process 1)"))
+    assert (facts.python, facts.port_holder) == ("3.11?[2J", "a b? (process 1)")
