@@ -68,6 +68,11 @@ class Copy:
         with FileIO(self._path, opener=_open_no_link) as file:
             return file_digest(file, size)
 
+    def sync(self) -> None:
+        """Put its bytes on the disk; its name is its folder's matter."""
+        with FileIO(self._path, opener=_open_no_link) as file:
+            os.fsync(file.fileno())
+
 
 def _size(path: Path) -> int:
     try:

@@ -69,7 +69,7 @@ class Lane(threading.Thread):
         self._transfer = transfer
         self._company = company
         self._left = threading.Event()  # this machine is given up
-        self._problem = ""
+        self._problem = "it did not come to an end"
         self._connections = 0
         self._wire_bytes = 0
         self._heard_s = company.bounds.now_s()
@@ -114,7 +114,7 @@ class Lane(threading.Thread):
             try:
                 self._show(State.CONNECTING)
                 if self._hold():
-                    return "" if self._transfer.files else "it has no files of this run"
+                    return self._settled()
                 break
             except DiskLimitError as error:
                 self._company.no_room = str(error)
@@ -139,6 +139,17 @@ class Lane(threading.Thread):
                 self._company.bounds.wait(pause_s * self._company.randomness.uniform(0.5, 1))
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
+
+    def _settled(self) -> str:
+        """Once all is here: whether it is on the disk, too."""
+        if not self._transfer.files:
+            return "it has no files of this run"
+        self._show(State.CHECKING)
+        try:
+            self._transfer.sync()
+        except OSError as error:
+            return f"what came cannot be put on the disk: {error.strerror}"
+        return ""
 
     def _hold(self) -> bool:
         """One connection, to its end; whether all came."""

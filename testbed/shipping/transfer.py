@@ -9,8 +9,9 @@ import errno
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from experiments.rundir import sync_folder
 from testbed.shipping.copy import Copy
 from testbed.shipping.frames import ShippingError
 from testbed.shipping.limits import Disk
@@ -181,6 +182,16 @@ class Transfer:
         file = self._files[asked.request.path]
         if asked.life == file.life:
             self._fail(file, f"it cannot be read there: {why}")
+
+    def sync(self) -> None:
+        """Put what came on the disk: then the machine need not have it any more. Raises OSError."""
+        whole = [file for file in self._files.values() if file.whole]
+        for file in whole:
+            file.copy.sync()
+        depths = [PurePosixPath(file.place).parents for file in whole]
+        for folder in dict.fromkeys(self._run / parent for parents in depths for parent in parents):
+            sync_folder(folder)
+        sync_folder(self._run.absolute().parent)
 
     def outcome(self) -> tuple[ShippedFile, ...]:
         """What became of all that is known."""
