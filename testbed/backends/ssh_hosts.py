@@ -8,12 +8,12 @@ machines whose files are all here.
 
 import contextlib
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive, machine_archive
 from testbed.hosts.checks import Examined, examine, raise_if_unfit
@@ -30,12 +30,12 @@ from testbed.hosts.ssh import Connection
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, Follow, check_disk, interruptible
 from testbed.share import share_to_json
+from testbed.shipping.alone import alone
 from testbed.shipping.limits import Limits
-from testbed.shipping.names import MACHINES
 from testbed.shipping.over_ssh import MachineSource
+from testbed.shipping.parts import read_parts
 from testbed.shipping.receiver import ship
 from testbed.shipping.result import Shipped
-from topologies.errors import InputError
 
 LOOK_S = 0.25
 
@@ -122,6 +122,7 @@ class _Run:
     ) -> None:
         self._run = run
         self._inventory = inventory
+        self._lease_s = inventory.lease_us / 1e6
         self._archive = archive
         self._follow = follow
         self._content = run.read_run()
@@ -131,7 +132,7 @@ class _Run:
         self._events: Events = queue.SimpleQueue()
         self._logins = logins
         self._peers = [self._peer(machine) for machine in self._placement.machines]
-        self._over: set[str] = set()  # machines whose files grow no more
+        self._led = False  # the run is over, and only files are waited for
         self._impatient = False  # the user does not want to wait for them
         self._shipped: dict[str, Shipped] = {}
 
@@ -149,17 +150,16 @@ class _Run:
             clients=clients,
             duration_us=self._plan.duration_us,
         )
-        try:
-            with interruptible(self._hear_user) as user:
-                self._note_where(conductor)
+        with alone(self._run, who="cutset run"), interruptible(self._hear_user) as user:
+            self._note_where(conductor)
+            try:
                 self._start()
-                with self._shipping(conductor):
-                    conductor.lead()
-        finally:
-            for peer in self._peers:
-                peer.farewell()
-        content = self._merge(conductor)
-        self._remove_folders()
+                self._lead(conductor)
+            finally:  # whatever broke, and if the user asked twice: what came is described
+                for peer in self._peers:
+                    peer.farewell()
+                content = self._merge(conductor)
+                self._remove_folders()
         if conductor.failed and "zero_ns" not in content["times"]:
             kind = MachineError if conductor.failed["kind"] == "machine" else TestbedError
             raise kind(conductor.failed["text"])
@@ -181,60 +181,66 @@ class _Run:
             ours = our_python(code_folder(machine, self._archive))
             return [*ours, "-m", "testbed.hosts.agent", what, machine.run_folder(self._run)]
 
-        lease_s = self._inventory.lease_us / 1e6
-        return Peer(machine, lambda: self._logins.to(machine), command, self._events, lease_s)
+        return Peer(machine, lambda: self._logins.to(machine), command, self._events, self._lease_s)
 
     def _start(self) -> None:
         for peer in self._peers:
             share = self._shares[peer.name]
             content = {**self._content, "share": share_to_json(share)}
-            given = {"run": content, "lease_s": self._inventory.lease_us / 1e6}
+            given = {"run": content, "lease_s": self._lease_s}
             peer.start(given)
 
     def _hear_user(self, message: dict[str, Any]) -> None:
-        self._impatient = bool(self._over)
+        self._impatient = self._led
         self._events.put(("", message))
 
     # --- Files
 
-    @contextlib.contextmanager
-    def _shipping(self, conductor: Conductor) -> Iterator[None]:
-        """Ship while the body goes on, or after it, as the inventory says."""
-        if self._inventory.shipping.when is When.END:
-            yield
-            self._over.update(peer.name for peer in self._peers)
-            self._ship(conductor)
-            return
-        with ThreadPoolExecutor(1, thread_name_prefix="shipping") as pool:
-            shipping = pool.submit(self._ship, conductor)
-            try:
-                yield
-            finally:
-                self._over.update(peer.name for peer in self._peers)
-                while not shipping.done():
-                    wait([shipping], LOOK_S)
-                    self._follow({})
-                shipping.result()
+    def _lead(self, conductor: Conductor) -> None:
+        """Through the run, and ship while it goes on, or after it, as the inventory says.
+
+        A KeyboardInterrupt leaves on the machines what has not come yet.
+        """
+        pool = ThreadPoolExecutor(1, thread_name_prefix="shipping")
+        shipping = None
+        try:
+            if self._inventory.shipping.when is When.DURING:
+                shipping = pool.submit(self._ship, conductor)
+            conductor.lead()
+            self._led = True
+            shipping = shipping or pool.submit(self._ship, conductor)
+            while not wait([shipping], LOOK_S).done:
+                self._follow({})
+        except BaseException:
+            self._impatient = True
+            if shipping is not None:
+                wait([shipping])
+            raise
+        finally:
+            pool.shutdown(wait=False)
+        shipping.result()
 
     def _ship(self, conductor: Conductor) -> None:
         during_run = self._inventory.shipping.when is When.DURING
         sources = []
         for machine in self._placement.machines:
             code = code_folder(machine, self._archive)
-            sources.append(MachineSource(machine, machine.run_folder(self._run), code, during_run=during_run))
+            folder = machine.run_folder(self._run)
+            sources.append(MachineSource(machine, folder, code, self._lease_s, during_run=during_run))
         limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
             sources,
             self._run.path,
             limits=limits,
             listener=lambda progress: self._follow(progress.as_message()),
-            stop_following=lambda name: name in conductor.ended | conductor.lost | self._over,
-            give_up=lambda name: self._impatient or name in conductor.unreachable & self._over,
+            stop_following=lambda name: name in conductor.ended | conductor.lost,
+            give_up=lambda name: self._impatient or (self._led and name in conductor.unreachable),
         )
 
     def _merge(self, conductor: Conductor) -> dict[str, Any]:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
+        parts, unusable = read_parts(self._run, order)
         problems = [*conductor.problems]
         for name in order:
             if name in self._shipped:
@@ -243,12 +249,8 @@ class _Run:
             **self._content,
             "machines": machines_json(self._placement, conductor.zeros, clocks),
             "shipped": [each.as_json() for each in self._shipped.values()],
-            "problems": problems,
+            "problems": [*problems, *unusable],
         }
-        parts = {}
-        for name in order:
-            with contextlib.suppress(InputError):  # it was not shipped, which its problem says
-                parts[name] = read_json(self._run.path / MACHINES / name / "run.json")
         return self._run.update_run(**merged(base, parts, order))
 
     def _remove_folders(self) -> None:

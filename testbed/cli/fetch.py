@@ -64,7 +64,7 @@ def _inventory_of(run: "RunDirectory") -> Path:
 
     noted = run.read_run().get("inventory")
     if noted is None:
-        problem = "does not say on which machines it was: name their inventory with --on"
+        problem = "was not on machines: there is nothing to fetch"
         raise InputError(str(run.path), None, "", problem)
     return Path(noted["file"])
 

@@ -6,5 +6,6 @@ which file, from which byte, how much, when. So all state is in the files themse
 byte 1000 is asked for from byte 1000, whoever of the two was killed in between.
 
 `names` says where a machine's file goes, `copy` writes it, `limits` bounds rate and disk, `transfer` knows
-how far one machine is, `result` says what became of it.
+how far one machine is and puts what came on the disk, `result` says what became of it. `alone` keeps a second
+receiver out; `parts` reads what machines say of the run.
 """

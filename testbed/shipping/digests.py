@@ -6,7 +6,8 @@ from io import FileIO
 
 TAIL_BYTES = 64 << 10
 STEP_BYTES = 1 << 20
-BUSY_EVERY_BYTES = 256 << 20
+BUSY_EVERY_BYTES = 16 << 20
+"""Little enough for a slow disk to read while a sender may be idle."""
 
 
 def tail_digest(file: FileIO, offset: int) -> str:

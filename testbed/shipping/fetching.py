@@ -8,26 +8,24 @@ folder is removed from machines that have nothing more to give.
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.hosts.archive import Archive
 from testbed.hosts.connecting import connected
 from testbed.hosts.deploy import code_folder, deploy_to, our_python
 from testbed.hosts.inventory import Inventory, Machine
-from testbed.hosts.merging import LISTS, machines_json, merged
+from testbed.hosts.merging import LISTS, merged
 from testbed.hosts.on_each import on_each
-from testbed.hosts.placement import place
 from testbed.hosts.run_folders import HELD, IN_USE
 from testbed.hosts.ssh import Connection
-from testbed.plan import plan_from_json
+from testbed.shipping.alone import alone
 from testbed.shipping.lane import Listener
 from testbed.shipping.limits import Limits
-from testbed.shipping.names import MACHINES
 from testbed.shipping.over_ssh import MachineSource
+from testbed.shipping.parts import about_parts, read_parts
 from testbed.shipping.receiver import ship
 from testbed.shipping.result import Shipped
 from topologies.errors import InputError
@@ -60,10 +58,16 @@ class Fetch:
     say: Callable[[str], object]
 
     def fetch(self) -> dict[str, Shipped]:
-        """What became of the machines that had not shipped everything; none if all have.
+        """What became of the machines that had not shipped everything; none if all have. One on which the
+        run still goes on has nothing to give yet, which its problem says.
 
-        Raises InputError if the inventory is not that of the run, TestbedError if the run still goes on.
+        Raises InputError if the inventory is not that of the run, TestbedError if somebody else brings its
+        files here.
         """
+        with alone(self.run, who="cutset fetch"):
+            return self._fetch()
+
+    def _fetch(self) -> dict[str, Shipped]:
         machines = self._machines()
         known = {each["machine"]: each for each in self.run.read_run().get("shipped", ())}
         asked = [each for each in machines if not known.get(each.name, {}).get("complete", False)]
@@ -89,16 +93,15 @@ class Fetch:
 
     def _machines(self) -> list[Machine]:
         """Those that the run was on, the reference first."""
-        content = self.run.read_run()
         by_name = {machine.name: machine for machine in self.inventory.machines}
-        names = [each["name"] for each in content.get("machines", ())]
+        names = [each["name"] for each in self.run.read_run().get("machines", ())]
+        if not names:
+            raise InputError(str(self.run.path), None, "", "was not on machines: there is nothing to fetch")
         unknown = [name for name in names if name not in by_name]
         if unknown:
             problem = f"has no machine {', '.join(unknown)}, on which {self.run.name} was"
             raise InputError(self.inventory.file, None, "machines", problem)
-        if names:
-            return [by_name[name] for name in names]
-        return place(plan_from_json(content["plan"]), self.inventory).machines
+        return [by_name[name] for name in names]
 
     def _ready(self, connection: Connection) -> None:
         """Our code is there, and nothing grows any more."""
@@ -127,7 +130,11 @@ class Fetch:
             self.say("fetching what is not here yet, and checking what is")
         sources = [
             MachineSource(
-                machine, self._folder(machine), code_folder(machine, self.archive), during_run=False
+                machine,
+                self._folder(machine),
+                code_folder(machine, self.archive),
+                self.inventory.lease_us / 1e6,
+                during_run=False,
             )
             for machine in machines
         ]
@@ -144,33 +151,19 @@ class Fetch:
     ) -> None:
         """Make run.json of all that is here now."""
         order = [machine.name for machine in machines]
-        parts = {}
-        for name in order:
-            with suppress(InputError):  # it was not shipped, which `shipped` says
-                parts[name] = read_json(self.run.path / MACHINES / name / "run.json")
+        parts, unusable = read_parts(self.run, order)
         content = self.run.read_run()
         said = {line for each in known.values() for line in each.get("said", ())}
-        problems = [line for line in content["problems"] if line not in said]
+        problems = [line for line in content["problems"] if line not in said and not about_parts(line)]
         now = {**known, **{name: one.as_json() for name, one in shipped.items()}}
         base = {
             **content,
             **{key: [] for key in LISTS},
-            "machines": self._entries(content, parts),
+            "machines": _machines(content, parts),
             "shipped": [now[name] for name in order if name in now],
-            "problems": problems + [line for one in shipped.values() for line in one.lines()],
+            "problems": [*problems, *(line for one in shipped.values() for line in one.lines()), *unusable],
         }
         self.run.update_run(**merged(base, parts, order))
-
-    def _entries(self, content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        """`machines` of run.json. What a controller that died could not write down, machines say."""
-        known = content.get("machines") or machines_json(
-            place(plan_from_json(content["plan"]), self.inventory), {}, {}
-        )
-        times = {name: part["times"] for name, part in parts.items()}
-        return [
-            entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}
-            for entry in known
-        ]
 
     def _remove(self, connection: Connection) -> None:
         folder = self._folder(connection.machine)
@@ -181,3 +174,12 @@ class Fetch:
 
     def _with_our_code(self, machine: Machine) -> list[str]:
         return our_python(code_folder(machine, self.archive))
+
+
+def _machines(content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """`machines` of run.json. What a controller that died could not write down, machines say."""
+    times = {name: part["times"] for name, part in parts.items()}
+    return [
+        entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}
+        for entry in content["machines"]
+    ]

@@ -18,7 +18,6 @@ LOOK_EVERY_BYTES = 64 << 20
 
 PATIENCE_S = 60.0
 SILENCE_S = 20.0
-IDLE_S = 60
 RETRY_S = 0.1
 
 
@@ -27,15 +26,14 @@ class Limits:
     """Of shipping a run.
 
     patience_s: how long a machine may bring nothing, over all tries, until it is given up. silence_s: how
-    long a connection may be silent although it was asked something, until it is made anew. idle_s: how long
-    a sender waits for a request until it ends. retry_s: the first pause before another connection.
+    long a connection may be silent although it was asked something, until it is made anew. retry_s: the first
+    pause before another connection.
     """
 
     rate_bits_per_s: int | None = None
     disk_bytes: int | None = None
     patience_s: float = PATIENCE_S
     silence_s: float = SILENCE_S
-    idle_s: int = IDLE_S
     retry_s: float = RETRY_S
 
 

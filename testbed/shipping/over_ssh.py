@@ -11,19 +11,21 @@ from testbed.hosts.agent.files import LOCAL
 from testbed.hosts.deploy import our_python
 from testbed.hosts.inventory import Machine
 from testbed.hosts.ssh import Connection, RemoteProcess, connect
-from testbed.shipping.limits import IDLE_S, SILENCE_S
+from testbed.shipping.limits import SILENCE_S
+from testbed.shipping.sender import IDLE_S
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """folder: the run's, on the machine; code: where our code is on it (`testbed.hosts.deploy`). during_run:
-    whether there is still something to disturb.
+    """folder: the run's, on the machine; code: where our code is on it (`testbed.hosts.deploy`). lease_s: how
+    long anything of the run may live there without a word from here. during_run: whether there is still
+    something to disturb.
     """
 
     machine: Machine
     folder: str
     code: str
-    idle_s: int = IDLE_S
+    lease_s: float
     silence_s: float = SILENCE_S
     during_run: bool = True
 
@@ -47,7 +49,8 @@ class MachineSource:
         """The sender's, on the machine."""
         nice = [] if self.during_run else ["--nice", "0"]
         without = [word for name in sorted(LOCAL) for word in ("--without", name)]
-        sender = ["-m", "testbed.shipping.sender", self.folder, "--idle", str(self.idle_s)]
+        idle_s = min(IDLE_S, int(self.lease_s))
+        sender = ["-m", "testbed.shipping.sender", self.folder, "--idle", str(idle_s)]
         return [*our_python(self.code), *sender, *nice, *without]
 
 

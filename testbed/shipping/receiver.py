@@ -6,6 +6,7 @@ too long, and all when shipping is to end.
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from testbed.shipping.transfer import Transfer
 
 LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
+"""For all that are to end as they are: longer than a connection takes to be made."""
 
 
 def ship(
@@ -59,11 +61,14 @@ def ship(
         while alive := [lane for lane in lanes if lane.is_alive()]:
             for lane in alive:
                 lane.look_after()
+            if all(give_up(lane.source.name) for lane in alive):
+                break
             alive[0].join(LOOK_S)
     finally:
         stop.set()
         for lane in lanes:
             lane.break_off()
+        end_s = time.monotonic() + END_TIMEOUT_S
         for lane in lanes:
-            lane.join(END_TIMEOUT_S)
+            lane.join(max(0.0, end_s - time.monotonic()))
     return {lane.source.name: lane.shipped() for lane in lanes}

@@ -46,6 +46,7 @@ def main() -> None:
                 machine,
                 f"{machine.runs}/{given.folder}",
                 code_folder(machine, archive),
+                inventory.lease_us / 1e6,
                 during_run=given.follow is not None,
             )
             for machine in inventory.machines
@@ -60,7 +61,7 @@ def main() -> None:
 
 def sftp(machine: Machine, folder: str, run: Path) -> None:
     """All captures of a machine, one by one."""
-    with connect(machine) as connection, connection._connection.sftp() as client:
+    with connect(machine) as connection, connection._transport.open_sftp_client() as client:
         (run / "captures").mkdir(exist_ok=True)
         for name in client.listdir(f"{machine.runs}/{folder}/captures"):
             client.get(f"{machine.runs}/{folder}/captures/{name}", str(run / "captures" / name))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, write_json
 from testbed.hosts.agent.files import STATE
 from testbed.planning import make_plan
 from testbed.runner.phases import Outcome, Phase
@@ -23,6 +23,11 @@ from topologies.loader import load_topology
 
 MIB = 1 << 20
 ZERO_NS = 1_800_000_000 * 10**9
+HOLDER = """\
+python3 -c 'import signal; signal.pause()' -m testbed.hosts.agent start "$0" >/dev/null 2>&1 &
+echo $! > /var/tmp/holder
+"""
+"""What a run's supervisor looks like; $0 is the run's folder."""
 
 pytestmark = [
     pytest.mark.network,
@@ -40,11 +45,12 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def run(lab: Lab, tmp_path: Path) -> RunDirectory:
-    """A run whose controller died before anything was shipped: here is only what was planned."""
+    """A run whose controller died before anything was shipped: here is only what was planned, and where."""
     experiment = load_experiment(str(write_experiment(tmp_path)))
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
     write_plan(run, plan, {"experiment": {}, "topology": {}})
+    run.update_run(machines=[{"name": name, "hosts": [], "zero_ns": None} for name in lab.machines])
     for number, machine in enumerate(lab.machines.values()):
         write_files(folder(lab, run, machine.name), machine_files(run, number))
     return run
@@ -133,7 +139,7 @@ def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirec
     there = folder(lab, run, "h0")
     going_on = json.loads(machine_files(run, 0)["run.json"]) | {"phase": "running", "outcome": None}
     (there / "run.json").write_text(json.dumps(going_on))
-    lab["h0"].run(["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $! > /var/tmp/holder"])
+    lab["h0"].run(["sh", "-c", HOLDER, f"{lab['h0'].folder}/runs/{run.name}"])
     pid = int(lab["h0"].path("/var/tmp/holder").read_text())
     stat = lab["h0"].run(["cat", f"/proc/{pid}/stat"]).stdout
     (there / STATE).write_text(json.dumps({"pid": pid, "started_ticks": int(stat.split()[21])}))
@@ -148,7 +154,7 @@ def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirec
         said = process.stderr.readline()
         assert said
     write_files(there, {"captures/late.pcap": b"late", **machine_files(run, 0)})
-    assert lab["h0"].kill("sleep", "1000") == 1
+    assert lab["h0"].kill("testbed.hosts.agent", "start", run.name) == 1
     assert process.wait(60) == 0
     assert (run.captures / "late.pcap").read_bytes() == b"late"
 
@@ -162,7 +168,27 @@ def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDir
         assert folder(lab, run, name).exists()
 
 
-def test_without_an_inventory_a_run_that_names_none_is_refused(lab: Lab, run: RunDirectory) -> None:
-    ended = lab.run([*CUTSET, "fetch", run.path])
+@pytest.mark.parametrize("options", [[], ["--on", "lab.yaml"]])
+def test_a_run_that_was_on_no_machines_is_left_as_it_is(
+    lab: Lab, run: RunDirectory, options: list[str]
+) -> None:
+    content = run.read_run() | {"outcome": "completed"}
+    del content["machines"]
+    write_json(run.run_json, content)
+    ended = lab.run([*CUTSET, "fetch", run.path, *options], cwd=lab.inventory.parent)
     assert ended.returncode == 2
-    assert "name their inventory with --on" in ended.stderr
+    assert ended.stderr == f"cutset: {run.path}: was not on machines: there is nothing to fetch\n"
+    assert run.read_run() == content
+
+
+def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run: RunDirectory) -> None:
+    wrong = json.loads(machine_files(run, 1)["run.json"]) | {"phase": "waxing"}
+    (folder(lab, run, "h1") / "run.json").write_text(json.dumps(wrong))
+    ended = fetch(lab, run)
+    assert ended.returncode == 0, ended.stderr
+    content = run.read_run()
+    assert content["outcome"] == Outcome.CRASHED
+    assert [each["file"] for each in content["captures"]] == ["captures/r0-gw-eth0.pcap"]
+    unusable, said = content["problems"]
+    assert said == "h0: something on machine 0"
+    assert unusable.startswith("h1: its run.json is not used: phase: Input should be 'planned'")

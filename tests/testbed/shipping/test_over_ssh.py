@@ -125,7 +125,18 @@ def test_what_the_supervisor_needs_for_itself_is_not_shipped(tmp_path: Path) -> 
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
     machine: Machine = load_inventory(inventory).machines[0]
-    command = MachineSource(machine, "/f/runs/x", "/f/code/1").command()
+    command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=60).command()
     assert command[:2] == ["env", "PYTHONPATH=/f/code/1"]
     assert command.count("--without") == 3
     assert "supervisor.json" in command
+
+
+@pytest.mark.parametrize(("lease_s", "idle_s"), [(5.0, "5"), (7.5, "7"), (3600.0, "60")])
+def test_a_sender_that_is_asked_nothing_does_not_outlive_the_lease(
+    tmp_path: Path, lease_s: float, idle_s: str
+) -> None:
+    inventory = tmp_path / "lab.yaml"
+    inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
+    machine: Machine = load_inventory(inventory).machines[0]
+    command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=lease_s).command()
+    assert command[command.index("--idle") + 1] == idle_s
