@@ -6,16 +6,22 @@ import click
 
 
 @click.command(name="schema")
-@click.argument("kind", type=click.Choice(["experiment", "topology", "suite"]))
+@click.argument("kind", type=click.Choice(["experiment", "topology", "suite", "inventory"]))
 def command(kind: str) -> None:
-    """Print the JSON schema of experiment, topology or suite files, for completion in editors.
+    """Print the JSON schema of experiment, topology, suite or inventory files, for completion in editors.
 
     With the YAML language server, save it to a file and begin yours with:
     # yaml-language-server: $schema=PATH
     """
     from experiments.schema import experiment_schema
     from experiments.suite import suite_schema
+    from testbed.hosts.inventory import inventory_schema
     from topologies.json_schema import topology_schema
 
-    schemas = {"experiment": experiment_schema, "topology": topology_schema, "suite": suite_schema}
+    schemas = {
+        "experiment": experiment_schema,
+        "topology": topology_schema,
+        "suite": suite_schema,
+        "inventory": inventory_schema,
+    }
     click.echo(json.dumps(schemas[kind](), indent=2))

@@ -21,10 +21,11 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from experiments.rundir import RunDirectory
 from topologies.document import read_document, validated
+from topologies.json_schema import schema_of
 from topologies.strict import DurationUs, Name, RateBitsPerS, SizeBytes, StrictModel, WholeNumber, problem
 
 FOLDER = "/var/tmp/cutset"  # noqa: S108 (outlives a reboot, and is one folder that we make ours)
@@ -36,6 +37,7 @@ MACHINES_MAX = 250
 
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
+_PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
 class Shaping(StrEnum):
@@ -72,27 +74,34 @@ def _fingerprint(text: str) -> str:
 
 
 def _absolute(text: str) -> str:
-    if not re.fullmatch(r"(/[A-Za-z0-9._-]+)+", text) or ".." in text.split("/"):
+    if not _PATH.fullmatch(text) or ".." in text.split("/"):
         raise problem(f"{text!r:.60} is no plain absolute path, such as {FOLDER}")
     return text
 
 
-_Address = Annotated[str, AfterValidator(_ipv4)]
+def _written(pattern: re.Pattern[str]) -> WithJsonSchema:
+    """How editors check it."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
+
+
+_Address = Annotated[str, AfterValidator(_ipv4), WithJsonSchema({"type": "string", "format": "ipv4"})]
+_Control = Annotated[str, AfterValidator(_control), _written(_ADDRESS)]
+_Fingerprint = Annotated[str, AfterValidator(_fingerprint), _written(_FINGERPRINT)]
 _Port = Annotated[WholeNumber, Field(ge=1, le=65_535)]
-_Folder = Annotated[str, AfterValidator(_absolute)]
+_Folder = Annotated[str, AfterValidator(_absolute), _written(_PATH)]
 _Count = Annotated[WholeNumber, Field(ge=1, le=10_000)]
 
 
 class _Machine(StrictModel):
     name: Name
     """What it is called in tables and in the run."""
-    control: Annotated[str, AfterValidator(_control)]
+    control: _Control
     """What SSH connects to: a name of ssh_config(5), a host name or an address."""
     experiment: _Address | None = None
     """Its address in the network that all machines share for the experiment."""
     links: Mapping[str, _Address] = Field(default_factory=dict)
     """Its addresses by WAN link, where each link is a network of its own."""
-    host_key: Annotated[str, AfterValidator(_fingerprint)] | None = None
+    host_key: _Fingerprint | None = None
     """The fingerprint of its host key; ~/.ssh/known_hosts is asked unless given."""
     serves: tuple[str, ...] = ()
     """Regions; those that no machine names are spread over the machines that name none."""
@@ -127,24 +136,24 @@ class _Inventory(StrictModel):
     inventory: Name
     """What it is called."""
     machines: Annotated[list[_Machine], Field(min_length=1, max_length=MACHINES_MAX)]
-    """The first one's clock is the run's."""
+    """The clock of the one that has the plan's first host is the run's."""
     user: str | None = None
-    """For all machines; so are the next four."""
+    """Who logs in, on machines that do not say; ssh_config(5) says, or it is who you are, unless given."""
     key: str | None = None
-    """See `machines`."""
+    """The private key, for machines that do not say."""
     port: _Port | None = None
-    """See `machines`; ssh_config(5) and 22 unless given."""
+    """Of SSH, on machines that do not say; ssh_config(5) says, or it is 22, unless given."""
     folder: _Folder = FOLDER
-    """See `machines`."""
+    """The one folder that we write into, on machines that do not say."""
     takes: _Count = TAKES
-    """See `machines`."""
+    """How many node processes a machine may have that does not say."""
     lease_us: DurationUs = Field(LEASE_US, ge=LEASE_US_MIN)
     """A machine that hears nothing for so long ends its part of the run tidily."""
     shaping: Shaping = Shaping.HOSTS
     """hosts: we shape on the machines; emulab: the site's links do, and we only cut."""
     vxlan_port: _Port = VXLAN_PORT
     """UDP port of the tunnels between machines."""
-    shipping: _Shipping = _Shipping()
+    shipping: _Shipping = Field(default_factory=_Shipping)
     """When and how fast captures come back."""
 
     @model_validator(mode="after")
@@ -233,6 +242,11 @@ def load_inventory(path: Path) -> Inventory:
         vxlan_port=given.vxlan_port,
         shipping=Shipping(**dict(given.shipping)),
     )
+
+
+def inventory_schema() -> dict[str, Any]:
+    """The JSON schema of an inventory's file."""
+    return schema_of(_Inventory)
 
 
 def _machine(given: _Machine, common: _Inventory) -> Machine:

@@ -7,7 +7,10 @@ import pytest
 from testbed.cli import main
 
 
-@pytest.mark.parametrize(("kind", "field"), [("experiment", "workload"), ("topology", "regions")])
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("experiment", "workload"), ("topology", "regions"), ("suite", "entries"), ("inventory", "machines")],
+)
 def test_a_schema_is_json(capsys, kind, field):
     assert main.run(["schema", kind]) == 0
     schema = json.loads(capsys.readouterr().out)

@@ -1,10 +1,12 @@
 """Inventories as people write them, right and wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-from testbed.hosts.inventory import Shaping, When, load_inventory
+from testbed.hosts.inventory import Shaping, When, inventory_schema, load_inventory
 from topologies.errors import InputError
 
 TWO = """inventory: lab
@@ -69,3 +71,45 @@ def test_mistakes_are_said_with_file_line_and_field(
     with pytest.raises(InputError) as raised:
         load_inventory(path)
     assert str(raised.value).startswith(f"{path}:{line}: {problem}")
+
+
+# Its JSON schema.
+
+
+def test_the_schema_describes_every_field_and_refuses_unknown_ones() -> None:
+    schema = inventory_schema()
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+        assert part["additionalProperties"] is False
+        assert all(field.get("description") for field in part["properties"].values())
+
+
+def test_defaults_in_the_schema_are_as_people_write_them(tmp_path: Path) -> None:
+    fields = inventory_schema()["properties"]
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+    assert defaults == {
+        "folder": "/var/tmp/cutset",
+        "takes": 16,
+        "lease": "60s",
+        "shaping": "hosts",
+        "vxlan_port": 4789,
+    }
+    plain, explicit = written(tmp_path, TWO.replace("takes: 4\n", "")), tmp_path / "explicit.yaml"
+    explicit.write_text(yaml.safe_dump({**yaml.safe_load(plain.read_text()), **defaults}))
+    assert load_inventory(explicit).machines == load_inventory(plain).machines
+    assert load_inventory(explicit).lease_us == load_inventory(plain).lease_us
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "right"),
+    [
+        ("control", "h0.example.org", True),
+        ("control", "h0;reboot", False),
+        ("folder", "/var/tmp/cutset", True),
+        ("folder", "tmp", False),
+        ("host_key", "SHA256:" + "a" * 43, True),
+        ("host_key", "SHA256:abc", False),
+    ],
+)
+def test_the_schemas_patterns_tell_right_from_wrong(field: str, text: str, right: bool) -> None:
+    pattern = inventory_schema()["$defs"]["_Machine"]["properties"][field]["pattern"]
+    assert (re.search(pattern, text) is not None) is right
