@@ -9,8 +9,9 @@ The controller says
     {"do": "bye"}                          the files are shipped, or never will be: end
 
 The supervisor says what the run says (`testbed.runner.record`), each with its number `n`, so that who comes
-back after a broken connection misses nothing; only what is soon out of date (`PASSING`) has none and is not
-said again. When the run is over it says {"did": "ended"}.
+back after a broken connection misses nothing (`testbed.hosts.agent.kept`); only what is soon out of date, or
+in the run's files and of no use before, (`PASSING`) has none and is not said again. When the run is over it
+says {"did": "ended"}.
 """
 
 import json
@@ -20,7 +21,7 @@ from typing import Any
 Message = dict[str, Any]
 
 LINE_BYTES_MAX = 1 << 20
-PASSING = frozenset({"progress", "clock"})
+PASSING = frozenset({"progress", "clock", "log"})
 
 
 class LineError(ValueError):
@@ -46,7 +47,7 @@ class Lines:
         for line in lines:
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise LineError(f"no JSON: {line[:80]!r}") from None
             if not isinstance(message, dict):
                 raise LineError(f"no JSON object: {line[:80]!r}")

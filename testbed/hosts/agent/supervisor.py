@@ -1,9 +1,9 @@
 """Holds a machine's part of a run, whether or not somebody is connected.
 
-One process, one thread: it starts the sandbox with the run in it, keeps everything that the run says, gives
-it to whoever is attached at its socket (one at a time; a new one takes the old one's place), and passes on
-what that one asks. Whoever is attached renews the lease by any word. When the lease is over the run is told
-to end tidily, and its files stay. What it has done to the machine goes with the sandbox.
+One process, one thread: it starts the sandbox with the run in it, keeps what the run says (`kept`), gives it
+to whoever is attached at its socket (one at a time; a new one takes the old one's place), and passes on what
+that one asks. Whoever is attached renews the lease by any word. When the lease is over the run is told to end
+tidily, and its files stay. What it has done to the machine goes with the sandbox.
 """
 
 import contextlib
@@ -12,22 +12,24 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.agent import files
-from testbed.hosts.agent.messages import PASSING, Lines, Message, line_of
+from testbed.hosts.agent.attachment import Attachment
+from testbed.hosts.agent.kept import Kept
+from testbed.hosts.agent.messages import PASSING, Message, line_of
 from testbed.hosts.agent.tunnels import make_tunnels
-from testbed.runner.phases import RUNNER_LOG, settle
+from testbed.runner.phases import RUNNER_LOG, Outcome, settle
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel
+from topologies.errors import InputError
 
 LOOK_S = 0.5
 STOP_S = 60.0
 """For a run that was told to end; then it is killed."""
-KEPT_MAX = 100_000
-UNSENT_BYTES_MAX = 16 << 20
 
 
 class Supervisor:
@@ -48,8 +50,8 @@ class Supervisor:
         self._now_ns = now_ns
         self._now_s = now_s
         self._deadline_s = now_s() + lease_s
-        self._kept: list[bytes] = []
-        self._attached: _Attached | None = None
+        self._kept = Kept()
+        self._attached: Attachment | None = None
         self._selector = selectors.DefaultSelector()
         self._sandbox: Sandbox | None = None
         self._over = False  # the run is
@@ -58,30 +60,39 @@ class Supervisor:
     def serve(self, listener: socket.socket) -> None:
         """Until the run is over and whoever wanted it has said goodbye, or the lease is over."""
         listener.setblocking(False)
-        self._selector.register(listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, listener))
         try:
             with contextlib.ExitStack() as stack:
                 self._start(stack)
                 self._until(lambda: self._over or self._left)
-            self._say({"did": "ended", "outcome": settle(self._run, RUNNER_LOG)["outcome"]})
+            self._say({"did": "ended", "outcome": self._outcome()})
             self._until(lambda: self._left or self._now_s() > self._deadline_s)
         finally:
             self._detach()
             self._selector.close()
 
     def _start(self, stack: contextlib.ExitStack) -> None:
-        errors = stack.enter_context((self._run.path / RUNNER_LOG).open("a+"))
         command = [sys.executable, "-m", "testbed.runner", str(self._run.path)]
         try:
+            errors = stack.enter_context((self._run.path / RUNNER_LOG).open("a+"))
             sandbox = stack.enter_context(Sandbox(command, token=self._run.name, errors=errors))
             make_tunnels(self._tunnels, sandbox.process.pid)
-        except TestbedError as error:
-            kind = "machine" if isinstance(error, MachineError) else "testbed"
-            self._say({"did": "failed", "kind": kind, "text": str(error)})
+        except (TestbedError, OSError) as error:
+            kind = "machine" if isinstance(error, (MachineError, OSError)) else "testbed"
+            self._say({"did": "failed", "kind": kind, "text": _said(error)})
             self._over = True
             return
         self._sandbox = sandbox
         self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._hear_run)
+
+    def _outcome(self) -> str:
+        """How the run ended, written down by now, if it can be."""
+        try:
+            outcome: str = settle(self._run, RUNNER_LOG)["outcome"]
+        except (OSError, InputError) as error:
+            self._say({"did": "problem", "text": f"how the run ended cannot be written down: {_said(error)}"})
+            return Outcome.CRASHED
+        return outcome
 
     def _until(self, done: Callable[[], bool]) -> None:
         stopped = killed = False
@@ -116,98 +127,67 @@ class Supervisor:
 
     def _say(self, message: Message) -> None:
         if message.get("did") in PASSING:
-            data = line_of(message)
+            if self._attached is not None:
+                self._attached.tell(line_of(message))
         else:
-            data = line_of({**message, "n": len(self._kept)})
-            if len(self._kept) < KEPT_MAX:
-                self._kept.append(data)
-        if self._attached is not None and self._attached.begun:
-            self._send(data)
+            self._kept.add(message)
+        self._flush()
 
-    def _accept(self) -> None:
-        listener = next(key.fileobj for key in self._selector.get_map().values() if key.data == self._accept)
-        assert isinstance(listener, socket.socket)  # noqa: S101
+    def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionError):
             connection, _ = listener.accept()
             self._detach()
-            connection.setblocking(False)
-            self._attached = _Attached(connection)
-            self._selector.register(connection, selectors.EVENT_READ, self._hear_attached)
+            attached = self._attached = Attachment(connection, self._kept)
+            self._selector.register(connection, selectors.EVENT_READ, partial(self._attend, attached))
 
-    def _hear_attached(self) -> None:
-        attached = self._attached
-        assert attached is not None  # noqa: S101
+    def _attend(self, attached: Attachment) -> None:
+        """Hear them and go on telling them, unless they have gone since this was called for."""
+        if attached is not self._attached:
+            return
+        try:
+            for message in attached.hear() or ():
+                self._deadline_s = self._now_s() + self._lease_s
+                self._do(attached, message)
+        except (ConnectionError, ValueError, KeyError, TypeError, OverflowError):
+            self._detach()  # they are gone, or do not speak our language
         self._flush()
-        if self._attached is not attached:
-            return
-        try:
-            data = attached.socket.recv(1 << 16)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            data = b""
-        if not data:
-            self._detach()
-            return
-        self._deadline_s = self._now_s() + self._lease_s
-        try:
-            for message in attached.lines.feed(data):
-                self._do(message)
-        except (ValueError, KeyError, TypeError):
-            self._detach()  # whoever this is does not speak our language
 
-    def _do(self, message: Message) -> None:
+    def _do(self, attached: Attachment, message: Message) -> None:
         if "from" in message:
-            assert self._attached is not None  # noqa: S101
-            self._attached.begun = True
-            self._send(b"".join(self._kept[int(message["from"]) :]))
+            attached.begin(int(message["from"]))
             return
         match message["do"]:
             case "clock":
-                self._send(line_of({"did": "clock", "id": message["id"], "time_ns": self._now_ns()}))
+                answer = {"did": "clock", "id": message["id"], "time_ns": self._now_ns()}
+                attached.tell(line_of(answer))
             case "bye":
                 self._left = True
             case _:
                 self._tell_run(message)
-
-    def _send(self, data: bytes) -> None:
-        if self._attached is None:
-            return
-        self._attached.unsent += data
-        if len(self._attached.unsent) > UNSENT_BYTES_MAX:
-            self._detach()  # it reads no more; whoever attaches next gets all of it again
-        self._flush()
 
     def _flush(self) -> None:
         attached = self._attached
         if attached is None:
             return
         try:
-            while attached.unsent:
-                del attached.unsent[: attached.socket.send(attached.unsent)]
-        except BlockingIOError:
-            pass
+            events = selectors.EVENT_READ | (0 if attached.flush() else selectors.EVENT_WRITE)
         except ConnectionError:
             self._detach()
             return
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if attached.unsent else 0)
-        self._selector.modify(attached.socket, events, self._hear_attached)
+        self._selector.modify(attached.socket, events, partial(self._attend, attached))
 
     def _detach(self) -> None:
         if self._attached is not None:
             self._selector.unregister(self._attached.socket)
-            self._attached.socket.close()
+            self._attached.close()
             self._attached = None
 
 
-class _Attached:
-    """Who is connected. `begun`: they have said from where on they want to hear."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.socket = connection
-        self.lines = Lines()
-        self.unsent = bytearray()
-        self.begun = False
+def _said(error: Exception) -> str:
+    """An error, without the number that an OSError begins with."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def listen(folder: Path) -> socket.socket:

@@ -1,17 +1,27 @@
-"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, as it has no plan."""
+"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, as it has no plan,
+or is played by the test.
+"""
 
+import contextlib
+import itertools
 import json
+import os
 import socket
 import threading
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Self
 
 import pytest
 
 from experiments.rundir import RunDirectory, write_json
+from testbed.hosts.agent import supervisor
 from testbed.hosts.agent.files import SOCKET
+from testbed.hosts.agent.kept import LAST_KEPT, Kept
 from testbed.hosts.agent.messages import LineError, Lines, line_of
 from testbed.hosts.agent.supervisor import Supervisor, listen
+from testbed.runner.phases import RUNNER_LOG
+from testbed.sandbox.channel import Channel
 
 pytestmark = pytest.mark.network
 TIMEOUT_S = 30.0
@@ -42,11 +52,44 @@ class Attached:
             if message["did"] == did:
                 return message
 
+    def hang_up(self) -> None:
+        self._socket.close()
+
     def is_hung_up(self) -> bool:
         """Whether the supervisor ends the connection, whatever it said before."""
         while self._socket.recv(65536):
             pass
         return True
+
+
+class PlayedRun:
+    """What stands in the place of the sandbox with the run in it."""
+
+    def __init__(self) -> None:
+        ours, self._end = Channel.pair()
+        self._end.settimeout(TIMEOUT_S)
+        self.channel = Channel(ours)
+        self.process = SimpleNamespace(pid=os.getpid())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+
+    def say(self, did: str, **fields: Any) -> None:
+        self._end.sendall(json.dumps({"did": did, **fields}).encode())
+
+    def end(self) -> None:
+        self._end.close()
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
+    """The run that supervisors start from now on."""
+    run = PlayedRun()
+    monkeypatch.setattr(supervisor, "Sandbox", lambda *_, **__: run)
+    return run
 
 
 @pytest.fixture
@@ -67,6 +110,8 @@ def serve(run: RunDirectory, visit: Any, *, lease_s: float = 60.0, **clocks: Any
             visit()
         except BaseException as error:  # noqa: BLE001 (told to the test)
             wrong.append(error)
+            with contextlib.suppress(OSError):  # it has gone by itself
+                Attached(run).say(do="bye")
 
     listener = listen(run.path)
     visitor = threading.Thread(target=be_visitor)
@@ -149,7 +194,116 @@ def test_who_does_not_speak_its_language_is_hung_up_on(run: RunDirectory) -> Non
     assert serve(run, visit) == []
 
 
-@pytest.mark.parametrize("data", [b"no json\n", b"[1]\n", b"x" * (2 << 20)])
+def test_a_connection_that_breaks_just_as_the_run_speaks_stops_nothing(
+    run: RunDirectory, played: PlayedRun
+) -> None:
+    to_break: list[Attached] = []
+    looks = itertools.count()
+    broken = threading.Event()
+
+    def now_s() -> float:
+        """Asked between two looks at what came. After one that finds nothing, the next one finds first the
+        run's word, then the end of who hears it.
+        """
+        if to_break and next(looks) == 1:
+            played.say("phase", phase="running")
+            to_break.pop().hang_up()
+            broken.set()
+        return 0.0
+
+    def visit() -> None:
+        first = Attached(run)
+        first.say(**{"from": 0})
+        played.say("phase", phase="building")
+        heard = first.hear("phase")["n"]
+        to_break.append(first)
+        assert broken.wait(TIMEOUT_S)
+        again = Attached(run)
+        again.say(**{"from": heard + 1})
+        assert again.hear("phase")["phase"] == "running"
+        played.end()
+        again.hear("ended")
+        again.say(do="bye")
+
+    assert serve(run, visit, now_s=now_s) == []
+
+
+def test_however_much_a_run_says_what_steers_it_is_heard(run: RunDirectory, played: PlayedRun) -> None:
+    def visit() -> None:
+        for number in range(LAST_KEPT["change"] + 1000):
+            played.say("change", number=number)
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        numbers = []
+        for place in ("network", "probed", "ready"):
+            played.say("waits", at=place)
+            heard = attached.hear("waits")
+            assert heard["at"] == place
+            numbers.append(heard["n"])
+        assert numbers == sorted(set(numbers))
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_who_reads_slowly_is_not_hung_up_on_and_misses_nothing(run: RunDirectory, played: PlayedRun) -> None:
+    count, text = 180, "x" * 100_000  # more than a connection takes at once
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        for number in range(count):
+            played.say("problem", number=number, text=text)
+        played.end()
+        assert [attached.hear("problem")["number"] for _ in range(count)] == list(range(count))
+        attached.hear("ended")
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_of_what_is_only_shown_the_last_are_kept_and_all_of_what_steers() -> None:
+    kept = Kept()
+    kept.add({"did": "waits", "at": "ready"})
+    for number in range(LAST_KEPT["change"] + 3):
+        kept.add({"did": "change", "number": number})
+    kept.add({"did": "counts", "published": {}})
+    kept.add({"did": "counts", "published": {"0": 7}})
+    lines = [json.loads(line) for number in range(len(kept)) if (line := kept[number])]
+    assert [line["n"] for line in lines] == [0, *range(4, len(kept) - 2), len(kept) - 1]
+    assert next(line["number"] for line in lines if line["did"] == "change") == 3
+    assert lines[-1]["published"] == {"0": 7}
+
+
+def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
+    (run.path / RUNNER_LOG).mkdir()
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        failed = attached.hear("failed")
+        assert (failed["kind"], failed["text"]) == ("machine", f"{run.path / RUNNER_LOG}: Is a directory")
+        assert attached.hear("ended")["outcome"] == "crashed"
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: PlayedRun) -> None:
+    (run.path / "run.json.tmp").mkdir()  # where it would be written
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        played.end()
+        assert "how the run ended cannot be written down" in attached.hear("problem")["text"]
+        assert attached.hear("ended")["outcome"] == "crashed"
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+@pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])
 def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(LineError):
         list(Lines().feed(data))
