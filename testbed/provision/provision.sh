@@ -67,7 +67,6 @@ command -v apt-get >/dev/null 2>&1 || {
 }
 printf 'installing:%s\n' "$packages" >&2
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 # The tests start SSH servers of their own: this machine is not to get one that it did not have.
 ssh_service() { # ssh_service VERB
     case " $packages " in *' openssh-server '*)
@@ -77,6 +76,14 @@ ssh_service() { # ssh_service VERB
         ;;
     esac
 }
+tidy_up() {
+    rm -f "$log"
+    ssh_service unmask
+}
+trap tidy_up EXIT
+trap 'exit 130' INT
+trap 'exit 129' HUP
+trap 'exit 143' TERM
 ssh_service mask
 # shellcheck disable=SC2086  # a list of names, word by word
 if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \

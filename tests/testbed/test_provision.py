@@ -5,6 +5,8 @@ be.
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from testbed.doctor import PACKAGES, packages
 from testbed.hosts.request import MACHINE_TOOLS
 
@@ -87,8 +89,7 @@ def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
 def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS, "env")
     calls = tmp_path / "calls"
-    (path / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{calls}\n')
-    (path / "apt-get").chmod(0o755)
+    fake(path, "apt-get", f'echo "$@" >>{calls}')
     for package in packages():
         if package.proof not in {"tcpdump", "java"} and package.job != "test":
             (path / package.proof).symlink_to("/bin/true")
@@ -96,6 +97,34 @@ def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     installed = calls.read_text().splitlines()[-1]
     assert installed.endswith("tcpdump openjdk-17-jre-headless")
+
+
+def fake(path: Path, name: str, text: str) -> None:
+    (path / name).write_text(f"#!/bin/sh\n{text}\n")
+    (path / name).chmod(0o755)
+
+
+SERVICE = "ssh.service ssh.socket"
+
+
+@pytest.mark.parametrize(
+    ("apt", "code", "said"),
+    [
+        ("exit 0", 0, ["mask", "unmask", "disable"]),
+        ("exit 100", 3, ["mask"]),
+        ("kill -TERM $PPID; exit 1", 143, ["mask"]),
+        ("kill -INT $PPID; exit 1", 130, ["mask"]),
+    ],
+    ids=["installed", "failed", "ended", "interrupted"],
+)
+def test_an_ssh_server_is_not_started_and_is_never_left_masked(
+    tmp_path: Path, apt: str, code: int, said: list[str]
+) -> None:
+    path, calls = tools(tmp_path / "bin", *BASICS, "env", "tail"), tmp_path / "calls"
+    fake(path, "apt-get", apt)
+    fake(path, "systemctl", f'echo "$@" >>{calls}')
+    assert provision("test", path, uid=0).returncode == code
+    assert calls.read_text().splitlines() == [f"{verb} {SERVICE}" for verb in (*said, "unmask")]
 
 
 def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:
