@@ -13,6 +13,9 @@ SCHEMA: Final = 2
 """Raised whenever a column is renamed, changes its meaning, or comes with a value that older rows must get; a
 new column that is empty in older rows needs no new number."""
 
+VERDICTS: Final = ("crashed", "failed", "invalid", "passed")
+"""Of a run, the worst first."""
+
 NIGHT: Final = "night"
 """The column that stands in the folder's name."""
 
@@ -45,7 +48,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             pa.field("links", pa.string()),
             pa.field("place", pa.string()),  # local, simulator or hosts
             pa.field("outcome", pa.string()),  # run.json's, or "not started"
-            pa.field("verdict", pa.string()),  # passed, failed, invalid or crashed
+            pa.field("verdict", pa.string()),  # one of VERDICTS
             pa.field("valid", pa.bool_()),
             pa.field("allow_failure", pa.bool_()),  # whether its night passes without it
             pa.field("reasons", pa.list_(pa.string())),  # of fidelity

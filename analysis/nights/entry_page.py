@@ -9,7 +9,7 @@ from analysis.nights.change_words import Told
 from analysis.nights.places import Site, report_of
 from analysis.nights.reading import Entry
 from analysis.nights.trend_sections import sections
-from analysis.nights.verdicts import SIGNS, STATUS, strip
+from analysis.nights.verdicts import SIGNS, status_of, strip, verdict_text
 from analysis.regressions.findings import Finding
 from analysis.report.formatting import count_of, seconds
 from analysis.report.page import short_commit
@@ -53,9 +53,9 @@ def _runs_table(entry: Entry, site: Site) -> Markup:
                 night=run["night"],
                 file=site.run(run["run"]).name,
                 run=run["run"],
-                status=STATUS[run["verdict"]],
+                status=status_of(run["verdict"], allowed=run["allow_failure"]),
                 sign=SIGNS[run["verdict"]],
-                verdict=run["verdict"],
+                verdict=verdict_text(run["verdict"], allowed=run["allow_failure"]),
                 commit=short_commit(run["commit"]) or "",
                 took=seconds(run["duration_s"]) if run["duration_s"] else "",
                 report=Markup('<a href="{}">report</a>').format(report) if report else "",

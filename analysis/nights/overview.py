@@ -1,4 +1,6 @@
-"""The morning page: did something get worse, did everything hold, what ran; then each experiment."""
+"""Below the first screen of the morning page: what did not hold, each experiment tonight, what fails now and
+then, and what has not run for long.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from analysis.charting.drawing import day_text
-from analysis.nights.change_words import Link, Told
 from analysis.nights.levels import Levels
 from analysis.nights.places import Site, report_of, to_comparison, to_entry, to_run
 from analysis.nights.reading import Entry, Past
-from analysis.nights.verdicts import SIGNS, STATUS, Strip, strip
+from analysis.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
-from analysis.regressions.series import MEASURED, Series
+from analysis.regressions.series import Series
 from analysis.report.formatting import EN_DASH, count_of, number, percent
 from analysis.report.metric_words import change_of, change_text, value_text
-from analysis.report.page import short_commit
 
-LINES_SHOWN = 4
 FLAKES_SHOWN = 60
 WHY_MAX = 160
 _BETWEEN = "; "
@@ -34,17 +33,6 @@ _KINDS = {
     "crash": "Crashed",
     "harness": "Could not run",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A card of the first screen."""
-
-    word: str
-    status: str
-    meaning: str
-    lines: tuple[Link, ...] = ()
-    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +76,18 @@ class SuiteRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Stopped:
+    """An experiment that has not run for long: its last night, and what that came to."""
+
+    name: str
+    address: str
+    suite: str
+    last: str
+    age: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wrong:
     """A run that did not hold."""
 
@@ -98,49 +98,7 @@ class Wrong:
     report: str | None
     comparison: str | None
     short: str
-
-
-def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked]) -> Verdict:
-    """Did something get worse? still: how many numbers have been worse for some nights.
-
-    Of an experiment that has no run to rely on tonight nobody knows.
-    """
-    looked = f"{number(sum(night.series for night in nights))} numbers were looked at."
-    entries = [entry for night in nights for entry in night.verdicts]
-    unknown = sum(not any(run.verdict in MEASURED for run in entry.runs) for entry in entries)
-    if unknown and not worse:
-        doubt = (
-            f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no run that can be relied on."
-        )
-        return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
-    if not worse:
-        known = (
-            f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
-            if still
-            else ""
-        )
-        return Verdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
-    experiments = len({told.entry for told in worse})
-    lines = tuple(Link(told.entry_link, told.short) for told in worse[:LINES_SHOWN])
-    meaning = (
-        f"{'It is' if len(worse) == 1 else 'They are'} in {count_of(experiments, 'experiment')}. {looked}"
-    )
-    return Verdict(count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN))
-
-
-def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong]) -> Verdict:
-    """Did everything hold?"""
-    runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
-    passed = sum(run.verdict == "passed" for run in runs)
-    meaning = f"{passed} of {count_of(len(runs), 'run')} passed."
-    if not runs:
-        return Verdict("Nothing ran", "bad", "The night has no runs.")
-    if not wrong:
-        return Verdict("Yes", "good", meaning)
-    lines = tuple(Link(one.address, one.short) for one in wrong[:LINES_SHOWN])
-    return Verdict(
-        f"{number(len(runs) - passed)} did not", "bad", meaning, lines, max(0, len(wrong) - LINES_SHOWN)
-    )
+    allowed: bool
 
 
 def brief(why: str, reasons: int = 1) -> str:
@@ -153,39 +111,41 @@ def brief(why: str, reasons: int = 1) -> str:
 
 def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
     """Tonight's runs that did not pass; those of an experiment that failed in one way are one."""
-    alike: dict[tuple[str, str], list[RunVerdict]] = defaultdict(list)
+    alike: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
         for run in entry.runs:
             if run.failure is not None:
-                alike[entry.entry, _KINDS[run.failure.value]].append(run)
+                alike[entry.entry, _KINDS[run.failure.value], run.allowed].append(run)
     return [_wrong(key, runs, past, site) for key, runs in alike.items()]
 
 
-def _wrong(key: tuple[str, str], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
-    entry, kind = key
+def _wrong(key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
+    entry, kind, allowed = key
     why = runs[0].why
     row = past.run(runs[0].run)
     times = f", {len(runs)} times" if len(runs) > 1 else f", repeat {runs[0].repeat}"
     return Wrong(
-        kind,
+        f"{kind}, which is allowed" if allowed else kind,
         entry + times,
         brief(why, 2),
         to_run(runs[0].run),
         report_of(row, site.index) if row else None,
         to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
         f"{entry}: {kind[:1].lower() + kind[1:]}{times if len(runs) > 1 else ''}, {brief(why)}",
+        allowed,
     )
 
 
 def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
-    """Every experiment of a suite, also those that did not run tonight; those with something to say first."""
+    """These experiments of a suite, also if they did not run tonight; those with something to say first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
     fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
     worse = {finding.entry for finding in checked.worse}
 
     def calm(entry: Entry) -> tuple[bool, bool]:
         verdict = tonight.get(entry.name)
-        return entry.name not in worse, verdict is not None and verdict.worst == "passed"
+        fine = verdict is not None and all(run.failure is None or run.allowed for run in verdict.runs)
+        return entry.name not in worse, fine
 
     rows = tuple(
         EntryRow(
@@ -206,8 +166,8 @@ def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
     return tuple(
         Mark(
             SIGNS[run.verdict],
-            STATUS[run.verdict],
-            ": ".join(filter(None, [run.verdict, brief(run.why)])),
+            status_of(run.verdict, allowed=run.allowed),
+            ": ".join(filter(None, [verdict_text(run.verdict, allowed=run.allowed), brief(run.why)])),
             to_run(run.run),
         )
         for run in verdict.runs
@@ -244,6 +204,21 @@ def _value(
     )
 
 
+def stopped(entries: Sequence[Entry], newest: str) -> list[Stopped]:
+    """Experiments that have not run for long, the latest first. newest: the night to count from."""
+    return [
+        Stopped(
+            entry.name,
+            to_entry(*entry.key),
+            entry.suite,
+            day_text(date.fromisoformat(entry.last)),
+            f"{count_of((date.fromisoformat(newest) - date.fromisoformat(entry.last)).days, 'day')} ago",
+            WORDS.get(verdict := worst(entry.nights[entry.last]), verdict),
+        )
+        for entry in sorted(entries, key=lambda entry: entry.last, reverse=True)
+    ]
+
+
 def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
     """What fails now and then, the most pressing first; bars go to the largest rate that there may be."""
     shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
@@ -269,24 +244,3 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
         }
         for flake in shown
     ]
-
-
-def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
-    """What ran: how much, on what."""
-    names = [run.run for one in checked for entry in one.verdicts for run in entry.runs]
-    wanted = set(names)
-    runs = [run for run in past.runs if run["run"] in wanted]
-    hours = sum(run["duration_s"] for run in runs) / 3600
-    took = f"{hours:.1f}\u00a0h" if hours >= 1 else f"{hours * 60:.0f}\u00a0min"
-    commits = list(dict.fromkeys(short_commit(run["commit"]) or "" for run in runs if run["commit"]))
-    nights = len({run["night"] for run in past.runs})
-    found = [
-        (str(len(runs)), f"runs of {count_of(sum(len(one.verdicts) for one in checked), 'experiment')}"),
-        (took, "of running, analysis not counted"),
-        (
-            commits[-1].split(",")[0] if commits else EN_DASH,
-            "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",
-        ),
-        (str(nights), "nights in the history"),
-    ]
-    return [{"value": value, "meaning": meaning} for value, meaning in found]

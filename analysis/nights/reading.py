@@ -58,7 +58,7 @@ class Past:
         """Its entries, by name."""
         return [entry for entry in self.entries.values() if entry.suite == suite]
 
-    def tonight(self, suite: str) -> str:
+    def last_night(self, suite: str) -> str:
         """The last night of a suite."""
         return max(entry.last for entry in self.of_suite(suite))
 

@@ -22,7 +22,7 @@ from analysis.charting.drawing import day_text
 from analysis.nights.levels import Levels
 from analysis.nights.places import Site, report_of, to_comparison, to_entry
 from analysis.nights.reading import Past, Row
-from analysis.nights.verdicts import SIGNS, STATUS
+from analysis.nights.verdicts import SIGNS, status_of, verdict_text
 from analysis.report.formatting import EN_DASH, seconds
 from analysis.report.metric_words import change_of, change_text, title_of, value_text
 from analysis.report.page import short_commit
@@ -52,7 +52,8 @@ def pages(
             looks=looks,
             night=day_text(date.fromisoformat(run["night"])),
             entry_address=to_entry(run["suite"], run["entry"]),
-            status=STATUS[run["verdict"]],
+            status=status_of(run["verdict"], allowed=run["allow_failure"]),
+            verdict=verdict_text(run["verdict"], allowed=run["allow_failure"]),
             sign=SIGNS[run["verdict"]],
             wrong=[
                 *(text for text, held in kept[index] if not held),

@@ -7,45 +7,46 @@ come to its end: its checksum stands in `written-by` only from its end until it 
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
-from datetime import date, timedelta
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.charting.drawing import asset, day_text
+from analysis.charting.drawing import asset
 from analysis.comparing.page import environment as comparing_environment
 from analysis.comparing.page import write_page
 from analysis.comparing.sides import read_sides
 from analysis.errors import AnalysisError
 from analysis.history import History
-from analysis.nights import overview, run_pages
-from analysis.nights.change_words import Told, told
+from analysis.nights import run_pages
+from analysis.nights.change_words import told
 from analysis.nights.entry_page import entry_content
 from analysis.nights.levels import levels
+from analysis.nights.morning import morning_content
 from analysis.nights.places import Site
 from analysis.nights.reading import Past, read_past
 from analysis.nights.trend_sections import trend_of
-from analysis.nights.verdicts import STRIP_NIGHTS
 from analysis.regressions.checking import check_night
-from analysis.regressions.findings import Checked, Finding
+from analysis.regressions.findings import Checked
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
-FINDINGS_SHOWN = 6
-EARLIER_SHOWN = 100
-STILL_DAYS = 30
-"""What got worse within so many days is shown as long as it lasts."""
 _HERE = Path(__file__).parent
 _WRITTEN_BY = "written-by"
 
 
-def write_site(history: History, folder: Path, checked: Mapping[str, Checked] | None = None) -> Path:
+def write_site(
+    history: History,
+    folder: Path,
+    checked: Mapping[str, Checked] | None = None,
+    left_out: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
     """Write the site of a history, and return the morning page's path.
 
-    checked: by suite, the check of its last night where that was made already. Raises AnalysisError if the
-    history is empty, or a file cannot be written.
+    checked: by suite, the check of its last night where that was made already. left_out: by suite, the titles
+    of tonight's runs that were not made for lack of time. Raises AnalysisError if the history is empty, or a
+    file cannot be written.
     """
     past = read_past(history)
     if not past.entries:
@@ -53,20 +54,26 @@ def write_site(history: History, folder: Path, checked: Mapping[str, Checked] | 
             f"{history.folder}: there are no runs in this history, so there is no page to write"
         )
     known = {
-        suite: (checked or {}).get(suite) or check_night(history, past.tonight(suite), suite)
+        suite: (checked or {}).get(suite) or check_night(history, past.last_night(suite), suite)
         for suite in past.suites
     }
     site = Site(folder)
     try:
         for page in (site.index, site.entry("", ""), site.run(""), site.comparison("")):
             page.parent.mkdir(parents=True, exist_ok=True)
-        _write(past, site, known, history.folder)
+        _write(past, site, known, history.folder, left_out or {})
     except OSError as error:
         raise AnalysisError(f"{error.filename}: the site cannot be written: {error.strerror}") from error
     return site.index
 
 
-def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path) -> None:
+def _write(
+    past: Past,
+    site: Site,
+    checked: Mapping[str, Checked],
+    folder: Path,
+    left_out: Mapping[str, Sequence[str]],
+) -> None:
     templates = _environment()
     usual = levels(past)
     _put(site.looks, _looks(templates))
@@ -89,50 +96,9 @@ def _write(past: Past, site: Site, checked: Mapping[str, Checked], folder: Path)
     for key, entry in past.entries.items():
         content = entry_content(entry, findings[key], [words[id(found)] for found in findings[key]], site)
         _put(site.entry(*key), templates.get_template("experiment.html.j2").render(content))
-    content = _index(past, site, checked, words) | {
-        "suites": [overview.suite_rows(checked[suite], past.of_suite(suite), usual) for suite in past.suites],
-        "folder": folder,
-    }
+    content = morning_content(past, site, checked, usual, words, left_out=left_out) | {"folder": folder}
     _put(site.index, templates.get_template("index.html.j2").render(content))
     _put(stamp, _stamp())
-
-
-def _index(
-    past: Past, site: Site, checked: Mapping[str, Checked], words: Mapping[int, Told]
-) -> dict[str, object]:
-    nights = list(checked.values())
-    tonight = max(night.night for night in nights)
-    findings = [found for night in nights for found in night.findings]
-    worse = _told([found for night in nights for found in night.worse], words)
-    better = _told([f for f in findings if f.new and f.direction == "better"], words)
-    older = sorted((f for f in findings if not f.new), key=lambda f: f.first_bad_night, reverse=True)
-    recently = (date.fromisoformat(tonight) - timedelta(days=STILL_DAYS)).isoformat()
-    now = {id(found) for night in nights for found in night.worse}
-    older = [f for f in older if id(f) not in now]
-    still = [f for f in older if f.direction == "worse" and f.first_bad_night >= recently]
-    wrong = [run for night in nights for run in overview.wrongs(night, past, site)]
-    experiments = dict.fromkeys(entry.experiment for entry in past.entries.values())
-    return {
-        "night": day_text(date.fromisoformat(tonight)),
-        "described": ", ".join(experiments),
-        "verdict": overview.worse_verdict(worse, len(still), nights),
-        "ran": overview.held_verdict(nights, wrong),
-        "headlines": overview.headlines(nights, past),
-        "worse": worse,
-        "better": better,
-        "still": _told(still, words),
-        "older": _told([f for f in older if f not in still][:EARLIER_SHOWN], words),
-        "shown": FINDINGS_SHOWN,
-        "failed": wrong,
-        "flakes": overview.flake_rows([flake for night in nights for flake in night.flakes]),
-        "flakes_over": sum(flake.pattern == overview.OVER for night in nights for flake in night.flakes),
-        "strip_nights": STRIP_NIGHTS,
-        "problems": past.problems,
-    }
-
-
-def _told(findings: Iterable[Finding], words: Mapping[int, Told]) -> list[Told]:
-    return [words[id(finding)] for finding in findings]
 
 
 def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:

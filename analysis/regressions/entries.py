@@ -1,13 +1,10 @@
 """Tonight's verdicts, entry by entry, and when each was last fine."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from analysis.regressions.failures import failure_of, why
 from analysis.regressions.findings import EntryVerdict, RunVerdict
-
-GRAVEST: Final = ("crashed", "failed", "invalid", "passed")
-"""Verdicts, the worst first."""
 
 Row = Mapping[str, Any]
 Kept = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
@@ -38,7 +35,6 @@ def _entry(mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectation
         suite=mine[0]["suite"],
         entry=mine[0]["entry"],
         experiment=mine[0]["experiment"],
-        worst=min((run["verdict"] for run in mine), key=GRAVEST.index),
         runs=tuple(_run(run, expectations) for run in mine),
         last_good_night=good[-1] if good else None,
         last_good_runs=tuple(run["run"] for run in before[good[-1]]) if good else (),
@@ -48,5 +44,11 @@ def _entry(mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectation
 def _run(run: Row, expectations: Kept) -> RunVerdict:
     missed = [text for text, held in expectations.get((run["night"], run["run"]), ()) if not held]
     return RunVerdict(
-        run["run"], run["path"], run["repeat"], run["verdict"], failure_of(run, missed), why(run, missed)
+        run=run["run"],
+        path=run["path"],
+        repeat=run["repeat"],
+        verdict=run["verdict"],
+        failure=failure_of(run, missed),
+        why=why(run, missed),
+        allowed=run["allow_failure"],
     )

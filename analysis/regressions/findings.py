@@ -80,7 +80,10 @@ class Flake:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """One run of tonight. failure: None if it passed; why: in a line, empty if it passed."""
+    """One run of tonight. failure: None if it passed; why: in a line, empty if it passed.
+
+    allowed: whether the night passes without it.
+    """
 
     run: str
     path: str
@@ -88,17 +91,17 @@ class RunVerdict:
     verdict: str
     failure: Failure | None
     why: str
+    allowed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EntryVerdict:
-    """An entry tonight: its runs; worst: the gravest of their verdicts. last_good_night: the latest before
-    tonight on which all of its runs passed, and last_good_runs those runs; None and () if there is none."""
+    """An entry tonight: its runs. last_good_night: the latest before tonight on which all of its runs passed,
+    and last_good_runs those runs; None and () if there is none."""
 
     suite: str
     entry: str
     experiment: str
-    worst: str
     runs: tuple[RunVerdict, ...]
     last_good_night: str | None
     last_good_runs: tuple[str, ...]

@@ -121,7 +121,7 @@ def test_after_a_torn_writing_all_pages_are_written_again(
     old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
     old.write_text("torn")
     with monkeypatch.context() as torn:
-        torn.setattr("analysis.nights.site._index", _full_disk)
+        torn.setattr("analysis.nights.site.morning_content", _full_disk)
         with pytest.raises(AnalysisError, match="disk is full"):
             write_site(copied.history, copied.folder)
     assert old.read_text() == "torn"
@@ -129,7 +129,7 @@ def test_after_a_torn_writing_all_pages_are_written_again(
     assert old.read_text() != "torn"
 
 
-def _full_disk(*_: object) -> None:
+def _full_disk(*_: object, **__: object) -> None:
     raise OSError(28, "the disk is full", "index.html")
 
 
@@ -155,7 +155,7 @@ def test_a_first_night_has_a_page(tmp_path: Path) -> None:
 
 def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
     make_year(tmp_path / "history", nights=12, experiments=1, suite="quick")
-    history = make_year(tmp_path / "history", nights=11, experiments=1, suite="full", first=date(2026, 3, 1))
+    history = make_year(tmp_path / "history", nights=1, experiments=1, suite="full", first=date(2026, 1, 13))
     page = write_site(history, tmp_path / "site").read_text()
     assert "<h3>quick" in page
     assert "<h3>full" in page
