@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.hosts.limited_waiting import limited
+from testbed.hosts.own_folders import why_not_own
 from testbed.hosts.run_folders import run_folders, size_bytes, state
 
 PATIENCE_S = 60.0
@@ -210,11 +211,13 @@ def folder(path: Path) -> dict[str, Any]:
         versions = sorted(each.name for each in (path / "code").glob("*") if "." not in each.name)
     except OSError as error:
         return {"free_bytes": 0, "versions": [], "problem": str(error)}
-    problem = None
+    problem: str | None
     if not place.is_dir():
         problem = f"{place} is no folder"
     elif not os.access(str(place), os.W_OK) or os.statvfs(place).f_flag & os.ST_RDONLY:
         problem = f"{place} cannot be written"
+    else:
+        problem = why_not_own(path)
     return {"free_bytes": free_bytes, "versions": versions, "problem": problem}
 
 

@@ -44,11 +44,19 @@ def require_own(path: Path) -> None:
 
 def is_own(path: Path) -> bool:
     """Whether it is a folder that nobody else can change."""
+    return os.path.lexists(str(path)) and why_not_own(path) is None
+
+
+def why_not_own(path: Path) -> str | None:
+    """What is in the way of a folder of our own there, made or not yet; None if nothing is."""
     try:
-        require_own(path)
-    except OSError:
-        return False
-    return True
+        if os.path.lexists(str(path)):
+            require_own(path)
+        else:
+            _check_way(next(place for place in path.parents if os.path.lexists(str(place))))
+    except OSError as error:
+        return str(error)
+    return None
 
 
 def _check_way(path: Path) -> None:

@@ -137,6 +137,15 @@ def test_a_folder_that_cannot_be_made_is_said(pair: Lab, archive: Archive) -> No
     assert "/etc/hostname is no folder" in only_problem(examined(pair, archive, inventory)["h0"])
 
 
+def test_a_folder_that_others_could_replace_is_said(pair: Lab, archive: Archive) -> None:
+    pair["h0"].run(["install", "-d", "-o", "65534", "/var/tmp/theirs"])
+    inventory = pair.write_inventory("theirs.yaml", folder="/var/tmp/theirs/cutset")
+    try:
+        assert "/var/tmp/theirs is somebody else's" in only_problem(examined(pair, archive, inventory)["h0"])
+    finally:
+        pair["h0"].run(["rmdir", "/var/tmp/theirs"])
+
+
 def test_a_login_shell_that_talks_changes_nothing_of_what_is_found(pair: Lab, archive: Archive) -> None:
     pair["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input="echo hello; printf 'no end of line'\n")
     try:
