@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -122,11 +121,9 @@ class RunOnMachines:
             self._heard.notify_all()
 
 
-def wait_until_clean(lab: Lab, before: dict[str, Standing]) -> None:
+def wait_until_clean(lab: Lab, before: dict[str, Standing], *, timeout_s: float = CLEAN_TIMEOUT_S) -> None:
     """Until these machines have nothing that they had not before, but for files below our folder."""
-    for name, standing in before.items():
-        left_on = partial(lab[name].left_since, standing)
-        try:
-            wait_until(lambda left_on=left_on: not left_on(), f"{name} to be clean", CLEAN_TIMEOUT_S)
-        except AssertionError:
-            raise AssertionError(f"left on {name}: {left_on()}") from None
+    try:
+        wait_until(lambda: not lab.left_since(before), "machines to be clean", timeout_s)
+    except AssertionError:
+        raise AssertionError(f"left on machines after {timeout_s:g} s: {lab.left_since(before)}") from None

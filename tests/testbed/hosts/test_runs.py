@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ from tests.testbed.hosts.live_on_machines import CUTSET, RunOnMachines, wait_unt
 from tests.testbed.leftovers import wait_until
 
 SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
-SHORT_LEASE = "5s"
+LEASE_S = 5
+TIDY_END_S = 20.0
+"""What a machine may take to end a run of this size when its lease is over: seconds, on a busy machine more,
+but never until it is killed (`testbed.hosts.agent.supervisor.STOP_S`).
+"""
 SUPERVISOR = "testbed.hosts.agent"
 
 pytestmark = [
@@ -22,11 +27,19 @@ pytestmark = [
 ]
 
 
-def fill(folder: Path, *, leave_bytes: int) -> None:
-    """Let no more than this fit there, until the captures have taken that too."""
+def fill(folder: Path) -> None:
+    """Write until not a byte more fits."""
     disk = os.statvfs(folder)
-    with (folder / "filler").open("wb") as filler:
-        os.posix_fallocate(filler.fileno(), 0, disk.f_bavail * disk.f_frsize - leave_bytes)
+    with (folder / "filler").open("ab", buffering=0) as filler:
+        os.posix_fallocate(filler.fileno(), 0, disk.f_bavail * disk.f_frsize - (8 << 20))
+        with pytest.raises(OSError, match=r"No space left on device"):
+            write_for_ever(filler)
+
+
+def write_for_ever(file: FileIO) -> None:
+    """Raises OSError in the end."""
+    while True:
+        file.write(bytes(1 << 16))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +58,7 @@ def before(lab: Lab) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def inventory(lab: Lab, before: dict[str, Any]) -> Path:
     """r0 on h0, r1 on h1 and h2."""
-    return lab.write_inventory("two.yaml", machines=SERVES, lease=SHORT_LEASE)
+    return lab.write_inventory("two.yaml", machines=SERVES, lease=f"{LEASE_S}s")
 
 
 @pytest.fixture(scope="module")
@@ -149,14 +162,34 @@ def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_file
         run.wait_for("restore: r0-r1 up")
         run.kill()
     assert run.content["outcome"] is None
-    wait_until_clean(lab, before)
+    wait_until_clean(lab, before, timeout_s=LEASE_S + TIDY_END_S)
     fetched = lab.run([*CUTSET, "fetch", run.run.path])
     assert fetched.returncode == 0, fetched.stderr
     content = run.content
     assert content["outcome"] == "interrupted"
-    assert any("nobody was heard of for 5 s" in text for text in content["problems"])
+    assert any(f"nobody was heard of for {LEASE_S} s" in text for text in content["problems"])
     assert (run.run.captures / "r1-driver-0-eth0.pcap").stat().st_size > 1000
     assert not any(each.path(f"{each.folder}/runs/{run.run.name}").exists() for each in lab.machines.values())
+
+
+def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_described(
+    lab: Lab, before: dict[str, Any], tmp_path: Path
+) -> None:
+    """So slowly do they come that nobody would wait for all of them."""
+    slowly = {"when": "end", "rate": "100kbit"}
+    inventory = lab.write_inventory("slow.yaml", machines=SERVES, lease=f"{LEASE_S}s", shipping=slowly)
+    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.process.send_signal(signal.SIGINT)
+        wait_until(lambda: any(run.run.captures.iterdir()), "the first file")
+        fetched = lab.run([*CUTSET, "fetch", run.run.path])
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130
+        content = run.content
+    assert fetched.returncode == 1
+    assert f"the files of {run.run.name} are being brought here by cutset run, process " in fetched.stderr
+    assert content["outcome"] is not None
+    assert [machine["problem"] for machine in content["shipped"]] == ["it was given up"] * 3
 
 
 def test_ctrl_c_ends_the_run_tidily_everywhere(
@@ -194,7 +227,7 @@ def test_a_machine_that_dies_leaves_what_it_had_shipped_and_the_run_says_what_is
     assert "captures/r1-driver-0-eth0.pcap" in {file["file"] for file in lost["partial"]}
 
 
-def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_captured(
+def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_captured(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
     folder = lab["h0"].folder
@@ -202,13 +235,15 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_captured(
     try:
         with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
             run.wait_for("all nodes are ready")
-            fill(lab["h0"].path(folder), leave_bytes=8 << 20)
-            run.wait_for("h0: stopped before its time: only")
+            fill(lab["h0"].path(folder))
             run.end()
             content = run.content
     finally:
         lab["h0"].run(["umount", "--lazy", folder])
+    place = f"{folder}/runs/{run.run.name}"
+    assert f"problem: h0: stopped before its time: only 0 MiB of disk are left at {place}" in run.said
     assert content["outcome"] == "interrupted"
+    assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
     assert (run.run.captures / "r0-driver-0-eth0.pcap").stat().st_size > 1000
 
 
