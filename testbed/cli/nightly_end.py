@@ -6,9 +6,7 @@ but never not at all.
 """
 
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -17,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.nights import NightRecord
+from experiments.nights import NightRecord, State
 from experiments.rundir import write_whole
 from testbed.cli import exit_codes
 from testbed.cli.nightly_findings import finding_line
-from testbed.cli.nightly_one import OURS
 from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
@@ -50,12 +47,11 @@ class Ending:
 
 def conclude(night: "Night", options: "NightOptions") -> Ending:
     """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
-    with going_on(night, "the history was not compacted"):
+    with night.going_on("the history was not compacted"):
         night.history.compact(night.record.night)
     checked, why_not = _check(night)
     page = _page(night, options.page_folder, checked)
-    with going_on(night, "no room was made on the disk"):
-        make_room(night, options.keep_bytes, say_all=True)
+    make_room(night, options.keep_bytes, say_all=True)
     allowed = {run.entry for run in night.record.runs if run.allow_failure}
     worse = checked.worse if checked else ()
     return Ending(
@@ -81,13 +77,13 @@ def end_night(night: "Night", ending: Ending, options: "NightOptions", *, user_k
         unchecked=ending.unchecked,
     )
     record = replace(record, exit_code=_code(record))
-    with going_on(night, "junit.xml was not written"):
+    with night.going_on("junit.xml was not written"):
         write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
     night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
     if not user_knows:
-        with going_on(night, "others were not told"):
+        with night.going_on("others were not told"):
             _tell(options, message(night.directory, record, ending.page), night.say)
-    with going_on(night, "how the night ended was not written down"):
+    with night.going_on("how the night ended was not written down"):
         night.update(record)
     show_night(night.directory, record, night.file, ending.page)
     return record.exit_code or exit_codes.FINE
@@ -97,22 +93,6 @@ def tell_of_none(suite: str, night: date, options: "NightOptions", error: Except
     """Tell others that a night could not begin."""
     code = exit_codes.of(error) or exit_codes.FAILED
     _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
-
-
-@contextmanager
-def going_on(night: "Night", otherwise: str) -> Iterator[list[str]]:
-    """Whatever goes wrong inside does not end the night: it is said, and added to the list.
-
-    otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
-    """
-    problems: list[str] = []
-    try:
-        yield problems
-    except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
-        problems.append(str(error) or type(error).__name__)
-        if not isinstance(error, OURS):
-            night.log("".join(traceback.format_exception(error)))
-        night.say(f"problem: {otherwise}: {problems[-1]}")
 
 
 def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
@@ -132,7 +112,7 @@ def _check(night: "Night") -> "tuple[Checked | None, str | None]":
     """Hold the night against those before it; what came of it, or why it could not be done."""
     from analysis.regressions.checking import check_night
 
-    with going_on(night, "the night was not checked") as problems:
+    with night.going_on("the night was not checked") as problems:
         checked = check_night(night.history, night.record.night, night.record.suite)
     for problem in night.history.problems:
         night.say(f"problem: {problem}")
@@ -143,6 +123,8 @@ def _page(night: "Night", site: Path, checked: "Checked | None") -> Path | None:
     """Write the morning page; None, with a line that says why, if it cannot be written."""
     from analysis.nights import write_site
 
-    with going_on(night, "the morning page was not written"):
-        return write_site(night.history, site, {night.record.suite: checked} if checked else None)
+    suite = night.record.suite
+    left_out = [run.title for run in night.record.runs if run.state is State.SKIPPED]
+    with night.going_on("the morning page was not written"):
+        return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})
     return None

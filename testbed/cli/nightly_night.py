@@ -2,6 +2,8 @@
 
 import contextlib
 import time
+import traceback
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +13,7 @@ import click
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
 from experiments.suite import Entry, SuiteFile
+from testbed.cli.nightly_one import OURS
 from testbed.cli.nightly_text import run_line
 from testbed.nightly.planning import Expected
 
@@ -86,6 +89,21 @@ class Night:
             click.echo(text, err=True)
         else:
             follow.show(text)
+
+    @contextlib.contextmanager
+    def going_on(self, otherwise: str) -> Iterator[list[str]]:
+        """Whatever goes wrong inside does not end the night: it is said, and added to the list.
+
+        otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
+        """
+        problems: list[str] = []
+        try:
+            yield problems
+        except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
+            problems.append(str(error) or type(error).__name__)
+            if not isinstance(error, OURS):
+                self.log("".join(traceback.format_exception(error)))
+            self.say(f"problem: {otherwise}: {problems[-1]}")
 
     def log(self, text: str) -> None:
         """Add lines to the night's log, each with the time."""

@@ -18,15 +18,16 @@ def make_room(night: "Night", keep_bytes: int | None, *, say_all: bool = False) 
 
     if keep_bytes is None:
         return
-    plan = plan_pruning(night.history, keep_bytes)
-    for removal in plan.removals:
-        try:
-            remove(removal)
-        except (InputError, OSError) as error:
-            night.say(f"problem: {removal.run.name}: its {removal.part} were not removed: {error}")
-        else:
-            night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")
-    for problem in plan.untouched if say_all else ():
-        night.say(f"problem: not counted for --keep: {problem}")
-    if plan.after > keep_bytes:
-        night.say(f"problem: the runs take {plan.after >> 20} MiB, more than --keep allows")
+    with night.going_on("no room was made on the disk"):
+        plan = plan_pruning(night.history, keep_bytes)
+        for removal in plan.removals:
+            try:
+                remove(removal)
+            except (InputError, OSError) as error:
+                night.say(f"problem: {removal.run.name}: its {removal.part} were not removed: {error}")
+            else:
+                night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")
+        for problem in plan.untouched if say_all else ():
+            night.say(f"problem: not counted for --keep: {problem}")
+        if plan.after > keep_bytes:
+            night.say(f"problem: the runs take {plan.after >> 20} MiB, more than --keep allows")

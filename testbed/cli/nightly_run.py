@@ -23,7 +23,6 @@ from testbed.cli.nightly_end import (
     Ending,
     conclude,
     end_night,
-    going_on,
     tell_of_none,
 )
 from testbed.cli.nightly_night import Night, earlier_durations_s
@@ -97,7 +96,7 @@ def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) ->
         raise
     finally:
         if ending.outcome != COMPLETED:
-            with going_on(night, "what was torn was not set aside"):
+            with night.going_on("what was torn was not set aside"):
                 set_torn_aside(night)
         by_user = ending.outcome == INTERRUPTED and not told_to_end()
         code = end_night(night, ending, asked.options, user_knows=by_user)

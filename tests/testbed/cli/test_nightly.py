@@ -1,88 +1,16 @@
 """`cutset nightly`: what it says and leaves, and going on after whatever ended it."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from analysis.history import History
-from experiments.nights import Failure, NightDirectory, NightRecord, State
-from experiments.suite import read_suite
-from testbed.cli import main
-from testbed.nightly.planning import new_record
-from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
-
-VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
-NEVER = "{expect: [latency.p99_ms <= 0.001]}"
-LONGER = "{workload.rate: 5000/s, duration: 10s}"  # seconds of a core
-NIGHT = "2026-11-21"
-DEADLINE_S = 60.0
-
-
-class Nights:
-    """A folder with a suite, its runs and its history."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        write_experiment(folder, faults=VIRTUAL)
-
-    def suite(self, *entries: str, budget: str = "10min") -> None:
-        lines = "".join(f"  - {{experiment: ./tiny.yaml, {entry}}}\n" for entry in entries)
-        (self.folder / "small.yaml").write_text(f"suite: small\nbudget: {budget}\nentries:\n{lines}")
-
-    def command(self, *options: str) -> list[str]:
-        where = ["--out", str(self.folder / "runs"), "--history", str(self.folder / "history")]
-        return ["nightly", str(self.folder / "small.yaml"), *where, "--date", NIGHT, *options]
-
-    def run(self, *options: str) -> int:
-        return main.run(self.command(*options))
-
-    @property
-    def directory(self) -> NightDirectory:
-        return NightDirectory.of(self.folder / "runs", date.fromisoformat(NIGHT), "small")
-
-    def planned(self) -> NightRecord:
-        """The record of the night before anything has run."""
-        file = read_suite(str(self.folder / "small.yaml"))
-        return new_record(file, date.fromisoformat(NIGHT), commit=None, started_ns=0)
-
-    @property
-    def record(self) -> NightRecord:
-        return self.directory.read()
-
-    def kept(self) -> Counter[str]:
-        """How often each run stands in the history, by its directory's name."""
-        history = History(self.folder / "history")
-        names = history.runs()["run"].to_pylist()
-        assert history.problems == []
-        return Counter(names)
-
-    def process(self, *options: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*CUTSET, *self.command(*options)],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            cwd=PROJECT,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        )
-
-    def until(self, condition: Callable[[NightRecord], bool], process: subprocess.Popen[bytes]) -> None:
-        """Look until the record of the night that is on is so."""
-        ends_s = time.monotonic() + DEADLINE_S
-        while not (self.directory.night_json.exists() and condition(self.record)):
-            assert process.poll() is None, process.communicate()[1].decode()
-            assert time.monotonic() < ends_s, "it never came to that"
-            time.sleep(0.02)
+from experiments.nights import Failure, NightDirectory, State
+from tests.testbed.cli.nights import DEADLINE_S, LONGER, NEVER, NIGHT, Nights, under_way
 
 
 @pytest.fixture
@@ -90,17 +18,9 @@ def nights(tmp_path: Path) -> Nights:
     return Nights(tmp_path)
 
 
-def under_way(entry: str) -> Callable[[NightRecord], bool]:
-    """Whether this entry's run has its directory and goes on."""
-    return lambda record: any(
-        run.entry == entry and run.state is State.RUNNING and run.run is not None for run in record.runs
-    )
-
-
 def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_path, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}")
-    told = tmp_path / "told.json"
-    assert nights.run("--hook", f"{sys.executable} -c \"open('{told}', 'w').write(input())\"") == 1
+    assert nights.run("--hook", nights.hook) == 1
     said = capsys.readouterr()
 
     record = nights.record
@@ -113,13 +33,12 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     assert all(nights.directory.run_of(run).report_html.is_file() for run in record.runs)
     assert (tmp_path / "history/site/index.html").is_file()
 
-    cases = ElementTree.parse(nights.directory.junit_xml).findall(".//testcase")
-    assert [(case.get("name"), [child.tag for child in case]) for case in cases] == [
+    assert nights.cases() == [
         ("good r0", ["properties"]),
         ("bad r0", ["properties", "failure"]),
         ("regressions", []),
     ]
-    message = json.loads(told.read_text())
+    [message] = nights.told()
     assert [run["title"] for run in message["failed"]] == ["bad r0"]
     assert message["subject"].endswith(": 1 of 2 runs failed")
 
@@ -138,10 +57,10 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
 
 def test_the_same_night_is_not_run_twice(nights, capsys):
     nights.suite("name: good")
-    nights.directory.write(replace(nights.planned(), outcome="completed"))
+    nights.directory.write(replace(nights.planned(), outcome="completed", exit_code=1))
     assert nights.run() == 2
     assert "this night has begun already: --date gives another one a date" in capsys.readouterr().err
-    assert nights.run("--resume") == 0
+    assert nights.run("--resume") == 1  # as it was
     assert f"nothing to go on with: the night {NIGHT} of small is over" in capsys.readouterr().err
     nights.directory.write(nights.planned())
     assert nights.run() == 2
@@ -170,13 +89,14 @@ def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
     assert nights.kept() == Counter(run.run for run in record.runs)
 
 
-def test_ctrl_c_ends_a_night_tidily(nights):
+@pytest.mark.parametrize(("number", "told"), [(signal.SIGINT, []), (signal.SIGTERM, ["interrupted"])])
+def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(nights, number, told):
     nights.suite("name: first", f"name: second, set: {LONGER}", "name: third")
-    with nights.process("--hook-always", "false") as process:
+    with nights.process("--hook", nights.hook) as process:
         nights.until(under_way("second"), process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.wait(DEADLINE_S) == 130
-        assert b"the hook" not in process.stderr.read()
+    assert [message["outcome"] for message in nights.told()] == told
     record = nights.record
     assert (record.outcome, record.exit_code) == ("interrupted", 130)
     first, second, third = record.runs
@@ -246,6 +166,11 @@ def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
     record = nights.record
     assert [run.verdict for run in record.runs] == ["passed", "failed"]
     assert nights.kept() == Counter(run.run for run in record.runs)
+    allowed = History(nights.history).runs()
+    assert dict(zip(allowed["entry"].to_pylist(), allowed["allow_failure"].to_pylist(), strict=True)) == {
+        "good": False,
+        "bad": True,
+    }
 
 
 def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
@@ -276,7 +201,8 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
 
 
 @pytest.mark.parametrize(
-    "words", [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"], ["--keep", "9"]]
+    "words",
+    [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"], ["--keep", "9"], ["--wait", "soon"]],
 )
 def test_options_that_cannot_be_are_bad_input(nights, words):
     nights.suite("name: good")

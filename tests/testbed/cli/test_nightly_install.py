@@ -47,7 +47,8 @@ def test_printing_installs_nothing(systemctl, capsys):
     assert main.run(["nightly", "install", "quick", "--print", "--jobs", "2"]) == 0
     said = capsys.readouterr().out
     assert [line[2:] for line in said.splitlines() if line.startswith("# ")] == UNITS
-    assert f"ExecStart={Path(sys.executable).with_name('cutset')} nightly run quick --wait 12h --jobs 2\n" in said
+    starts = f"ExecStart={Path(sys.executable).with_name('cutset')} nightly run quick --wait 12h --jobs 2"
+    assert f"{starts}\n" in said
     assert not (systemctl / "config").exists()
     assert not (systemctl / "asked").exists()
 
@@ -57,7 +58,8 @@ def test_nights_keep_the_options_that_they_are_installed_with(systemctl, capsys)
     assert main.run(["nightly", "install", "quick", "--cron", "--at", "23:05", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"5 23 * * * cd {systemctl} && PATH=")
-    wanted = f"nightly run quick --wait 12h --history {systemctl}/kept --site /srv/www --hook 'mail -s night ada'"
+    kept = f"--history {systemctl}/kept --site /srv/www --hook 'mail -s night ada'"
+    wanted = f"nightly run quick --wait 12h {kept}"
     assert lines[0].endswith(wanted)
     assert lines[1].endswith(f"{wanted} --resume")
     assert not (systemctl / "asked").exists()

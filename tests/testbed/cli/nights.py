@@ -1,0 +1,123 @@
+"""A folder with a small suite of runs in virtual time, and nights of it, as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from analysis.history import History
+from experiments.nights import NightDirectory, NightRecord, State
+from experiments.suite import read_suite
+from testbed.cli import main
+from testbed.nightly.planning import new_record
+from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+
+VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
+NEVER = "{expect: [latency.p99_ms <= 0.001]}"
+LONGER = "{workload.rate: 5000/s, duration: 10s}"  # seconds of a core
+NO_TIME = "{duration: 10min}"  # within a budget of a minute it is left out
+NIGHT = "2026-11-21"
+DEADLINE_S = 60.0
+
+
+class Nights:
+    """See above."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.history = folder / "history"
+        self.told_json = folder / "told.json"
+        write_experiment(folder, faults=VIRTUAL)
+
+    def suite(self, *entries: str, budget: str = "10min") -> None:
+        lines = "".join(f"  - {{experiment: ./tiny.yaml, {entry}}}\n" for entry in entries)
+        (self.folder / "small.yaml").write_text(f"suite: small\nbudget: {budget}\nentries:\n{lines}")
+
+    def command(self, *options: str) -> list[str]:
+        where = ["--out", str(self.folder / "runs"), "--history", str(self.history)]
+        return ["nightly", str(self.folder / "small.yaml"), *where, "--date", NIGHT, *options]
+
+    def run(self, *options: str) -> int:
+        return main.run(self.command(*options))
+
+    @property
+    def hook(self) -> str:
+        """A hook that writes down what it is told."""
+        return f"{sys.executable} -c \"open('{self.told_json}', 'a').write(input() + chr(10))\""
+
+    def told(self) -> list[dict[str, Any]]:
+        """What the hook was told, one after another."""
+        lines = self.told_json.read_text().splitlines() if self.told_json.exists() else []
+        return [json.loads(line) for line in lines]
+
+    @property
+    def directory(self) -> NightDirectory:
+        return NightDirectory.of(self.folder / "runs", date.fromisoformat(NIGHT), "small")
+
+    def planned(self) -> NightRecord:
+        """The record of the night before anything has run."""
+        file = read_suite(str(self.folder / "small.yaml"))
+        return new_record(file, date.fromisoformat(NIGHT), commit=None, started_ns=0)
+
+    @property
+    def record(self) -> NightRecord:
+        return self.directory.read()
+
+    def kept(self) -> Counter[str]:
+        """How often each run stands in the history, by its directory's name."""
+        history = History(self.history)
+        names = history.runs()["run"].to_pylist()
+        assert history.problems == []
+        return Counter(names)
+
+    def cases(self) -> list[tuple[str | None, list[str]]]:
+        """JUnit's test cases, each with what it says."""
+        cases = ElementTree.parse(self.directory.junit_xml).findall(".//testcase")
+        return [(case.get("name"), [child.tag for child in case]) for case in cases]
+
+    def process(self, *options: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*CUTSET, *self.command(*options)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        )
+
+    def killed(self, where: str, *options: str, first: str = "") -> None:
+        """A night that is killed where this function is called; first: statements to carry out before."""
+        module, _, name = where.rpartition(":")
+        owner, _, attribute = f"module.{name}".rpartition(".")
+        program = f"""
+import importlib, os, signal, sys
+from testbed.cli import main
+module = importlib.import_module({module!r})
+{owner}.{attribute} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+{first}
+main.run(sys.argv[1:])
+"""
+        command = [sys.executable, "-c", program, *self.command(*options)]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+        assert done.returncode == -9, done.stderr
+
+    def until(self, condition: Callable[[NightRecord], bool], process: subprocess.Popen[bytes]) -> None:
+        """Look until the record of the night that is on is so."""
+        ends_s = time.monotonic() + DEADLINE_S
+        while not (self.directory.night_json.exists() and condition(self.record)):
+            assert process.poll() is None, process.communicate()[1].decode()
+            assert time.monotonic() < ends_s, "it never came to that"
+            time.sleep(0.02)
+
+
+def under_way(entry: str) -> Callable[[NightRecord], bool]:
+    """Whether this entry's run has its directory and goes on."""
+    return lambda record: any(
+        run.entry == entry and run.state is State.RUNNING and run.run is not None for run in record.runs
+    )
