@@ -1,9 +1,9 @@
 """A machine that takes part in a run, however often the connection to it breaks.
 
 A thread keeps an SSH session to the machine's supervisor and puts what it says into a queue. When the
-connection breaks, it connects again, asks for what was missed, and says again what had been ordered (orders
-count once). A machine that cannot be reached for as long as its lease has by then ended its part by itself:
-it is lost for the run, though not its files.
+session ends, however it does, it connects again, asks for what was missed, and says again what had been
+ordered (orders count once), until there is no supervisor any more. A machine of which nothing was heard for
+as long as its lease has by then ended its part by itself: it is lost for the run, though not its files.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts.agent.messages import LineError, Lines, Message, line_of
+from testbed.hosts.agent.messages import Lines, Message, line_of
 from testbed.hosts.clock_readings import ClockReadings
 from testbed.hosts.inventory import Machine
 from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
@@ -55,6 +55,7 @@ class Peer:
         self._patience_s = patience_s
         self._orders: list[bytes] = []
         self._heard = 0  # numbered messages
+        self._heard_s = 0.0  # when anything was
         self._asked = itertools.count()
         self._process: RemoteProcess | None = None
         self._writing = threading.Lock()
@@ -100,15 +101,16 @@ class Peer:
 
     def _keep(self, first: bytes) -> None:
         connection: Connection | None = None
-        command, since_s, retry_s = "start", time.monotonic(), RETRY_S_MIN
+        command, retry_s = "start", RETRY_S_MIN
+        self._heard_s = time.monotonic()
         while not self._closing.is_set():
-            heard = self._heard
+            heard_s = self._heard_s
             try:
                 connection = self._connect()
                 code = self._follow(connection, command, first)
-                if code in {0, NO_SUPERVISOR}:
+                if code == NO_SUPERVISOR:
                     self._events.put(
-                        (self.name, {"did": "gone", "why": self._said or "its supervisor ended"})
+                        (self.name, {"did": "gone", "why": self._said or "it has no supervisor"})
                     )
                     return
                 problem = f"the connection ended ({code})"
@@ -123,12 +125,12 @@ class Peer:
                 raise
             if connection is not None:
                 connection.close()
-            if self._heard > heard:
-                since_s, retry_s, command = time.monotonic(), RETRY_S_MIN, "attach"
+            if self._heard_s > heard_s:
+                retry_s, command = RETRY_S_MIN, "attach"
             if self._closing.is_set():
                 return
             self._events.put((self.name, {"did": "broken", "why": problem}))
-            if time.monotonic() - since_s > self._patience_s:
+            if time.monotonic() - self._heard_s > self._patience_s:
                 self._events.put((self.name, {"did": "lost", "why": problem}))
                 return
             self._closing.wait(retry_s)
@@ -149,7 +151,7 @@ class Peer:
                     process.timeout_s = SILENCE_S
                     for message in lines.feed(data):
                         self._hear(message, now_ns)
-            except (LineError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
             finally:
                 with self._writing:
@@ -159,13 +161,15 @@ class Peer:
             return code
 
     def _hear(self, message: Message, now_ns: int) -> None:
+        self._heard_s = time.monotonic()
         if message.get("did") == "clock":
-            self.clock.answered(message["id"], message["time_ns"], now_ns)
+            self.clock.answered(int(message["id"]), int(message["time_ns"]), now_ns)
             return
         if "n" in message:
-            if message["n"] < self._heard:
+            number = int(message["n"])
+            if number < self._heard:
                 return
-            self._heard = message["n"] + 1
+            self._heard = number + 1
         self._events.put((self.name, message))
 
     def _write(self, line: bytes) -> None:
