@@ -9,6 +9,7 @@ import yaml
 from testbed.hosts.inventory import Shaping, When, inventory_schema, load_inventory
 from topologies.errors import InputError
 
+DOCUMENT = Path(__file__).parents[3] / "docs/hosts.md"
 TWO = """inventory: lab
 user: cutset
 key: ~/.ssh/id_lab
@@ -113,3 +114,13 @@ def test_defaults_in_the_schema_are_as_people_write_them(tmp_path: Path) -> None
 def test_the_schemas_patterns_tell_right_from_wrong(field: str, text: str, right: bool) -> None:
     pattern = inventory_schema()["$defs"]["_Machine"]["properties"][field]["pattern"]
     assert (re.search(pattern, text) is not None) is right
+
+
+def test_the_documentation_has_every_field_with_its_default() -> None:
+    schema = inventory_schema()
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+        for name, field in part["properties"].items():
+            found = [row for row in rows if row.startswith(f"| `{name}` |")]
+            assert found, name
+            assert any(str(field.get("default", "")) in row.split("|")[-2] for row in found), name
