@@ -26,6 +26,7 @@ from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
 from testbed.hosts.placement import Placement, first_network, fitted, place, shares
 from testbed.hosts.room import check_room
+from testbed.hosts.run_folders import agent_arguments
 from testbed.hosts.ssh import Connection
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, Follow, check_disk, interruptible
@@ -179,7 +180,7 @@ class _Run:
     def _peer(self, machine: Machine) -> Peer:
         def command(what: str) -> list[str]:
             ours = our_python(code_folder(machine, self._archive))
-            return [*ours, "-m", "testbed.hosts.agent", what, machine.run_folder(self._run)]
+            return [*ours, *agent_arguments(what, machine.run_folder(self._run))]
 
         return Peer(machine, lambda: self._logins.to(machine), command, self._events, self._lease_s)
 

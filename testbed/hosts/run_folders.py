@@ -15,9 +15,12 @@ from testbed.hosts.agent import files
 from testbed.hosts.own_folders import is_own
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
-SUPERVISOR = [b"-m", b"testbed.hosts.agent", b"start"]
-"""The end of a supervisor's command line, but for the run's folder."""
 CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
+
+
+def agent_arguments(what: str, folder: str) -> list[str]:
+    """The end of the command that starts a run's supervisor ("start"), or speaks to it ("attach")."""
+    return ["-m", "testbed.hosts.agent", what, folder]
 
 
 def run_folders(folder: Path) -> list[Path]:
@@ -50,9 +53,9 @@ def supervisor(run: Path) -> int | None:
 def _supervises(pid: int, run: Path) -> bool:
     """Whether this is the command line of the run's supervisor (proc(5))."""
     try:
-        *_, option, module, command, folder, _ = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return [option, module, command] == SUPERVISOR and run.samefile(os.fsdecode(folder))
-    except (OSError, ValueError):
+        line = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
+        return line[-4:] == agent_arguments("start", line[-1]) and run.samefile(line[-1])
+    except (OSError, ValueError, IndexError):
         return False
 
 

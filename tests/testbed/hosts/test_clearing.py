@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from experiments.rundir import RunDirectory
 from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.cleaning import shipped_from
-from testbed.hosts.run_folders import HELD, IN_USE, LEFT, state
+from testbed.hosts.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
 from testbed.hosts.sent_program import sent_program
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
-SUPERVISOR = ("-m", "testbed.hosts.agent", "start")
 NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 
@@ -54,11 +53,11 @@ def hold(
     processes: list[subprocess.Popen[str]],
     *,
     program: str = OBEDIENT,
-    arguments: tuple[str, ...] | None = None,
+    arguments: Sequence[str] | None = None,
 ) -> None:
     """Let a process hold the run, as a supervisor does. arguments: the end of its command line."""
-    arguments = (*SUPERVISOR, str(run)) if arguments is None else arguments
-    process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
+    given = agent_arguments("start", str(run)) if arguments is None else arguments
+    process = subprocess.Popen([sys.executable, "-c", program, *given], stdout=subprocess.PIPE, text=True)
     processes.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -170,9 +169,9 @@ def test_another_process_that_got_the_supervisors_number_is_spared(
     assert processes[0].poll() is None
 
 
-@pytest.mark.parametrize("arguments", [(), (*SUPERVISOR, "/var/tmp/other/runs/run"), ("-m", "sshd", "start")])
+@pytest.mark.parametrize("arguments", [[], agent_arguments("start", "/var/tmp"), ["-m", "sshd", "start"]])
 def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
-    folder: Path, processes: list[subprocess.Popen[str]], arguments: tuple[str, ...]
+    folder: Path, processes: list[subprocess.Popen[str]], arguments: list[str]
 ) -> None:
     run = make_run(folder)
     hold(run, processes, arguments=arguments)
