@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.hosts.peer import Events, Peer
+from testbed.one_line import one_line
 from testbed.runner.draining import highest, reached
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Outcome, Phase
@@ -83,7 +84,7 @@ class Conductor:
             except queue.Empty:
                 name, message = "", {}
                 self._follow({})
-            if name in self._peers:
+            if name in self._peers and name not in self.lost:
                 self._hear_or_lose(name, message)
             elif message.get("do") == "stop":  # the user
                 self._stop("stopped by the user before its time")
@@ -92,12 +93,12 @@ class Conductor:
     # --- What machines say
 
     def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
-        """What a machine says is not believed to make sense."""
+        """What a machine says is not believed to make sense, nor shown as it came."""
         try:
-            self._hear(name, message)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self._hear(name, _printable(message))
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             why = f"its supervisor is not understood: {type(error).__name__}: {error}"
-            self._hear(name, {"did": "gone", "why": why})
+            self._hear(name, _printable({"did": "gone", "why": why}))
 
     def _hear(self, name: str, message: dict[str, Any]) -> None:
         match message.get("did"):
@@ -106,7 +107,7 @@ class Conductor:
             case "phase":
                 self._phases[name] = Phase(message["phase"])
             case "progress":
-                self._rates[name] = message["events_per_s"], message["delivered"]
+                self._rates[name] = _count(message["events_per_s"]), _count(message["delivered"])
                 self._tell_progress()
             case "counts":
                 self._counts[name] = _Counts(
@@ -116,10 +117,9 @@ class Conductor:
                 self._problem(name, message["text"])
             case "change":
                 self._follow({**message, "requested_ns": self._ours_ns(name, message["requested_ns"])})
-            case "log":
-                self._follow(message)
             case "failed":
-                self.failed = self.failed or {**message, "text": f"{name}: {message['text']}"}
+                failed = {"kind": message["kind"], "text": f"{name}: {message['text']}"}
+                self.failed = self.failed or failed
                 self._stop(f"{name} broke")
             case "ended":
                 outcome = Outcome(message["outcome"])
@@ -232,3 +232,13 @@ class Conductor:
             for which in (0, 1)
         )
         self._follow({"did": "progress", "events_per_s": round(rate), "delivered": round(delivered)})
+
+
+def _printable(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message whose texts are lines that a terminal shows as they are."""
+    return {key: one_line(value) if isinstance(value, str) else value for key, value in message.items()}
+
+
+def _count(given: Any) -> int:
+    """Raises TypeError, ValueError, OverflowError for what is no number that can be reckoned with."""
+    return round(float(given))

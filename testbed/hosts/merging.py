@@ -10,6 +10,7 @@ from typing import Any
 
 from testbed.hosts.facts import ClockReading
 from testbed.hosts.placement import Placement
+from testbed.one_line import one_line
 from testbed.runner.phases import Outcome, Phase
 
 LISTS = ("changes", "processes", "captures", "probes", "counters", "cpu")
@@ -47,7 +48,7 @@ def merged(base: Content, parts: Mapping[str, Content], order: Sequence[str]) ->
         for key in LISTS:
             content[key] += [{**entry, "machine": name} for entry in part[key]]
         for text in part["problems"]:
-            line = f"{name}: {text}"
+            line = f"{name}: {one_line(str(text))}"
             if line not in content["problems"]:
                 content["problems"].append(line)
     content["changes"].sort(key=lambda change: change["requested_ns"] - _zero(content, change["machine"]))

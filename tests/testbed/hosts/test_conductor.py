@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from testbed.hosts import conductor as conductor_module
 from testbed.hosts.clock_readings import ClockReadings
 from testbed.hosts.conductor import Conductor
 from testbed.hosts.peer import Events
@@ -29,7 +30,7 @@ class Played:
         self._misses = misses
         self._delivered = delivered
         self.waits_at = ""
-        self.says_last: dict[str, Any] = {"did": "gone", "why": "switched off"}
+        self.says_last: list[dict[str, Any]] = [{"did": "gone", "why": "switched off"}]
         self._asked = 0
         self.say(did="phase", phase="building")
         self.wait_at("network")
@@ -47,7 +48,8 @@ class Played:
         following = dict(pairwise(PLACES))
         place = message.get("at")
         if place == self._misses:
-            self.say(**self.says_last)
+            for message in self.says_last:
+                self.say(**message)
         elif place == "measured":
             self.say(did="ended", outcome="completed")
         elif place is not None:
@@ -58,6 +60,7 @@ class Played:
     def wait_at(self, place: str) -> None:
         self.waits_at = place
         self.say(did="waits", at=place)
+        self.say(did="progress", events_per_s=1, delivered=1)
 
     def say(self, **message: Any) -> None:
         self._events.put((self.name, message))
@@ -94,6 +97,13 @@ def lead(
 @pytest.fixture
 def events() -> Events:
     return queue.SimpleQueue()
+
+
+@pytest.fixture(autouse=True)
+def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played machines do not keep anybody waiting."""
+    monkeypatch.setattr(conductor_module, "QUICK_QUESTION_PERIOD_S", 0.0)
+    monkeypatch.setattr(conductor_module, "LOOK_S", 0.01)
 
 
 def test_machines_go_through_all_places_together(events: Events) -> None:
@@ -155,16 +165,56 @@ def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: E
         {"did": "ended"},
         {"did": "counts", "published": 7},
         {"did": "change", "fault": "cut", "requested_ns": 1},
+        {"did": "failed", "text": "of a kind that it does not say"},
+        {"did": "progress", "events_per_s": "many", "delivered": 1},
+        {"did": "progress", "events_per_s": 10**400, "delivered": 1},
     ],
 )
 def test_a_machine_that_talks_nonsense_is_lost_and_the_others_go_on(
     events: Events, nonsense: dict[str, Any]
 ) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="probed")
-    other.says_last = nonsense
+    other.says_last = [nonsense, {"did": "failed", "kind": "machine", "text": "and it goes on talking"}]
     conductor, _ = lead(events, one, other)
     assert conductor.ended == {"h0"}
     assert conductor.lost == {"h1"}
+    assert conductor.failed == {}
+
+
+TERMINAL = "\x1b]0;title\x07line one\r\n\x1b[2Jline two\x9b1m \u202eover"
+PRINTABLE = "?]0;title?line one ?[2Jline two?1m ?over"
+
+
+@pytest.mark.parametrize(
+    ("message", "followed_text"),
+    [
+        ({"did": "problem", "text": TERMINAL}, f"h1: {PRINTABLE}"),
+        ({"did": "broken", "why": TERMINAL}, f"{PRINTABLE}; it goes on, and is called again"),
+        ({"did": "gone", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
+        ({"did": "lost", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
+    ],
+    ids=["problem", "broken", "gone", "lost"],
+)
+def test_what_machines_say_comes_as_one_line_that_no_terminal_acts_on(
+    events: Events, message: dict[str, Any], followed_text: str
+) -> None:
+    one, other = Played("h0", events), Played("h1", events)
+    events.put(("h1", message))
+    conductor, followed = lead(events, one, other)
+    assert followed_text in [each["text"] for each in followed if each["did"] == "problem"]
+    assert TERMINAL not in " ".join(conductor.problems)
+
+
+def test_names_of_what_changed_and_failures_come_as_one_line_too(events: Events) -> None:
+    one = Played("h0", events, misses="drained")
+    one.says_last = [
+        {"did": "change", "fault": TERMINAL, "link": TERMINAL, "requested_ns": 1},
+        {"did": "failed", "kind": "machine", "text": TERMINAL},
+    ]
+    conductor, followed = lead(events, one)
+    change = next(message for message in followed if message["did"] == "change")
+    assert (change["fault"], change["link"]) == (PRINTABLE, PRINTABLE)
+    assert conductor.failed == {"kind": "machine", "text": f"h0: {PRINTABLE}"}
 
 
 def test_ctrl_c_stops_all_once(events: Events) -> None:
