@@ -242,15 +242,14 @@ class _Run:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
         parts, unusable = read_parts(self._run, order)
-        problems = [*conductor.problems]
-        for name in order:
-            if name in self._shipped:
-                problems += self._shipped[name].lines()
+        broken_off = {name: Shipped(name, (), "shipping was broken off", 0, 0) for name in order}
+        shipped = [(broken_off | self._shipped)[name] for name in order]
+        said = [line for each in shipped for line in each.lines()]
         base = {
             **self._content,
             "machines": machines_json(self._placement, conductor.zeros, clocks),
-            "shipped": [each.as_json() for each in self._shipped.values()],
-            "problems": [*problems, *unusable],
+            "shipped": [each.as_json() for each in shipped],
+            "problems": [*conductor.problems, *said, *unusable],
         }
         return self._run.update_run(**merged(base, parts, order))
 

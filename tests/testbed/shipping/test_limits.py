@@ -1,6 +1,7 @@
 """How fast shipping is, and how much of the disk it takes."""
 
 import sys
+import threading
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.shipping import limits
+from testbed.shipping import limits, receiver
 from testbed.shipping.frames import GREETING
 from testbed.shipping.limits import BURST_S, Disk, Limits, Rate
 from testbed.shipping.receiver import ship
@@ -103,6 +104,30 @@ def test_a_machine_can_be_given_up_at_once(tmp_path: Path) -> None:
     )
     assert shipped["h0"].problem == "it was given up"
     assert (tmp_path / "run/captures/a.pcap").exists()
+
+
+def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it may still do afterwards does not count as come."""
+    monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
+    there, connected = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"}), threading.Event()
+
+    def hang(there: Path) -> ThreadStream:
+        connected.wait(60)
+        return ThreadStream(there)
+
+    shipped = ship(
+        [Machine("h0", there, start=hang)],
+        tmp_path,
+        limits=Limits(),
+        listener=lambda _: None,
+        stop_following=lambda _: True,
+        give_up=lambda _: True,
+    )
+    connected.set()
+    assert shipped["h0"].problem == "it did not come to an end"
+    assert not shipped["h0"].complete
 
 
 def test_a_silent_connection_is_made_anew(tmp_path: Path) -> None:
