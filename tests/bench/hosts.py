@@ -15,6 +15,7 @@ from tests.testbed.hosts.lab import Lab
 
 MACHINES = 20
 REGIONS = 4
+BRING_UP_S = 10.0
 TIMEOUT_S = 300.0
 CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 EXPERIMENT = """
@@ -52,15 +53,25 @@ def _run(lab: Lab, experiment: Path, inventory: Path, out: Path, which: str) -> 
     stands_ns = max(machine["network_ns"] for machine in machines)
     ready_ns = max(machine["ready_ns"] for machine in machines)
 
-    def row(name: str, value_ns: int, asked: str) -> dict[str, Any]:
-        return {"name": f"{name} ({which})", "value": value_ns / 1e9, "unit": "s", "asked": asked}
+    def row(name: str, value_ns: int, asked_s: float | None = None) -> dict[str, Any]:
+        value_s = value_ns / 1e9
+        missed = asked_s is not None and value_s > asked_s
+        return {
+            "name": f"{name} ({which})",
+            "value": value_s,
+            "unit": "s",
+            "asked": asked_s,
+            "missed": missed,
+        }
 
     return [
-        row(f"{MACHINES} machines logged in to and examined", times["started_ns"] - began_ns, "-"),
-        row(f"{MACHINES} machines: supervisors, sandboxes, networks", stands_ns - times["started_ns"], "10"),
+        row(f"{MACHINES} machines logged in to and examined", times["started_ns"] - began_ns),
         row(
-            f"{MACHINES} machines: nodes ready, from the start of supervisors",
-            ready_ns - times["started_ns"],
-            "-",
+            f"{MACHINES} machines: supervisors, sandboxes, networks",
+            stands_ns - times["started_ns"],
+            BRING_UP_S,
+        ),
+        row(
+            f"{MACHINES} machines: nodes ready, from the start of supervisors", ready_ns - times["started_ns"]
         ),
     ]
