@@ -1,7 +1,9 @@
 """Where the machines that carry out one plan wait for each other.
 
-Each says where it is, and goes on when it is told to (by `testbed.backends.ssh_hosts`). A run on this machine
-alone waits for nobody.
+Each says where it is, and goes on when it is told to by `testbed.hosts.conductor`, which waits for no machine
+longer than its lease. Who is told nothing does not go on, for it would be alone: the wait ends with the run,
+which the machine's supervisor has stopped when nobody was heard of for the lease. A run on this machine alone
+waits for nobody.
 """
 
 import asyncio
@@ -10,9 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from testbed.runner.record import Listener
-
-WAIT_S = 180.0
-"""For the slowest of the machines; whoever waited so long goes on alone."""
 
 
 class MeetingPlace(StrEnum):
@@ -34,7 +33,7 @@ class Meeting:
         self._told: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self.alone = alone
 
-    async def at(self, place: MeetingPlace, timeout_s: float = WAIT_S) -> Mapping[str, Any]:
+    async def at(self, place: MeetingPlace, timeout_s: float | None = None) -> Mapping[str, Any]:
         """Say that we are here and wait for the others; what was told, nothing if nobody told us in time."""
         if self.alone:
             return {}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from testbed.faults import Carried, Change, carry_out
+from testbed.faults import LATE_NS, Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.runner.meeting import MeetingPlace
@@ -66,7 +66,13 @@ async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> N
     if stage.ending.asked or not await stage.ending.or_done(meet()):
         return
     _be_prompt()
-    zero_ns = stage.record.time("zero_ns", told.get("zero_ns", time.time_ns() + LEAD_NS))
+    zero_ns = time.time_ns() + LEAD_NS if stage.meeting.alone else told["zero_ns"]
+    stage.record.time("zero_ns", zero_ns)
+    late_ns = time.time_ns() - zero_ns
+    if late_ns > LATE_NS:
+        stage.record.problem(
+            f"time 0 was {late_ns / 1e9:.1f} s ago when it was told: all that was due by then happens late"
+        )
     stage.processes.go(zero_ns)
     stage.record.phase(Phase.RUNNING)
     stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)

@@ -1,0 +1,119 @@
+"""Machines that wait for each other, and time 0 as it is told to them."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from testbed.runner import running
+from testbed.runner.ending import Ending
+from testbed.runner.meeting import Meeting, MeetingPlace
+
+S = 1_000_000_000
+A_DAY_S = 86_400.0
+
+
+class Told(list[dict[str, Any]]):
+    """What somebody was told."""
+
+    def post(self, message: dict[str, Any]) -> None:
+        self.append(message)
+
+
+class Played:
+    """The stage of a run with others, and what came of it."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, int] = {}
+        self.problems: list[str] = []
+        self.went: list[int] = []
+        self.ending = Ending()
+        self.told = Told()
+        self.meeting = Meeting(self.told, alone=False)
+        self.plan = SimpleNamespace(duration_us=1)
+        self.record = SimpleNamespace(
+            time=self.note_time,
+            problem=self.problems.append,
+            phase=lambda _: None,
+            tell=lambda *_, **__: None,
+        )
+        self.processes = SimpleNamespace(go=self.went.append, stop_drivers=lambda: None)
+
+    def note_time(self, name: str, time_ns: int = 0) -> int:
+        self.times[name] = time_ns
+        return time_ns
+
+    async def run(self) -> None:
+        async def until(*_: Any) -> None:
+            pass
+
+        await running.run_workload(self, until)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own process keeps its priority."""
+    monkeypatch.setattr(running, "_be_prompt", lambda: None)
+
+
+def told_zero(ago_s: float) -> tuple[Played, int]:
+    """A run that is told a time 0."""
+    played, zero_ns = Played(), time.time_ns() - round(ago_s * S)
+
+    async def go() -> None:
+        waiting = asyncio.create_task(played.run())
+        await asyncio.sleep(0)
+        played.meeting.go_on({"do": "go on", "at": "ready", "zero_ns": zero_ns})
+        await waiting
+
+    asyncio.run(go())
+    return played, zero_ns
+
+
+def test_time_0_is_the_one_that_is_told() -> None:
+    played, zero_ns = told_zero(-5.0)
+    assert (played.times["zero_ns"], played.went) == (zero_ns, [zero_ns])
+    assert played.problems == []
+
+
+def test_a_time_0_that_is_told_too_late_is_noted() -> None:
+    played, zero_ns = told_zero(3600.0)
+    assert played.went == [zero_ns]
+    (problem,) = played.problems
+    assert problem.startswith("time 0 was 3600")
+
+
+def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
+    played = Played()
+
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        before_s, waiting = loop.time, asyncio.create_task(played.run())
+        while not played.told:
+            await asyncio.sleep(0)
+        loop.time = lambda: before_s() + A_DAY_S  # type: ignore[method-assign]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        played.ending.interrupt("nobody was heard of for 300 s")
+        await waiting
+
+    asyncio.run(go())
+    assert played.told == [{"did": "waits", "at": MeetingPlace.READY}]
+    assert (played.went, played.times) == ([], {})
+
+
+def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
+    async def go() -> None:
+        meeting = Meeting(Told(), alone=False)
+        meeting.go_on({"at": "drained", "drained": True})
+        meeting.go_on({"at": "drained", "drained": False})  # said again, as after a broken connection
+        assert (await meeting.at(MeetingPlace.DRAINED))["drained"]
+
+    asyncio.run(go())
+
+
+def test_who_waits_for_a_while_only_goes_on_alone() -> None:
+    assert asyncio.run(Meeting(Told(), alone=False).at(MeetingPlace.FINISHED, 0)) == {}
