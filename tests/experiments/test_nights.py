@@ -1,12 +1,14 @@
 """A night on disk: its paths, what is written reads back, and what a crash left is set aside."""
 
+import json
+import time
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State, night_of
 from topologies.errors import InputError
 
 RUNS = (
@@ -35,6 +37,25 @@ def test_what_is_written_reads_back(night):
     night.write(record)
     assert night.read() == record
     assert [run.ended for run in night.read().runs] == [False, True, False]
+
+
+def test_a_record_that_says_nothing_of_what_came_later_is_read(night):
+    night.write(RECORD)
+    content = json.loads(night.night_json.read_text())
+    del content["findings_allowed"], content["unchecked"]
+    night.night_json.write_text(json.dumps(content))
+    assert night.read() == RECORD
+
+
+@pytest.mark.parametrize(("zone", "day"), [("UTC", 21), ("<-10>10", 20), ("<+14>-14", 21)])
+def test_a_night_has_the_date_of_the_machine_s_own_clock(monkeypatch, zone, day):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert night_of(datetime(2026, 11, 21, 2, tzinfo=UTC)) == date(2026, 11, day)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

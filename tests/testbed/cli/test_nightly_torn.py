@@ -1,10 +1,12 @@
 """What a night that was killed left: a run that has ended is never made again, however it ended."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.nights import Failure, State
+from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.cli.nights import Nights
 
 NOTED = "testbed.cli.nightly_night:Night.leave"
@@ -77,10 +79,12 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights):
     assert nights.kept() == {name: 1}
 
 
-def test_a_run_whose_analysis_ends_the_night_each_time_is_given_up(nights):
-    for options in ((), *[("--resume",)] * 3):
-        nights.killed("testbed.cli.nightly_one:analyse", *options)
+def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
+    nights.killed("testbed.cli.nightly_one:analyse")
+    [torn] = nights.record.runs
+    nights.directory.write(nights.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
     assert nights.run("--resume") == 3
     [run] = nights.record.runs
     assert (run.state, run.failure) == (State.FAILED, Failure.HARNESS)
     assert "ended the night each time" in run.problem
+    assert run.torn == (f"{torn.run}.torn",)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
-from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message
+from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_none
 from topologies.errors import InputError
 
 RUN = NightRun("cut", 0, 11, "link-failure", "local", state=State.DONE, run="abc", verdict="passed")
@@ -48,6 +48,16 @@ def test_a_message_of_a_fine_night_or_a_broken_one_says_so():
     fine = replace(ENDED, runs=(RUN,), findings=(), exit_code=0)
     assert told(fine)["subject"].endswith(": fine")
     assert told(replace(fine, outcome="crashed", exit_code=1))["subject"].endswith(": crashed")
+    unchecked = told(replace(fine, unchecked="no history", exit_code=1))
+    assert unchecked["subject"].endswith(": not checked")
+    assert unchecked["text"].splitlines()[1] == "not checked: no history"
+
+
+def test_a_night_that_could_not_begin_is_told_in_the_same_words():
+    content = message_of_none("quick", date(2026, 11, 21), "another night is on", 3)
+    assert set(content) == set(told())
+    assert (content["night"], content["outcome"], content["exit_code"]) == ("2026-11-21", "not begun", 3)
+    assert content["text"].splitlines()[1:] == ["another night is on"]
 
 
 def test_a_message_is_not_endless():
@@ -70,6 +80,7 @@ def test_a_command_gets_the_night_on_standard_input(tmp_path):
         ("no-such-program --now", "the hook no-such-program could not be started: No such file"),
         ("sh -c 'echo no luck >&2; exit 7'", "the hook sh failed with 7: no luck"),
         ("false", "the hook false failed with 1: it said nothing"),
+        (r"""sh -c 'printf "caf\351" >&2; exit 1'""", "the hook sh failed with 1: caf\ufffd"),
     ],
 )
 def test_a_hook_that_fails_is_said(command, said):

@@ -62,3 +62,21 @@ def test_what_got_worse_is_a_failure_of_its_own():
     failure = regressions.find("failure")
     assert (regressions.get("name"), failure.get("type")) == ("regressions", "regression")
     assert (failure.get("message"), failure.text) == ("latency rose", "latency rose\nthroughput fell")
+
+
+def test_what_got_worse_and_may_is_no_failure():
+    [*_, regressions] = suite(replace(RECORD, findings_allowed=("latency rose",)))
+    assert [child.tag for child in regressions] == ["skipped"]
+    assert regressions.find("skipped").text == "allowed to fail:\nlatency rose"
+
+
+def test_a_night_that_was_not_checked_is_an_error():
+    found = suite(replace(RECORD, unchecked="the history is damaged"))
+    assert found.get("errors") == "2"
+    assert found[-1].find("error").text == "not checked: the history is damaged"
+
+
+def test_what_no_xml_can_hold_is_replaced():
+    problem = "a\x00b\x1fc\ud800d\udcffe\ufffef\uffffg\t\u00e9\U0001f600"
+    [_, case, *_] = suite(RECORD.with_run(replace(RUNS[1], problem=problem)))
+    assert case.find("failure").text == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg\t\u00e9\U0001f600"

@@ -62,6 +62,12 @@ def test_a_run_without_a_summary_has_one_line():
     assert unmeasured(RUN, {"problems": [], "phase": "building"}, 1.0).problem == "it ended while building"
 
 
+def test_a_problem_can_be_written_anywhere():
+    """Names of files that are no text come as lone surrogates, which no encoding takes."""
+    assert broken(RUN, "no file b\udce9e", 1.0).problem == "no file b?e"
+    assert line("crashed", ("no file b\udce9e",)) == "no file b?e"
+
+
 @pytest.mark.parametrize(
     ("failures", "findings", "code"),
     [
@@ -80,3 +86,5 @@ def test_the_exit_code(failures, findings, code):
     assert exit_code(record) == code
     allowed = replace(record, runs=tuple(replace(run, allow_failure=True) for run in runs), findings=())
     assert exit_code(allowed) == 0
+    assert exit_code(replace(allowed, findings_allowed=("slower",))) == 0
+    assert exit_code(replace(allowed, unchecked="the history is damaged")) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.nightly.units import Installed, cron_lines, units
+from testbed.nightly.units import SPARE_S, WAIT_H, Installed, cron_lines, units
 
 AWKWARD = (sys.executable, "nightly", "run", "quick", "--hook", "sh -c 'echo \"50% of $HOME\" \\ done'")
 
@@ -64,6 +64,12 @@ def test_the_timer_starts_the_service_and_the_rest_follows_a_reboot(tmp_path):
     assert "[Install]" not in texts[f"{night.name}.service"]
     assert texts[night.resume].endswith("[Install]\nWantedBy=default.target\n")
     assert re.search(r"^ExecStart=.* --resume$", texts[night.resume], re.MULTILINE)
+
+
+def test_a_night_that_hangs_is_ended_but_none_that_waits_for_another(tmp_path):
+    night = installed(tmp_path)
+    allowed_s = WAIT_H * 3600 + night.budget_s + SPARE_S
+    assert f"\nTimeoutStartSec={allowed_s:.0f}\n" in units(night)[f"{night.name}.service"]
 
 
 def test_units_of_the_machine_run_as_somebody(tmp_path):
