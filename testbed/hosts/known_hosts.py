@@ -1,17 +1,17 @@
 """The host keys that this user and this machine know: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts.
 
-Certificates are not used, so `@cert-authority` says nothing to us; a key that is `@revoked` anywhere is taken
-from nobody. Kinds of keys that are not known here are passed over. A line that cannot be read is an error: it
-could be the one that matters. Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
+paramiko reads lines, but knows no markers. Certificates are not used, so `@cert-authority` says nothing to
+us; a key that is `@revoked` anywhere is taken from nobody. Kinds of keys that are not known here are passed
+over. A line that cannot be read is an error: it could be the one that matters. Source: sshd(8),
+"SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
-import base64
-import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from testbed.errors import MachineError
 
@@ -25,37 +25,33 @@ KINDS = frozenset(kind for key in paramiko.key_classes for kind in key.identifie
 class Line:
     """Hosts' names, possibly hashed, and the key that they have; or that nobody may have any more."""
 
-    names: tuple[str, ...]
-    key: paramiko.PKey
+    entry: HostKeyEntry
     revoked: bool
 
 
-@dataclass(frozen=True, slots=True)
 class KnownHosts:
     """What is known. Hosts are named as in the files: `[NAME]:PORT` for another port than 22."""
 
-    lines: tuple[Line, ...]
+    def __init__(self, lines: list[Line]) -> None:
+        self._revoked = {line.entry.key.asbytes() for line in lines if line.revoked}
+        self._hosts = paramiko.HostKeys()
+        for line in reversed(lines):  # one that is added replaces an earlier one
+            if not line.revoked and not self.revoked(line.entry.key):
+                for name in line.entry.hostnames:
+                    self._hosts.add(name, line.entry.key.get_name(), line.entry.key)
 
     def keys(self, host: str) -> dict[str, paramiko.PKey]:
         """The keys of a host by their kind, the first of each."""
-        found: dict[str, paramiko.PKey] = {}
-        for line in self.lines:
-            if (
-                not line.revoked
-                and not self.revoked(line.key)
-                and any(_is(name, host) for name in line.names)
-            ):
-                found.setdefault(line.key.get_name(), line.key)
-        return found
+        return dict(self._hosts.lookup(host) or {})
 
     def revoked(self, key: paramiko.PKey) -> bool:
         """Whether this key is to be taken from nobody."""
-        return any(line.revoked and line.key.asbytes() == key.asbytes() for line in self.lines)
+        return key.asbytes() in self._revoked
 
 
 def read_known_hosts() -> KnownHosts:
     """Both files. Raises MachineError with file and line for what cannot be read."""
-    return KnownHosts(tuple(line for file in (user_file(), SYSTEM_FILE) for line in _read(file)))
+    return KnownHosts([line for file in (user_file(), SYSTEM_FILE) for line in _read(file)])
 
 
 def user_file() -> Path:
@@ -73,7 +69,7 @@ def _read(file: Path) -> Iterator[Line]:
     for number, text in enumerate(texts, 1):
         try:
             line = _line(text)
-        except (ValueError, paramiko.SSHException) as error:
+        except (ValueError, AssertionError, paramiko.SSHException, InvalidHostKey) as error:
             raise MachineError(
                 f"{file}:{number}: this line cannot be read ({error}): correct it, or remove it with"
                 f" `sed -i {number}d {file}`"
@@ -83,36 +79,21 @@ def _read(file: Path) -> Iterator[Line]:
 
 
 def _line(text: str) -> Line | None:
-    """None for what says nothing to us. Raises ValueError, SSHException."""
+    """None for what says nothing to us."""
     fields = text.split()
-    marker = fields.pop(0) if text.lstrip().startswith("@") else ""
-    if marker == CERT_AUTHORITY or (not marker and (not fields or fields[0].startswith("#"))):
+    if not fields or fields[0].startswith("#"):
+        return None
+    marker = fields.pop(0) if fields[0].startswith("@") else ""
+    if marker == CERT_AUTHORITY:
         return None
     if marker not in {"", REVOKED}:
         raise ValueError(f"no marker is called {marker}")
     if len(fields) < 3:
         raise ValueError("it needs a host, a kind of key and the key")
-    names, kind, key, *_ = fields
-    if kind not in KINDS:
+    if fields[1] not in KINDS:
         return None
-    for name in names.split(","):
+    entry = HostKeyEntry.from_line(" ".join(fields))
+    for name in entry.hostnames:
         if name.startswith(HASHED):
-            _salt_and_hash(name)
-    return Line(
-        tuple(names.split(",")),
-        paramiko.PKey.from_type_string(kind, base64.b64decode(key, validate=True)),
-        revoked=marker == REVOKED,
-    )
-
-
-def _is(name: str, host: str) -> bool:
-    if not name.startswith(HASHED):
-        return name == host
-    salt, hashed = _salt_and_hash(name)
-    return hmac.digest(salt, host.encode(), "sha1") == hashed
-
-
-def _salt_and_hash(name: str) -> tuple[bytes, bytes]:
-    """Of a name that is hidden (HashKnownHosts of ssh_config(5)). Raises ValueError."""
-    salt, hashed = name.removeprefix(HASHED).split("|")
-    return base64.b64decode(salt, validate=True), base64.b64decode(hashed, validate=True)
+            paramiko.HostKeys.hash_host("", name)  # raises if it is no hash
+    return Line(entry, revoked=marker == REVOKED)
