@@ -6,6 +6,7 @@ of links and processes as they happen. They only read the run's messages (`testb
 """
 
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -104,7 +105,10 @@ class Follower(Protocol):
     """Shows a run. A context manager, called with each message."""
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """Show what follows from a message of the run; {} only says that time has passed."""
+        """Show what follows from a message of the run; {} only says that time has passed.
+
+        Called from any thread: machines that ship tell of themselves in threads of their own.
+        """
 
     def say(self, text: str) -> None:
         """Show what goes on now, a step of the analysis for example."""
@@ -136,6 +140,7 @@ class PlainFollower:
     def __init__(self) -> None:
         self._situation = Situation()
         self._shown_s = 0.0
+        self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +152,10 @@ class PlainFollower:
 
     def __call__(self, message: dict[str, Any]) -> None:
         """See Follower."""
+        with self._one_at_a_time:
+            self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
         line = self._situation.take(message)
         if line is not None:
             self.say(line)
@@ -200,6 +209,7 @@ class LiveFollower:
         )
         self._task = self._progress.add_task("starting", total=None)
         self._machine_tasks: dict[str, TaskID] = {}
+        self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -212,6 +222,10 @@ class LiveFollower:
 
     def __call__(self, message: dict[str, Any]) -> None:
         """See Follower."""
+        with self._one_at_a_time:
+            self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
         line = self._situation.take(message)
         if line is not None and (self._terse is None or message.get("did") == "problem"):
             self.show(line)

@@ -1,5 +1,8 @@
 """What a user sees of files that come from machines."""
 
+import sys
+import threading
+
 import pytest
 
 from testbed.cli.following import LiveFollower, PlainFollower
@@ -82,3 +85,31 @@ def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar() -> None:
         (50 * MB, 300 * MB, True),
         (300 * MB, 300 * MB, False),
     ]
+
+
+@pytest.mark.parametrize("kind", [PlainFollower, LiveFollower])
+def test_a_run_is_followed_while_machines_come_up_in_other_threads(
+    kind: type[PlainFollower | LiveFollower],
+) -> None:
+    """Machines that ship tell of themselves in threads of their own."""
+    machines = 3000
+    follow, done = kind(), threading.Event()
+
+    def ship() -> None:
+        try:
+            for number in range(machines):
+                follow(progress(State.CONNECTING, 0, 0, machine=f"h{number}"))
+        finally:
+            done.set()
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=ship)
+        thread.start()
+        while not done.is_set():
+            follow({})
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert len(follow._situation.shipped.machines) == machines
