@@ -93,23 +93,43 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
     run: whose they have to be. Raises UnusableError, and FileNotFoundError if it is gone.
     """
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            rows = file.read(use_threads=False)  # files are small: handing them out costs more
+        rows = _read(path)
+        _check_names(rows)
+        rows = brought_forward(table, rows)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnusableError(f"is damaged: {said}") from None
-    columns, named = rows.column_names, (rows.schema.metadata or {}).get(_COLUMNS)
-    try:
-        rows = brought_forward(table, rows)
     except UnknownLayoutError as error:
         raise UnusableError(str(error)) from None
-    if named is not None and named.decode(errors="replace") != _names(columns):
-        raise UnusableError("is damaged: its columns are not those that were written")
+    except Exception as error:  # noqa: BLE001 - what a damaged file makes a parser raise is not to be known
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UnusableError(f"is damaged: {said}") from None
     if run is not None and not set(pc.unique(rows["run"]).to_pylist()) <= {run}:
         raise UnusableError("holds rows of another run than its name says")
     return rows
+
+
+def _read(path: Path) -> pa.Table:
+    """Everything in a file, and texts that are texts."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        rows = file.read(use_threads=False)  # files are small: handing them out costs more
+    rows.validate(full=True)
+    return rows
+
+
+def may_hold(path: Path, run: str) -> bool:
+    """Whether a file names this run, by a look at that column alone; `read_rows` says whether it holds it."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return run in file.read(columns=["run"], use_threads=False)["run"].to_pylist()
+    except Exception:  # noqa: BLE001 - as above; whoever reads all of it says what is wrong
+        return False
+
+
+def _check_names(rows: pa.Table) -> None:
+    """Raises UnknownLayoutError if the names of columns are not those that were written."""
+    named = (rows.schema.metadata or {}).get(_COLUMNS)
+    if named is not None and named.decode(errors="replace") != _names(rows.column_names):
+        raise UnknownLayoutError("is damaged: its columns are not those that were written")
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 from analysis.history.metrics import Metric, headline
+from analysis.history.schemas import VERDICTS
 from experiments.rundir import RunDirectory
+from topologies.errors import InputError
 
 NOT_STARTED = "not started"
 """The outcome of a run that could not be started: it has no directory."""
@@ -65,6 +67,8 @@ class RunRecord:
         check_night(self.night)
         if not self.run or "/" in self.run:
             raise AnalysisError(f"{self.run!r} is no name of a run's directory")
+        if self.verdict not in VERDICTS:
+            raise AnalysisError(f"{self.run}: {self.verdict!r} is none of {', '.join(VERDICTS)}")
 
 
 def known_night(night: str) -> bool:
@@ -93,10 +97,15 @@ def record_of(
 ) -> RunRecord:
     """What a run's directory says. Without a summary the verdict is `crashed`.
 
-    Raises InputError if run.json, or a summary.json that is there, cannot be read.
+    Raises InputError if run.json, or a summary.json that is there, cannot be read or has no verdict that we
+    know.
     """
     content = run.read_run()
     summary = run.read_summary() if run.summary_json.exists() else {}
+    verdict = str(summary.get("verdict") or "crashed")
+    if verdict not in VERDICTS:
+        expected = f"expected one of {', '.join(VERDICTS)}"
+        raise InputError(str(run.summary_json), None, "verdict", f"{expected}, found {verdict}")
     fidelity = _mapping(summary, "fidelity")
     versions = _mapping(content, "versions")
     return RunRecord(
@@ -117,7 +126,7 @@ def record_of(
         links=str(content.get("links") or ""),
         place=_place(content),
         outcome=str(content.get("outcome") or f"died while {content.get('phase') or 'it was planned'}"),
-        verdict=str(summary.get("verdict") or "crashed"),
+        verdict=verdict,
         valid=bool(fidelity.get("valid", False)),
         reasons=tuple(map(str, fidelity.get("reasons") or ())),
         problems=tuple(map(str, content.get("problems") or ())),

@@ -21,6 +21,7 @@ from analysis.history.files import (
     Partition,
     UnusableError,
     foreign,
+    may_hold,
     nights,
     read_rows,
     synchronise,
@@ -54,11 +55,11 @@ class History:
         return nights(self.folder, RUNS)
 
     def append(self, record: RunRecord) -> bool:
-        """Add a run. Returns False, and changes nothing, if this night has it already.
+        """Add a run. Returns False, and changes nothing, if it is there already, in whichever night.
 
         Raises AnalysisError if it cannot be written.
         """
-        if self._counted(record.night, record.run):
+        if any(self._counted(night, record.run) for night in reversed(self.nights())):
             return False
         try:
             for table, rows in rows_of(record, self._stored(record.path)).items():
@@ -147,6 +148,8 @@ class History:
 
     def _counted(self, night: str, run: str) -> bool:
         partition = Partition.of(self.folder, RUNS, night)
+        if not (partition.of_run(run).exists() or may_hold(partition.whole, run)):
+            return False
         for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
             with contextlib.suppress(FileNotFoundError):
                 if pc.is_in(pa.scalar(run), self._rows(path, RUNS, whose)["run"]).as_py():

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.history.migration import UnknownLayoutError, brought_forward
-from analysis.history.schemas import METRICS, RUNS, SCHEMA, SCHEMAS
+from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 
 OLD = {"schema": [1], "run": ["a"], "suite": ["quick"], "entry": ["cut"]}
 
@@ -17,7 +17,7 @@ def test_columns_that_came_later_are_empty_in_older_files() -> None:
     rows = brought_forward(METRICS, metrics())
     assert rows.schema == SCHEMAS[METRICS]
     (row,) = rows.to_pylist()
-    assert (row["value"], row["unit"]) == (80.0, None)
+    assert (row["value"], row["unit"]) == (80.0, "")
 
 
 def test_columns_of_a_newer_cutset_are_left_out() -> None:
@@ -26,6 +26,27 @@ def test_columns_of_a_newer_cutset_are_left_out() -> None:
 
 def test_older_types_become_today_s() -> None:
     assert brought_forward(METRICS, metrics(value=pa.array([80], pa.int16())))["value"].to_pylist() == [80.0]
+
+
+def runs(**columns: object) -> pa.Table:
+    return pa.table({**OLD, "verdict": ["failed"], "valid": [True], "started_ns": [1], **columns})
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (
+            runs(verdict=["degraded"]),
+            "has a run with the verdict 'degraded', which is none of crashed, failed",
+        ),
+        (runs(verdict=pa.nulls(1, pa.string())), "has rows without a `verdict`"),
+        (runs(started_ns=pa.nulls(1, pa.int64())), "has rows without a `started_ns`"),
+        (runs(reasons=["busy"]), "has a column `reasons` of string, not list"),
+    ],
+)
+def test_runs_that_no_page_could_show_are_refused(rows: pa.Table, why: str) -> None:
+    with pytest.raises(UnknownLayoutError, match=why):
+        brought_forward(RUNS, rows)
 
 
 def test_each_version_is_brought_to_the_next() -> None:
@@ -48,7 +69,12 @@ def test_each_version_is_brought_to_the_next() -> None:
         (pa.table({"x": [1]}), "it has no column `schema`"),
         (metrics(schema=[SCHEMA + 1]), "was written by a newer Cutset"),
         (metrics(schema=[0]), "has schema 0, which no Cutset wrote"),
-        (metrics(schema=["one"]), "has rows of several schemas: one"),
+        (metrics(schema=["one"]), "has a column `schema` of string, not int32"),
+        (metrics(schema=[[1]]), "has a column `schema` of list<"),
+        (metrics(schema=[{"of": 1}]), "has a column `schema` of struct<"),
+        (metrics(schema=pa.array([None], pa.int32())), "has rows without a `schema`"),
+        (metrics(value=pa.array([None], pa.float64())), "has rows without a `value`"),
+        (metrics().append_column("run", pa.array(["b"])), "it has the column `run` twice"),
         (pa.table(OLD), "is no file of a history's metrics: it has no column `metric`"),
         (metrics(value=["much"]), "has a column `value` of string, not double"),
     ],
@@ -59,8 +85,18 @@ def test_what_cannot_be_brought_forward_says_why(rows: pa.Table, why: str) -> No
 
 
 def test_older_runs_were_not_allowed_to_fail() -> None:
-    old = pa.table({**OLD, "verdict": ["failed"], "valid": [True]})
-    assert brought_forward(RUNS, old)["allow_failure"].to_pylist() == [False]
+    assert brought_forward(RUNS, runs())["allow_failure"].to_pylist() == [False]
+
+
+def test_what_is_not_known_of_a_run_is_empty_as_in_its_record() -> None:
+    (row,) = brought_forward(RUNS, runs(commit=pa.nulls(1, pa.string()))).to_pylist()
+    assert (row["commit"], row["outcome"], row["reasons"], row["problems"]) == ("", "", [], [])
+    assert (row["duration_s"], row["repeat"]) == (0.0, 0)
+
+
+def test_an_expectation_may_have_no_value() -> None:
+    rows = pa.table({**OLD, "text": ["verdict == passed"], "value": [None], "held": [False]})
+    assert brought_forward(EXPECTATIONS, rows)["value"].to_pylist() == [None]
 
 
 def test_a_file_without_rows_has_any_version() -> None:

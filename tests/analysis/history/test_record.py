@@ -103,6 +103,12 @@ def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         kept(run)
 
 
+def test_a_verdict_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    run = directory(tmp_path, RUN, {**SUMMARY, "verdict": "degraded"})
+    with pytest.raises(InputError, match=r"summary\.json: verdict: expected one of .*, found degraded"):
+        kept(run)
+
+
 def test_a_run_that_could_not_be_started_is_kept_too(tmp_path: Path) -> None:
     record = record_of_failed_start(
         "tcpdump is missing", night="2026-03-14", suite="quick", entry="cut", repeat=1, settings={},

@@ -50,8 +50,8 @@ def test_what_is_appended_is_read_back(history: History) -> None:
 
 
 def test_every_table_has_its_schema_and_the_night(history: History) -> None:
-    history.append(make_record())
-    history.append(make_record(night="2026-03-15"))
+    history.append(make_record("a"))
+    history.append(make_record("b", night="2026-03-15"))
     assert history.runs().schema == shown_schema(RUNS)
     assert history.metrics().schema == shown_schema(METRICS)
     assert history.expectations().schema == shown_schema(EXPECTATIONS)
@@ -65,10 +65,18 @@ def test_a_run_is_in_the_history_once(history: History) -> None:
     assert [row["verdict"] for row in history.runs().to_pylist()] == ["passed"]
 
 
-def test_the_same_name_in_another_night_is_another_run(history: History) -> None:
-    history.append(make_record())
-    history.append(make_record(night="2026-03-15", metrics=(Metric(P95, 90.0, "ms", "lower"),)))
-    assert history.runs().num_rows == 2
+@pytest.mark.parametrize("other", ["2026-03-13", "2026-03-15"])
+def test_a_run_is_in_one_night_alone(history: History, other: str) -> None:
+    assert history.append(make_record())
+    assert not history.append(make_record(night=other))
+    history.compact(NIGHT)
+    assert not history.append(make_record(night=other))
+    assert history.runs()["night"].to_pylist() == [NIGHT]
+
+
+def test_metrics_are_of_the_nights_that_are_meant(history: History) -> None:
+    history.append(make_record("a"))
+    history.append(make_record("b", night="2026-03-15", metrics=(Metric(P95, 90.0, "ms", "lower"),)))
     assert history.metrics(Where(until=NIGHT))["value"].to_pylist() == [80.0, 0.0]
 
 
