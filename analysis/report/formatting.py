@@ -84,8 +84,9 @@ def percent(fraction: float | None) -> str:
 
 
 def count_of(number_of: int, noun: str) -> str:
-    """A number of things, with the noun's plural: 1 event, 2 proxies, 3 processes."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    """A number of things, with the noun's plural: 1 event, 2 proxies, 3 processes, 4 days."""
+    to_ies = noun.endswith("y") and not noun.endswith(("ay", "ey", "oy"))
+    plural = noun[:-1] + "ies" if to_ies else noun + ("es" if noun.endswith("s") else "s")
     word = noun if number_of == 1 else plural
     return f"{number(number_of)}{_SPACE}{word}"
 

@@ -61,7 +61,7 @@ def test_what_a_suite_did_that_stopped_long_ago_colours_nothing(history: History
     stopped = part(page, "stopped")
     assert "<td>old</td>" in stopped
     assert "17\u00a0Feb\u00a02026" in stopped
-    assert "133\u00a0days ago" in stopped
+    assert re.search(r"133\sdays ago", stopped)
     assert "invalid" in stopped
 
 
