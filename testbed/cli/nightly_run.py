@@ -105,6 +105,7 @@ def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) ->
 
 def show_dry(asked: Asked) -> int:
     """Show what would run."""
+    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     file = _read(asked)
     night = asked.night or today()
     record = new_record(file, night, commit=None, started_ns=0)

@@ -40,7 +40,7 @@ def settle_torn(night: "Night") -> None:
 def set_torn_aside(night: "Night") -> None:
     """Set aside what a night leaves torn that ends now; what has ended is for `settle_torn`."""
     for run in _running(night):
-        if not _has_ended(night, run):
+        if not _has_ended(night, run) and _from_history(night, run) is None:
             _begun_anew(night, run)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.history import History
 from experiments.nights import Failure, NightDirectory, State
-from tests.testbed.cli.nights import DEADLINE_S, LONGER, NEVER, NIGHT, Nights, under_way
+from tests.testbed.cli.nights import DEADLINE_S, LONGER, NEVER, NIGHT, NO_TIME, Nights, under_way
 
 
 @pytest.fixture
@@ -127,12 +127,13 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
 
 
 def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
-    nights.suite("name: long, set: {duration: 10min}", budget="1min")
+    nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
-    [long] = nights.record.runs
+    _, long = nights.record.runs
     assert long.state is State.SKIPPED
     assert "long r0 seed" in (said := capsys.readouterr().err)
     assert "left out (no time left: it takes about 620 s, and" in said
+    assert "long r0" in (nights.history / "site/index.html").read_text()
 
 
 def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights):

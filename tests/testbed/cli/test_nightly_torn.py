@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from experiments.nights import Failure, State
+from testbed.cli.nightly_night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.cli.nights import Nights
 
@@ -32,6 +34,10 @@ def nights(tmp_path: Path) -> Nights:
     nights = Nights(tmp_path)
     nights.suite("name: good")
     return nights
+
+
+def ctrl_c(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def test_a_run_whose_analysis_failed_stays_failed(nights):
@@ -67,10 +73,16 @@ def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
     assert nights.kept() == {torn.run: 1}
 
 
-def test_a_run_that_could_not_be_started_is_not_tried_again(nights):
+@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
+def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", budget="2d")
-    nights.killed(NOTED)
+    if how == "kill -9":
+        nights.killed(NOTED)
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(Night, "leave", ctrl_c)
+            assert nights.run() == 130
     [name] = nights.kept()
     assert nights.run("--resume") == 3
     [run] = nights.record.runs
