@@ -216,7 +216,7 @@ class LabMachine:
         """
         size = f"size={size_bytes}"
         mounted = self.folder in {where for where, _ in mounts_of(self.pid)}
-        kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", size, "tmpfs"]
+        kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", f"{size},mode=755", "tmpfs"]
         self.run(["mkdir", "-p", self.folder])
         self.run(["mount", *kind, self.folder])
 
