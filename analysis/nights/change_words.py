@@ -71,6 +71,8 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
 
 def size_of(finding: Finding) -> str:
     """How large the change is."""
+    if finding.after is None:
+        return "no longer measured"
     return change_text(finding.change) if finding.change is not None else "from 0"
 
 

@@ -191,11 +191,12 @@ def _values(
 def _value(
     what: str, series: Series | None, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
 ) -> Value:
+    finding = fresh.get((series.entry, series.metric)) if series else None
     if series is None or series.dates[-1] != night:
-        return Value(what, EN_DASH)
+        gone = finding is not None and finding.after is None
+        return Value(what, value_text(None, ""), status="bad") if gone else Value(what, EN_DASH)
     value = float(series.nights.medians[-1])
     level = usual.get((series.suite, series.entry, series.metric), {}).get(night)
-    finding = fresh.get((series.entry, series.metric))
     return Value(
         what,
         value_text(value, series.unit),

@@ -1,9 +1,9 @@
 """The check of a night: every series of the history up to that night, its findings, failures and verdicts.
 
 Each series is asked twice: for change points anywhere in the year, and whether tonight is like the nights on
-its present level. Hundreds of series are looked at, and each answer may be chance, so that each has to be as
-sure as all of them together shall be (Bonferroni): on a night when nothing changed, anything at all is found
-with a chance of at most WRONG_MAX.
+its present level, or lacks the figure that they had. Hundreds of series are looked at, and each answer may be
+chance, so that each has to be as sure as all of them together shall be (Bonferroni): on a night when nothing
+changed, anything at all is found with a chance of at most WRONG_MAX.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,9 +19,10 @@ from analysis.regressions.change_points import Shift, change_points
 from analysis.regressions.entries import verdicts_of
 from analysis.regressions.findings import Checked, Finding
 from analysis.regressions.flakes import flakes_of
-from analysis.regressions.resolution import is_worth_a_word
+from analysis.regressions.missing import Measured, measured_nights, missing
+from analysis.regressions.resolution import is_worth_a_word, resolution_of
 from analysis.regressions.series import Series, series_of
-from analysis.regressions.telling import levels, of_departure, of_shift
+from analysis.regressions.telling import levels, of_departure, of_missing, of_shift
 from analysis.regressions.tonight import departure, first_of_its_kind
 
 WRONG_MAX: Final = 0.01
@@ -66,22 +67,34 @@ def findings_of(
     looked_at: how many series are looked at that night, unless it is these.
     """
     doubt_max = WRONG_MAX / max(1, 2 * (looked_at or len(series)))
-    found = [finding for each in series for finding in _findings(each, runs, night, doubt_max)]
+    measured = measured_nights(runs, night)
+    found = [
+        finding
+        for each in series
+        for finding in _findings(each, runs, measured[each.suite, each.entry], night, doubt_max)
+    ]
     return sorted(found, key=_pressing)
 
 
-def _findings(series: Series, runs: pa.Table, night: str, doubt_max: float) -> Iterator[Finding]:
+def _findings(
+    series: Series, runs: pa.Table, measured: Measured, night: str, doubt_max: float
+) -> Iterator[Finding]:
     """What one series shows. doubt_max: the p-value that it may have."""
     shifts = change_points(series.nights.medians)
     for shift in shifts:
         if shift.p <= doubt_max and _is_worth_a_word(series, shift):
             new = series.dates[-1] == night and not _was_known(series, shift, doubt_max)
             yield of_shift(series, shift, runs, _confidence(shift.p, doubt_max), new=new)
+    gone = missing(series, measured, night)
+    if gone is not None and gone.p <= doubt_max:
+        new = gone.known > doubt_max
+        yield of_missing(series, gone, measured, runs, _confidence(gone.p, doubt_max), new=new)
     if series.dates[-1] != night:
         return
     departed = first_of_its_kind(series.nights) if series.better == "lower" else None
     if departed is None:
-        departed = departure(series.nights, shifts[-1].at if shifts else 0)
+        resolution = resolution_of(series.metric, series.unit)
+        departed = departure(series.nights, shifts[-1].at if shifts else 0, resolution)
     if (
         departed is not None
         and departed.p <= doubt_max

@@ -16,8 +16,8 @@ class Finding:
 
     kind: `change point` for a level that lasts, `tonight` for the night itself, which lies further off than
     such nights do. before, after: medians of the nights before and since, in `unit`; of counts that were 0,
-    after is the largest. change: (after - before) / before, None where that was 0; interval: 95 % bounds of
-    it. Nights are dates.
+    after is the largest; None if the figure is no longer measured. change: (after - before) / before, None
+    where there is none; interval: 95 % bounds of it. Nights are dates.
 
     first_bad_night is the likeliest. It may be any from earliest_night to latest_night (95 %), so the commits
     are those beside all of them: what changed it came after last_good_commit and is in first_bad_commit;
@@ -35,7 +35,7 @@ class Finding:
     kind: Kind
     direction: Direction
     before: float
-    after: float
+    after: float | None
     change: float | None
     interval: tuple[float, float] | None
     first_bad_night: str

@@ -26,8 +26,12 @@ COARSE: Final = {"settled_s": 0.2}
 def is_worth_a_word(before: float, after: float, metric: str, unit: str) -> bool:
     """Whether a change of level from `before` to `after` counts."""
     difference = abs(after - before)
-    least = COARSE.get(metric.rsplit(".", 1)[-1], RESOLUTION.get(unit, 0.0))
-    return difference >= least and difference > FRACTION_MIN * abs(before)
+    return difference >= resolution_of(metric, unit) and difference > FRACTION_MIN * abs(before)
+
+
+def resolution_of(metric: str, unit: str) -> float:
+    """The smallest difference of a metric that counts, in its unit; 0 if there is none."""
+    return COARSE.get(metric.rsplit(".", 1)[-1], RESOLUTION.get(unit, 0.0))
 
 
 def comparable(unit: str, better: str) -> bool:

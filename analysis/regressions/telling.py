@@ -1,7 +1,7 @@
 """From what the detectors saw, in indices, to findings: nights, commits, runs, and what else changed."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.regressions.change_points import NIGHTS_BESIDE, Shift
+from analysis.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
 from analysis.regressions.findings import Direction, Finding, Kind
 from analysis.regressions.intervals import change_interval
+from analysis.regressions.missing import Measured, Missing
 from analysis.regressions.series import Series
 from analysis.regressions.tonight import AGREEING_MIN, LEVEL_NIGHTS, Departure
 
@@ -54,6 +56,40 @@ def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence
     )
 
 
+def of_missing(
+    series: Series, gone: Missing, measured: Measured, runs: pa.Table, confidence: float, *, new: bool
+) -> Finding:
+    """A figure that is no longer measured, as a finding; after as many nights as a level needs, as one."""
+    first = gone.nights[0]
+    good = _circumstances(runs, int(series.rows_of(len(series.dates) - 1).min()))
+    bad = _circumstances(runs, measured[first][0])
+    return Finding(
+        suite=series.suite,
+        entry=series.entry,
+        metric=series.metric,
+        unit=series.unit,
+        kind="tonight" if len(gone.nights) < LEVEL_MIN else "change point",
+        direction="worse",
+        before=float(np.median(series.nights.medians[-LEVEL_NIGHTS:])),
+        after=None,
+        change=None,
+        interval=None,
+        first_bad_night=first,
+        last_good_night=series.dates[-1],
+        earliest_night=first,
+        latest_night=first,
+        first_bad_commit=bad["commit"],
+        last_good_commit=good["commit"],
+        also_changed=_also_changed(good, bad),
+        runs_before=_names(series, runs, range(len(series.dates) - 1, -1, -1)),
+        runs_after=tuple(runs["run"][row].as_py() for night in gone.nights for row in measured[night])[
+            :RUNS_SHOWN
+        ],
+        confidence=confidence,
+        new=new,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Where a change is: its first night, the range of that, and the nights' medians before and since."""
@@ -76,7 +112,7 @@ def _finding(
     new: bool,
 ) -> Finding:
     last_good, first_bad = span.earliest - 1, span.latest
-    good, bad = _circumstances(series, runs, last_good), _circumstances(series, runs, first_bad)
+    good, bad = (_circumstances(runs, int(series.rows_of(night).min())) for night in (last_good, first_bad))
     return Finding(
         suite=series.suite,
         entry=series.entry,
@@ -94,11 +130,7 @@ def _finding(
         latest_night=series.dates[span.latest],
         first_bad_commit=bad["commit"],
         last_good_commit=good["commit"],
-        also_changed=tuple(
-            f"{name} {good[name] or 'unknown'} -> {bad[name] or 'unknown'}"
-            for name in CIRCUMSTANCES
-            if good[name] != bad[name]
-        ),
+        also_changed=_also_changed(good, bad),
         runs_before=_names(series, runs, range(span.at - 1, -1, -1)),
         runs_after=_names(series, runs, range(span.at, len(series.dates))),
         confidence=confidence,
@@ -126,10 +158,17 @@ def _interval(before: Floats, after: Floats) -> tuple[float, float]:
     return (low / base, high / base) if base else (0.0, 0.0)
 
 
-def _circumstances(series: Series, runs: pa.Table, night: int) -> dict[str, str]:
-    """What the night's first run ran with."""
-    row = int(series.rows_of(night).min())
+def _circumstances(runs: pa.Table, row: int) -> dict[str, str]:
+    """What the run of that row ran with."""
     return {name: runs[name][row].as_py() or "" for name in ("commit", *CIRCUMSTANCES)}
+
+
+def _also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(
+        f"{name} {good[name] or 'unknown'} -> {bad[name] or 'unknown'}"
+        for name in CIRCUMSTANCES
+        if good[name] != bad[name]
+    )
 
 
 def _names(series: Series, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:

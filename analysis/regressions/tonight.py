@@ -2,7 +2,8 @@
 
 The level is the median of the recent nights since the last change point. The spread comes from how far nights
 lay from the level of their time, and is robust: an outlier widens it little, but must itself be exceeded.
-Positive figures are compared by their logarithms, as noise grows with them.
+Where hardly a night ever differed, as in virtual time, it is what the metric resolves, or the furthest that a
+night ever lay off. Positive figures are compared by their logarithms, as noise grows with them.
 
 One run can be far off for reasons of its machine, so three have to agree: all runs of this night, and of
 those just before if it has fewer, lie off the same way. How far is judged by Student's t with few degrees of
@@ -53,11 +54,12 @@ class Departure:
     p: float
 
 
-def departure(nights: Nights, level_from: int) -> Departure | None:
+def departure(nights: Nights, level_from: int, resolution: float) -> Departure | None:
     """The last night, held against those before.
 
-    level_from: where the level began on which the series now is: older nights lend their spread only. None
-    if there are too few nights to tell, or if the night is like others.
+    level_from: where the level began on which the series now is: older nights lend their spread only.
+    resolution: the smallest difference that counts, in the metric's unit. None if there are too few nights to
+    tell, or if the night is like others.
     """
     last = nights.medians.size - 1
     if last < NIGHTS_MIN:
@@ -80,13 +82,15 @@ def departure(nights: Nights, level_from: int) -> Departure | None:
     if since > last or agreeing < AGREEING_MIN:
         return None
     freedom = min(_TAIL_OF_ONE * ((agreeing + 1) // 2), _TAIL_MAX)
+    before = math.exp(level) if logarithmic else level
     spread = _spread(apart, freedom)
     if spread == 0:
-        chance = 1 / (apart.size + 1)  # it never differed before: that says only how often it did not
+        spread = max(float(apart.max()), resolution / before if logarithmic else resolution)
+    if spread == 0:
+        chance = 1 / (apart.size + 1)  # that it never differed says only how often it did not
     else:
         wide = spread * math.sqrt(1 + math.pi / 2 / recent.size)
         chance = float(2 * stdtr(freedom, -abs(off) / wide))
-    before = math.exp(level) if logarithmic else level
     return Departure(since, before, float(nights.medians[last]), spread, logarithmic, chance)
 
 

@@ -68,7 +68,7 @@ def with_ranks(series: Sequence[Nights], *, tonight: bool) -> list[list[int]]:
     for each in series:
         shifts = change_points(each.medians)
         places = [shift.at for shift in shifts if shift.p <= doubt_max]
-        departed = departure(each, shifts[-1].at if shifts else 0) if tonight else None
+        departed = departure(each, shifts[-1].at if shifts else 0, 0.0) if tonight else None
         if departed is not None and departed.p <= doubt_max:
             places.append(departed.since)
         found.append(places)

@@ -11,12 +11,12 @@ AMONG_HUNDREDS = 0.05 / 800
 THROUGHPUT, LATENCY, RECOVERY = KINDS
 
 
-def is_found(series: Nights, level_from: int = 0) -> bool:
-    departed = departure(series, level_from)
+def is_found(series: Nights, level_from: int = 0, resolution: float = 0.01) -> bool:
+    departed = departure(series, level_from, resolution)
     return departed is not None and departed.p <= AMONG_HUNDREDS
 
 
-def of_counts(*counts: tuple[int, ...]) -> Nights:
+def of_counts(*counts: tuple[float, ...]) -> Nights:
     """Nights of counts, each night's runs."""
     arrays = [np.array(each, float) for each in counts]
     return Nights(
@@ -47,7 +47,7 @@ def test_a_large_change_is_found_on_its_first_night(kind, fraction):  # type: ig
 def test_single_runs_have_to_say_it_three_nights_in_a_row() -> None:
     series = nights(THROUGHPUT, 103, np.random.default_rng(1), repeat=1, worse_from=100, fraction=0.3)
     assert [is_found(until(night, series)) for night in (101, 102, 103)] == [False, False, True]
-    departed = departure(series, 0)
+    departed = departure(series, 0, 0.01)
     assert departed is not None
     assert departed.since == 100
     assert departed.after / departed.before == pytest.approx(0.7, abs=0.03)
@@ -73,8 +73,29 @@ def test_a_night_is_held_against_the_level_since_the_last_change() -> None:
     assert not is_found(series, level_from=100)
 
 
+def constant(*values: float) -> Nights:
+    """Nights of three runs each that all have this value."""
+    return of_counts(*((value,) * 3 for value in values))
+
+
+@pytest.mark.parametrize("tonight", [0.7, 1.3])
+def test_what_never_varied_is_found_on_its_first_night_off(tonight: float) -> None:
+    assert is_found(constant(*[1.0] * 100, tonight))
+
+
+def test_a_difference_below_what_a_figure_resolves_is_none_where_nothing_ever_varied() -> None:
+    assert not is_found(constant(*[1.0] * 100, 1.03), resolution=0.02)
+
+
+def test_what_hardly_ever_varied_may_lie_off_as_far_as_it_did_before() -> None:
+    assert not is_found(constant(*[1.0] * 50, 1.28, *[1.0] * 50, 1.3))
+    assert is_found(constant(*[1.0] * 50, 1.02, *[1.0] * 50, 1.3))
+
+
 def test_few_nights_tell_nothing() -> None:
-    assert departure(nights(LATENCY, 10, np.random.default_rng(1), worse_from=9, fraction=0.9), 0) is None
+    assert (
+        departure(nights(LATENCY, 10, np.random.default_rng(1), worse_from=9, fraction=0.9), 0, 0.01) is None
+    )
 
 
 def test_one_lost_event_is_found_when_there_never_was_one() -> None:
