@@ -34,7 +34,8 @@ def measure() -> list[Row]:
             began = time.perf_counter()
             write_site(history, site, checked)
             seconds = time.perf_counter() - began
-            rows.append({"name": what, "value": seconds, "unit": "s", "asked": asked})
+            missed = seconds > asked
+            rows.append({"name": what, "value": seconds, "unit": "s", "asked": asked, "missed": missed})
         pages = sum(1 for _ in site.rglob("*.html"))
         size = sum(page.stat().st_size for page in site.rglob("*.html"))
         rows.append({"name": "pages of it", "value": pages, "unit": "pages"})
