@@ -157,7 +157,7 @@ class Peer:
                 with self._writing:
                     self._process = None
             code = process.wait()
-            self._said = " ".join(process.said().split())
+            self._said = process.said()
             return code
 
     def _hear(self, message: Message, now_ns: int) -> None:

@@ -1,8 +1,11 @@
-"""What is started on a machine ends though its standard input neither ends nor brings anything."""
+"""What is started on a machine ends though nothing comes from who started it, and nothing is taken."""
 
+import contextlib
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,20 @@ def test_a_supervisor_that_is_not_told_its_run_is_not_started(tmp_path: Path) ->
     code, _ = left_alone(AGENT, "start", str(tmp_path / "run"), given=b'{"run": ')
     assert code == -signal.SIGALRM
     assert not (tmp_path / "run").exists()
+
+
+def test_who_is_attached_and_takes_nothing_is_let_go(tmp_path: Path) -> None:
+    def talk() -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(ConnectionError):
+            connection.sendall(bytes(8 << 20))  # more than pipes hold
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / files.SOCKET))
+        listener.listen()
+        listener.settimeout(BOUND_S)
+        talking = threading.Thread(target=talk)
+        talking.start()
+        code, _ = left_alone(AGENT, "attach", str(tmp_path))
+        talking.join()
+    assert code == -signal.SIGALRM
