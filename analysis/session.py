@@ -2,17 +2,20 @@
 
 On this machine's own cores Java is told to compile quickly rather than well and to collect garbage in one
 thread, since an analysis lasts seconds and the heavy work is not done in Java; with a cluster's master
-those choices are the cluster's. Nothing is left in the working directory: Hive is not used, and Spark's
-folders stand below the temporary directory. What Java prints goes to a file there, and is told only if it
-does not start.
+those choices are the cluster's. Nothing is left behind: Hive is not used, and all that Java puts down on this
+machine stands in one folder of this process, which goes with it or, if it is killed, when Spark is started
+next. What Java prints goes to a file, and is told only if it does not start.
 """
 
+import atexit
+import functools
 import os
 import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from analysis.archive import archive_options
 from analysis.errors import AnalysisError
+from experiments.scratch import scratch
 
 CORES_MAX = 16  # local workers; beyond that starting Python workers costs more than they bring
 HEAP_SHARE = 4  # the Java heap may take a quarter of the machine's memory
@@ -33,6 +37,7 @@ HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
 OUTPUT_TAIL_LINES = 5
 START_WAIT_S = 90.0
+FOLDER_PREFIX = "cutset-spark-"
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -92,10 +97,9 @@ def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> Sp
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors may have another
-    values = _settings(master) | dict(settings or {})
     with tempfile.TemporaryFile("w+") as output:
         try:
-            return _start(values, output)
+            return _start(_settings(master) | dict(settings or {}), output)
         except (OSError, PySparkException, Py4JError) as error:
             raise AnalysisError(_explain(error, output)) from error
 
@@ -126,11 +130,21 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/spark-warehouse",
+        "spark.sql.warehouse.dir": f"{_folder()}/warehouse",
+        # Spark's own folders follow; said as spark.local.dir, executors of a cluster would take it too.
+        "spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={_folder()}"',
     }
     if _is_local(master):
         return settings | _local_settings(master)
     return settings | {"spark.master": str(master), "spark.driver.extraJavaOptions": _java_options()}
+
+
+@functools.cache
+def _folder() -> Path:
+    """What Java puts down here. Raises OSError."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(scratch(FOLDER_PREFIX, Path(tempfile.gettempdir())))
 
 
 def _is_local(master: str | None) -> bool:

@@ -23,11 +23,12 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
     prefix: what names of its kind begin with, and no others. Raises OSError.
     """
     _remove_left_over(prefix, inside)
-    folder, lock = _made(prefix, inside)
+    (folder, lock), owner = _made(prefix, inside), os.getpid()
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # whatever stays is left over
+        if os.getpid() == owner:  # a child that was forked ends here too
+            shutil.rmtree(folder, ignore_errors=True)  # whatever stays is left over
         os.close(lock)
 
 

@@ -31,7 +31,7 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_session_of_its_own_is_quiet_and_leaves_nothing_in_the_working_directory(tmp_path: Path) -> None:
+def test_a_session_of_its_own_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     code = (
         "from threading import Thread\n"
         "from analysis.session import spark_session\n"
@@ -44,7 +44,7 @@ def test_a_session_of_its_own_is_quiet_and_leaves_nothing_in_the_working_directo
         "print(spark.sparkContext.parallelize([1, 2]).map(lambda n: n * 2).sum())\n"
         "spark.stop()\n"
     )
-    done = in_python(code, tmp_path)
+    done = in_python(code, tmp_path, TMPDIR=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "16\n6\n", "")
     assert list(tmp_path.iterdir()) == []
 
@@ -75,13 +75,19 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.spark
-def test_java_that_was_killed_is_started_anew(tmp_path: Path) -> None:
+def test_java_that_was_killed_is_started_anew_and_leaves_nothing(tmp_path: Path) -> None:
     code = (
+        "from pathlib import Path\n"
         "from pyspark import SparkContext\n"
         "from analysis.session import spark_session\n"
         "spark_session()\n"
+        "[folder] = Path().iterdir()\n"
+        "print(sorted({path.name.split('-')[0] for path in folder.iterdir()} & {'blockmgr', 'spark'}))\n"
         "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
-        "print(spark_session().range(5).count())\n"
+        "print(spark_session().range(5).count(), len(list(Path().iterdir())), flush=True)\n"
+        "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
     )
-    done = in_python(code, tmp_path)
-    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+    (tmp_path / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
+    done = in_python(code, tmp_path, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "['blockmgr', 'spark']\n5 1\n"), done.stderr
+    assert list(tmp_path.iterdir()) == []
