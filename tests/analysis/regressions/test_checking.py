@@ -148,14 +148,6 @@ def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
     assert of(found, CUT, SWITCH).also_changed == ("kernel 6.18.44 -> 6.18.50",)
 
 
-def test_quiet_nights_find_nothing(tmp_path: Path) -> None:
-    history = make_year(tmp_path, nights=140, experiments=5, seed=9)
-    runs = history.runs()
-    series = series_of(runs, history.metrics())
-    nights = [night_of(number) for number in range(40, 140, 4)]
-    assert [found for _, found in replayed(series, runs, nights) if found] == []
-
-
 def test_a_night_without_history_finds_nothing(tmp_path: Path) -> None:
     assert check_night(History(tmp_path), "2026-03-14").findings == ()
     history = make_year(tmp_path, nights=1, experiments=1)
