@@ -11,7 +11,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Self
 
 import zstandard
 
@@ -19,15 +19,20 @@ from experiments.left_out import left_out
 from experiments.packing import COUNT, ENDING, RUN, SWEEP
 from experiments.rundir import is_run_name, read_json
 from experiments.scratch import scratch
-from experiments.tar_reading import Member, TarReader
 from topologies.errors import InputError
 
 WINDOW_BYTES_MAX: Final = 128 << 20  # `zstd --long` needs so much, and nothing needs more
 JSON_BYTES_MAX: Final = 16 << 20
 FREE_BYTES: Final = 256 << 20  # that stay free on the disk
 COPIED_BYTES: Final = 1 << 20
-MEMBERS_MAX: Final = 1_000_000
+MEMBERS_MAX: Final = 200_000  # tarfile keeps them all in memory
+HEADER_BYTES_MAX: Final = 64 << 10
+AFTER_END_BYTES_MAX: Final = 1 << 20  # tar fills up its last record
 DEPTH_MAX: Final = 12  # folders within folders; a sweep has half as many
+_EXTENDED: Final = frozenset({tarfile.XHDTYPE, tarfile.XGLTYPE})
+_KINDS: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, *_EXTENDED})
+_ENTRIES: Final = frozenset({"path", "size", "mtime", "atime", "ctime", COUNT})
+"""Of extended headers."""
 
 
 def is_archive(path: Path) -> bool:
@@ -51,7 +56,7 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
         with scratch(".unpacking-", into) as folder:
             _extract(archive, folder)
             (folder / name).rename(place)
-    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
+    except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError, RecursionError) as error:
         raise _bad(archive, f"is damaged, or no packed run: {error}") from None
     except OSError as error:
         raise _bad(archive, f"cannot be unpacked below {into}: {error}") from None
@@ -60,17 +65,16 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
 
 def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
     """The name of the directory in it, and the content of the file that says what it is."""
-    with _opened(archive) as reader:
-        first = next(reader.members(), None)
-        if first is None:
-            raise _bad(archive, "is no packed run: `cutset export RUN` makes one")
-        parts = _parts(archive, first)
-        if len(parts) != 2 or parts[1] not in {RUN, SWEEP} or first.folder:
+    with _opened(archive) as (tar, _):
+        first = tar.next()
+        parts = _parts(archive, first) if first is not None else ()
+        if first is None or len(parts) != 2 or parts[1] not in {RUN, SWEEP} or first.isdir():
             raise _bad(archive, "is no packed run: `cutset export RUN` makes one")
         if first.size > JSON_BYTES_MAX:
             raise _bad(archive, f"is no packed run: its {parts[1]} is too large")
+        text = _content(tar, first).read()
         try:
-            content = json.loads(b"".join(iter(first.content.read, b"")))
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _bad(archive, f"is no packed run: its {parts[1]} is no JSON: {error}") from None
     return parts[0], content if isinstance(content, dict) else {}
@@ -89,49 +93,78 @@ def _check_same(archive: Path, place: Path, content: dict[str, Any]) -> None:
 
 def _extract(archive: Path, folder: Path) -> None:
     """All members as new files and folders. Who made them, when and with which rights is not taken over."""
-    files, name = 0, ""
-    with _opened(archive) as reader:
-        for number, member in enumerate(reader.members()):
+    found, files, name = 0, 0, ""
+    with _opened(archive) as (tar, rest):
+        while (member := tar.next()) is not None:
+            found += 1
             parts = _parts(archive, member)
             name = name or parts[0]
             if parts[0] != name:
                 raise _bad(archive, f"holds {member.name!r}, which no packed run does")
-            if number == MEMBERS_MAX:
+            if found > MEMBERS_MAX:
                 raise _bad(archive, f"holds more than {MEMBERS_MAX} files and folders")
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
-            _make(member, folder.joinpath(*parts))
-            files += not member.folder
-    wanted = reader.common.get(COUNT)
-    if wanted is not None and str(files) != wanted:
+            _make(tar, member, folder.joinpath(*parts))
+            files += member.isreg()
+        if len(rest.read(AFTER_END_BYTES_MAX)) == AFTER_END_BYTES_MAX:  # at the end the checksum is looked at
+            raise _bad(archive, "is damaged: it goes on after its end")
+        wanted = tar.pax_headers.get(COUNT)
+    if str(files) != wanted:
         raise _bad(archive, f"is cut off: {files} of its {wanted} files are there")
 
 
-def _make(member: Member, place: Path) -> None:
-    if member.folder:
+def _make(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    if member.isdir():
         place.mkdir(parents=True, exist_ok=True)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("xb") as file:
-        shutil.copyfileobj(member.content, file, COPIED_BYTES)
+        shutil.copyfileobj(_content(tar, member), file, COPIED_BYTES)
 
 
-def _parts(archive: Path, member: Member) -> tuple[str, ...]:
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    content = tar.extractfile(member)
+    assert content is not None  # noqa: S101 (it is a file)
+    return content
+
+
+def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
     """The folders of a member and its name: where it goes, below the folder that all go to."""
     path = Path(member.name)
     parts = path.parts
-    if not member.name.isprintable() or len(parts) > DEPTH_MAX:
+    known = member.pax_headers.keys() <= _ENTRIES and member.size >= 0
+    if not known or not member.name.isprintable() or len(parts) > DEPTH_MAX:
         raise _bad(archive, f"holds {member.name[:80]!r}, which no packed run does")
     if path.is_absolute() or ".." in parts or not parts or not is_run_name(parts[0]):
         raise _bad(archive, f"holds {member.name!r}, which would go elsewhere")
     return parts
 
 
+class _Header(tarfile.TarInfo):
+    """Only files and folders, and no long extended headers: tarfile takes those into memory whole."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Called for each block that should be a header."""
+        header = super().frombuf(buf, encoding, errors)
+        if header.type not in _KINDS:
+            raise tarfile.ReadError(f"it holds {header.name!r}, which is neither a file nor a folder")
+        if header.type in _EXTENDED and header.size > HEADER_BYTES_MAX:
+            raise tarfile.ReadError(f"it has a header of {header.size >> 10} KiB")
+        return header
+
+
 @contextlib.contextmanager
-def _opened(archive: Path) -> Iterator[TarReader]:
+def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
+    """The archive, and the bytes that it is read from."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
-    with archive.open("rb") as stream, decompressor.stream_reader(stream) as plain:
-        yield TarReader(plain, frozenset({COUNT}))
+    with (
+        archive.open("rb") as stream,
+        decompressor.stream_reader(stream) as plain,
+        tarfile.open(fileobj=plain, mode="r|", tarinfo=_Header) as tar,
+    ):
+        yield tar, plain
 
 
 def _bad(archive: Path, problem: str) -> InputError:
