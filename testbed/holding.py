@@ -27,11 +27,14 @@ def holding(path: Path, *, who: str) -> Iterator[None]:
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except (BlockingIOError, PermissionError):  # fcntl(2) leaves it open which
             other = os.pread(descriptor, NOTE_BYTES_MAX, 0).decode(errors="replace").strip()
             raise HeldError(other or "unknown") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{who}, process {os.getpid()}\n".encode(), 0)
-        yield
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
