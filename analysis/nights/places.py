@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from experiments.rundir import RunDirectory
 
-_PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]")
+_BETWEEN = "~"  # stands in no name: it is not among the plain characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +37,20 @@ class Site:
 
     def entry(self, suite: str, entry: str) -> Path:
         """An experiment's page."""
-        return self.folder / "experiments" / f"{_file(f'{suite}-{entry}')}.html"
+        return self.folder / to_entry(suite, entry)
 
     def run(self, run: str) -> Path:
         """A run's page."""
-        return self.folder / "runs" / f"{_file(run)}.html"
+        return self.folder / to_run(run)
 
     def comparison(self, run: str) -> Path:
         """A run held against the last good one before it."""
-        return self.folder / "compare" / f"{_file(run)}.html"
+        return self.folder / to_comparison(run)
 
 
 def to_entry(suite: str, entry: str) -> str:
     """The address of an experiment's page, from the site's folder."""
-    return f"experiments/{_file(f'{suite}-{entry}')}.html"
+    return f"experiments/{_file(suite)}{_BETWEEN}{_file(entry)}.html"
 
 
 def to_run(run: str) -> str:
@@ -71,5 +72,5 @@ def report_of(run: Mapping[str, Any], page: Path) -> str | None:
 
 
 def _file(name: str) -> str:
-    """A name that is a file's name and an address everywhere."""
-    return _PLAIN.sub("_", name)
+    """A name that is a file's name and an address everywhere; no two names give the same."""
+    return _OTHERS.sub(lambda other: "".join(f"={byte:02x}" for byte in other[0].encode()), name)

@@ -1,7 +1,7 @@
 """A page for each run: its verdict and why, its numbers beside what was usual, and where to look further.
 
 What stands on a run's page follows from the run and the nights before it, so a page is written once and
-left alone from then on (`analysis.nights.site` says which are written again).
+left alone from then on (`analysis.nights.site` says which are written again), unless a report came or went.
 """
 
 import shlex
@@ -29,6 +29,8 @@ from analysis.report.page import short_commit
 from analysis.report.run_argument import run_argument
 from experiments.rundir import RunDirectory
 
+_LINK = b'<a id="report"'
+"""How the link to its report begins in the template."""
 Measured = tuple[str, float, str]  # metric, value, unit
 
 
@@ -80,13 +82,13 @@ def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapp
         if value == 0:
             continue
         level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
-        shown = EN_DASH if level is None else _level_text(level, unit)
+        shown = EN_DASH if level is None else _usual_text(level, unit)
         change = "" if level is None else change_text(change_of(level, value))
         rows.append(
-            f'<tr><th scope="row">{titles[metric]}</th><td class="numeric">{value_text(value, unit)}</td>'
+            f'<tr><th scope="row">{titles[metric]}</th><td class="numeric">{_text(value, unit)}</td>'
             f'<td class="numeric">{shown}</td><td class="numeric">{change}</td></tr>'
         )
-    return Markup("\n".join(rows))  # noqa: S704  (titles are escaped, the others are figures)
+    return Markup("\n".join(rows))  # noqa: S704  (titles and units are escaped, the others are figures)
 
 
 def _command(good: Row | None, run: Row) -> str:
@@ -99,10 +101,20 @@ def _command(good: Row | None, run: Row) -> str:
     return shlex.join(["cutset", "compare", *(run_argument(directory.path) for directory in directories)])
 
 
+def _text(value: float, unit: str) -> str:
+    """A value with its unit, which comes from the history and may be anything."""
+    return str(escape(value_text(value, unit)))
+
+
 @lru_cache(maxsize=4096)
-def _level_text(level: float, unit: str) -> str:
-    """As `value_text`; the runs of a night share what was usual before it."""
-    return value_text(level, unit)
+def _usual_text(level: float, unit: str) -> str:
+    """As `_text`; the runs of a night share what was usual before it."""
+    return _text(level, unit)
+
+
+def leads_to_report(page: Path) -> bool:
+    """Whether a page that is there leads to its run's report."""
+    return _LINK in page.read_bytes()
 
 
 def _facts(run: Row) -> list[tuple[str, str]]:

@@ -1,8 +1,9 @@
 """Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
 
 Nothing that is there is removed. What stands on a run's page follows from the run and the nights before it,
-so those of earlier nights are left as they are, unless the program that wrote them was another, or did not
-come to its end: its checksum stands in `written-by` only from its end until it begins again.
+so those of earlier nights are left as they are, unless the report to which they lead went, or came, or the
+program that wrote them was another, or did not come to its end: its checksum stands in `written-by` only from
+its end until it begins again.
 """
 
 import hashlib
@@ -24,8 +25,8 @@ from analysis.nights.change_words import told
 from analysis.nights.entry_page import entry_content
 from analysis.nights.levels import levels
 from analysis.nights.morning import morning_content
-from analysis.nights.places import Site
-from analysis.nights.reading import Past, read_past
+from analysis.nights.places import Site, report_of
+from analysis.nights.reading import Past, Row, read_past
 from analysis.nights.trend_sections import trend_of
 from analysis.regressions.checking import check_night
 from analysis.regressions.findings import Checked
@@ -132,16 +133,21 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
 
 
 def _to_write(past: Past, site: Site, checked: Mapping[str, Checked]) -> list[int]:
-    """The runs whose pages are to be written: all if other templates wrote them."""
+    """The runs whose pages are to be written: all if another program wrote them."""
     stamp = site.folder / _WRITTEN_BY
     if not stamp.exists() or stamp.read_text() != _stamp():
         return list(range(len(past.runs)))
     there = {page.name for page in site.run("").parent.iterdir()}
-    return [
-        index
-        for index, run in enumerate(past.runs)
-        if run["night"] == checked[run["suite"]].night or site.run(run["run"]).name not in there
-    ]
+
+    def is_stale(run: Row) -> bool:
+        page = site.run(run["run"])
+        return (
+            run["night"] == checked[run["suite"]].night
+            or page.name not in there
+            or run_pages.leads_to_report(page) != (report_of(run, page) is not None)
+        )
+
+    return [index for index, run in enumerate(past.runs) if is_stale(run)]
 
 
 def _environment() -> Environment:

@@ -9,11 +9,12 @@ from urllib.parse import unquote
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History
+from analysis.history import History, Metric
 from analysis.nights import write_site
 from analysis.nights.overview import brief
+from tests.analysis.history.records import make_record
 from tests.analysis.history.year import make_year, night_of
-from tests.analysis.nights.conftest import NIGHTS, TONIGHT, Written
+from tests.analysis.nights.conftest import NIGHTS, TONIGHT, Written, put_run
 
 
 def section(page: str, name: str) -> str:
@@ -49,7 +50,7 @@ def test_runs_that_failed_in_the_same_way_are_one(written: Written) -> None:
 def test_every_run_has_a_page_and_every_experiment_its_trends(written: Written) -> None:
     runs = written.history.runs()["run"].to_pylist()
     assert {page.stem for page in (written.folder / "runs").iterdir()} == set(runs)
-    page = written.page("experiments", "simulated-link-failure-00.html")
+    page = written.page("experiments", "simulated~link-failure-00.html")
     for title in ("Throughput", "Latency p95", "cut: events flow again", "restore: caught up"):
         assert f"<h3>{title} " in page
 
@@ -58,7 +59,7 @@ def test_links_lead_to_what_is_there(written: Written) -> None:
     run = written.runs("link-failure-00")[0]
     pages = [
         "index.html",
-        "experiments/simulated-link-failure-00.html",
+        "experiments/simulated~link-failure-00.html",
         f"runs/{run}.html",
         f"compare/{run}.html",
     ]
@@ -105,6 +106,22 @@ def test_pages_of_earlier_nights_are_left_alone(copied: Written) -> None:
     write_site(copied.history, copied.folder)
     assert old.read_text() == "changed"
     assert new.read_text() != "changed"
+
+
+def test_a_page_of_an_earlier_night_leads_to_its_report_as_long_as_that_is_there(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("old", path=str(tmp_path / "runs" / "old")))
+    history.append(make_record("new", night="2026-03-15"))
+    site = tmp_path / "site"
+    page = site / "runs" / "old.html"
+    write_site(history, site)
+    assert "not there any more" in page.read_text()
+    made = put_run(history, "old")
+    write_site(history, site)
+    assert made.report_html.name in page.read_text()
+    made.report_html.unlink()
+    write_site(history, site)
+    assert made.report_html.name not in page.read_text()
 
 
 def test_another_program_writes_all_pages_again(copied: Written) -> None:
@@ -159,6 +176,31 @@ def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
     page = write_site(history, tmp_path / "site").read_text()
     assert "<h3>quick" in page
     assert "<h3>full" in page
+
+
+def test_experiments_of_suites_with_like_names_have_pages_of_their_own(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("a", suite="quick", entry="lan-cut"))
+    history.append(make_record("b", suite="quick-lan", entry="cut"))
+    history.append(make_record("c", suite="quick", entry="lan/cut"))
+    history.append(make_record("d", suite="quick", entry="lan~cut"))
+    write_site(history, tmp_path / "site")
+    pages = list((tmp_path / "site" / "experiments").iterdir())
+    assert len(pages) == 4
+
+
+def test_nothing_of_a_history_is_taken_for_html(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    odd = "<script>alert(1)</script>"
+    unit = Metric("latency.p95_ms", 80.0, odd, "lower")
+    changes = {"commit": odd, "entry": odd, "experiment": odd, "outcome": odd, "problems": (odd,)}
+    for night in ("2026-03-13", "2026-03-14"):
+        of_night = {**changes, "verdict": "crashed", "metrics": (unit,), "suite": odd}
+        history.append(make_record(f"run-{night}", night, **of_night))
+    write_site(history, tmp_path / "site")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) == 4
+    assert not [page for page in pages if odd in page.read_text()]
 
 
 def test_files_that_were_skipped_are_named(copied: Written) -> None:

@@ -18,7 +18,7 @@ def test_the_verdict_is_seen_without_scrolling(visit: Visits) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_no_page_is_wider_than_the_screen(visit: Visits, written: Written, scheme: str) -> None:
     run = written.runs("link-failure-00")[0]
-    for name in ("index.html", "experiments/simulated-link-failure-00.html", f"runs/{run}.html"):
+    for name in ("index.html", "experiments/simulated~link-failure-00.html", f"runs/{run}.html"):
         assert no_sideways_scroll(visit(name, viewport=PHONE, color_scheme=scheme)), name
 
 
@@ -38,7 +38,7 @@ def test_from_the_verdict_to_the_run_and_side_by_side(visit: Visits) -> None:
 
 
 def test_trends_show_dots_levels_and_the_change(visit: Visits) -> None:
-    page = visit("experiments/simulated-throughput-01.html")
+    page = visit("experiments/simulated~throughput-01.html")
     chart = page.locator("#trends .chart").first
     expect(chart.locator("path.dots")).to_have_count(1)
     expect(chart.locator("path.curve")).to_have_count(2)  # before and since

@@ -1,5 +1,5 @@
-"""What docs/regressions.md promises, held on simulated nights with realistic noise: 100 quiet ones raise hardly
-an alarm, and changes of 5 %, 10 % and 30 % are found as soon as it says.
+"""What docs/regressions.md promises, on simulated nights with realistic noise: 100 quiet ones raise hardly an
+alarm, and changes of 5 %, 10 % and 30 % are found as soon as it says.
 """
 
 import bisect
