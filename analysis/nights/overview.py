@@ -239,7 +239,7 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
             "failed": flake.failed,
             "counts": f"{flake.failed} of {flake.runs}",
             "kind": flake.failure.value,
-            "pattern": flake.pattern,
+            "pattern": f"{flake.pattern} (allowed)" if flake.allowed else flake.pattern,
             "last": flake.last_failed_night,
             "last_address": to_run(flake.run),
         }

@@ -60,7 +60,7 @@ class Flake:
     bounds. tonight: how many of tonight's failed. pattern: `new` if it failed tonight and not once before;
     `lasting` if it failed in every run since failing_since, at least two nights; `flaky` if it fails now and
     then; `over` if it failed before and not in the last FLAKE_OVER_NIGHTS nights that have it.
-    run: the latest that failed.
+    run: the latest that failed; allowed: whether its night passes without it.
     """
 
     suite: str
@@ -76,6 +76,7 @@ class Flake:
     failing_since: str | None
     last_failed_night: str
     run: str
+    allowed: bool
 
 
 @dataclass(frozen=True, slots=True)

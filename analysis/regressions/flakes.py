@@ -30,6 +30,7 @@ class Trial:
     night: str
     run: str
     failed: bool
+    allowed: bool
     said: str = ""
 
 
@@ -38,7 +39,7 @@ def flakes_of(
     expectations: Mapping[tuple[str, str], Sequence[tuple[str, bool]]],
     night: str,
 ) -> list[Flake]:
-    """Everything that failed at least once, the most pressing first.
+    """Everything that failed at least once, the most pressing first, and last what may fail.
 
     runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
     """
@@ -49,17 +50,21 @@ def flakes_of(
         kind = failure_of(run, missed)
         said = why(run, missed)
         for other in _OTHERS:
-            trial = Trial(run["night"], run["run"], kind is other, said)
+            trial = Trial(run["night"], run["run"], kind is other, run["allow_failure"], said)
             trials[run["suite"], run["entry"], "", other].append(trial)
         if run["valid"] and run["verdict"] in MEASURED:
             for text, held in kept:
-                trial = Trial(run["night"], run["run"], not held)
+                trial = Trial(run["night"], run["run"], not held, run["allow_failure"])
                 trials[run["suite"], run["entry"], text, Failure.EXPECTATION].append(trial)
     found = [
         _flake(key, tried, night) for key, tried in trials.items() if any(trial.failed for trial in tried)
     ]
     order: tuple[Pattern, ...] = ("new", "lasting", "flaky", "over")
-    return sorted(found, key=lambda flake: (order.index(flake.pattern), -flake.rate, flake.entry, flake.text))
+
+    def pressing(flake: Flake) -> tuple[object, ...]:
+        return flake.allowed, order.index(flake.pattern), -flake.rate, flake.entry, flake.text
+
+    return sorted(found, key=pressing)
 
 
 def _flake(key: Key, tried: Sequence[Trial], night: str) -> Flake:
@@ -79,6 +84,7 @@ def _flake(key: Key, tried: Sequence[Trial], night: str) -> Flake:
         failing_since=_failing_since(tried),
         last_failed_night=failed[-1].night,
         run=failed[-1].run,
+        allowed=failed[-1].allowed,
     )
 
 

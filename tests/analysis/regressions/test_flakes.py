@@ -17,6 +17,7 @@ def row(verdict: str = "passed", **changes: Any) -> dict[str, Any]:
     given = {
         "night": "2026-03-01", "run": "r", "suite": "quick", "entry": "cut", "verdict": verdict,
         "valid": verdict in ("passed", "failed"), "outcome": "completed", "reasons": [], "problems": [],
+        "allow_failure": False,
     }  # fmt: skip
     return given | changes
 
@@ -105,3 +106,12 @@ def test_what_presses_most_comes_first() -> None:
     for run in runs:
         expectations[run["night"], run["run"]].append(("old", run["night"] != "2026-01-01"))
     assert [flake.text for flake in flakes_of(runs, expectations, night)] == [TEXT, "old"]
+
+
+def test_what_may_fail_comes_last() -> None:
+    runs, expectations, night = nights("+", "-")
+    flaky = [row(night=run["night"], run=f"{run['run']}-b", entry="b", allow_failure=True) for run in runs]
+    for run in flaky:
+        expectations[run["night"], run["run"]] = [("peak", False)]
+    found = flakes_of([*flaky, *runs], expectations, night)
+    assert [(flake.text, flake.allowed) for flake in found] == [(TEXT, False), ("peak", True)]
