@@ -81,7 +81,7 @@ def _start(
     stack: ExitStack, folder: Path, command: Sequence[str], hidden: Path | None = None
 ) -> tuple[int, Path]:
     """Start one of Spark's processes; returns its id and its log."""
-    folder.mkdir(parents=True)
+    (folder / "tmp").mkdir(parents=True)
     place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     whole = [str(SPARK_CLASS), command[0], *place, *command[1:]]
     if hidden is not None:
@@ -95,6 +95,7 @@ def _start(
     log = folder / "log"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
         "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'tmp'}",  # of executors that are killed, too
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
