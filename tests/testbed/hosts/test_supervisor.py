@@ -17,8 +17,8 @@ import pytest
 from experiments.rundir import RunDirectory, write_json
 from testbed.hosts.agent import supervisor
 from testbed.hosts.agent.files import SOCKET
-from testbed.hosts.agent.kept import LAST_KEPT, Kept
-from testbed.hosts.agent.messages import LineError, Lines, line_of
+from testbed.hosts.agent.kept import LAST_KEPT
+from testbed.hosts.agent.messages import Lines, line_of
 from testbed.hosts.agent.supervisor import Supervisor, listen
 from testbed.runner.phases import RUNNER_LOG
 from testbed.sandbox.channel import Channel
@@ -262,19 +262,6 @@ def test_who_reads_slowly_is_not_hung_up_on_and_misses_nothing(run: RunDirectory
     assert serve(run, visit) == []
 
 
-def test_of_what_is_only_shown_the_last_are_kept_and_all_of_what_steers() -> None:
-    kept = Kept()
-    kept.add({"did": "waits", "at": "ready"})
-    for number in range(LAST_KEPT["change"] + 3):
-        kept.add({"did": "change", "number": number})
-    kept.add({"did": "counts", "published": {}})
-    kept.add({"did": "counts", "published": {"0": 7}})
-    lines = [json.loads(line) for number in range(len(kept)) if (line := kept[number])]
-    assert [line["n"] for line in lines] == [0, *range(4, len(kept) - 2), len(kept) - 1]
-    assert next(line["number"] for line in lines if line["did"] == "change") == 3
-    assert lines[-1]["published"] == {"0": 7}
-
-
 def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
     (run.path / RUNNER_LOG).mkdir()
 
@@ -301,15 +288,3 @@ def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: P
         attached.say(do="bye")
 
     assert serve(run, visit) == []
-
-
-@pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
-    with pytest.raises(LineError):
-        list(Lines().feed(data))
-
-
-def test_messages_may_come_in_any_pieces() -> None:
-    messages = [{"do": "clock", "id": number} for number in range(3)]
-    data, lines = b"".join(line_of(message) for message in messages), Lines()
-    assert [message for byte in data for message in lines.feed(bytes([byte]))] == messages
