@@ -99,6 +99,15 @@ class History:
         """A row for each run and expectation."""
         return self._of_runs(EXPECTATIONS, where)
 
+    def tables(self, where: Where = EVERYTHING) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """Runs, metrics and expectations, of the same runs: these are read once."""
+        self._forget(*TABLES)
+        runs = self._runs(where)
+        metrics, expectations = (
+            of_these(self._read(table, where), runs) for table in (METRICS, EXPECTATIONS)
+        )
+        return self._with_paths(runs), metrics, expectations
+
     def _of_runs(self, table: str, where: Where) -> pa.Table:
         self._forget(RUNS, table)
         return of_these(self._read(table, where), self._runs(where))

@@ -66,7 +66,7 @@ def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong], left_out: S
     if allowed:
         said.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
     if left_out:
-        said.append(f"Left out for lack of time: {_some(left_out)}.")
+        said.append(f"{number(len(left_out))} left out for lack of time: {_some(left_out)}.")
     meaning = " ".join(said)
     if failed:
         pressing = [one for one in wrong if not one.allowed]

@@ -34,7 +34,7 @@ class Told:
     status: str
     size: str
     before: str
-    after: str
+    after: str  # empty if it is no longer measured
     interval: str
     since: str
     last_good: str
@@ -57,7 +57,7 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
         status=_STATUS[finding.direction],
         size=size,
         before=value_text(finding.before, finding.unit),
-        after=value_text(finding.after, finding.unit),
+        after=value_text(finding.after, finding.unit) if finding.after is not None else _NOTHING,
         interval=_interval(finding),
         since=_since(finding),
         last_good=_day(finding.last_good_night),

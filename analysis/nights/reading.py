@@ -69,10 +69,7 @@ class Past:
 
 def read_past(history: History) -> Past:
     """Read everything."""
-    table = history.runs()
-    problems = list(history.problems)
-    metrics, expectations = history.metrics(), history.expectations()
-    problems += [problem for problem in history.problems if problem not in problems]
+    table, metrics, expectations = history.tables()
     runs = table.to_pylist()
     nights: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
@@ -85,7 +82,7 @@ def read_past(history: History) -> Past:
         found = nights[suite, entry]
         own = {night: tuple(found[night]) for night in sorted(found)}
         entries[suite, entry] = Entry(suite, entry, own, tuple(series[suite, entry]), _last_good(own))
-    return Past(entries, runs, metrics, expectations, tuple(dict.fromkeys(problems)))
+    return Past(entries, runs, metrics, expectations, tuple(history.problems))
 
 
 def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:

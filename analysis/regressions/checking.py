@@ -40,8 +40,7 @@ def check_night(history: History, night: str, suite: str | None = None) -> Check
     """
     check_date(night)
     where = Where(suite=suite, since=_days_before(night, DAYS), until=night)
-    runs = history.runs(where)
-    return check(runs, history.metrics(where), history.expectations(where), night)
+    return check(*history.tables(where), night)
 
 
 def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str) -> Checked:

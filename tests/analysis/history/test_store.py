@@ -135,6 +135,20 @@ def test_conditions_choose_runs_and_with_them_their_metrics(
     assert history.expectations(where)["run"].to_pylist() == found
 
 
+def test_the_tables_are_of_the_same_runs_and_every_problem_is_named(history: History) -> None:
+    for run in ("a", "b", "c"):
+        history.append(make_record(run))
+    history.append(make_record("d", suite="full"))
+    for table, run in ((RUNS, "a"), (METRICS, "b"), (EXPECTATIONS, "c")):
+        Partition.of(history.folder, table, NIGHT).of_run(run).write_bytes(b"torn")
+    where = Where(suite="quick")
+    found, metrics, expectations = history.tables(where)
+    assert len(history.problems) == 3
+    assert found.equals(history.runs(where))
+    assert metrics.equals(history.metrics(where))
+    assert expectations.equals(history.expectations(where))
+
+
 def test_history_and_runs_may_move_together(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     history = History(here / "history")

@@ -113,7 +113,7 @@ def test_what_was_left_out_is_named_and_not_green(history: History, add: Add) ->
     status, said = held(page_of(history, {"quick": ["peak r0", "peak r1"]}))
     assert status == ""
     assert said.startswith("Did everything hold? 2 left out 1 of 1 run passed. ")
-    assert said.endswith("Left out for lack of time: peak r0, peak r1.")
+    assert said.endswith("2 left out for lack of time: peak r0, peak r1.")
 
 
 def test_a_failure_weighs_more_than_what_was_left_out(history: History, add: Add) -> None:
@@ -123,5 +123,6 @@ def test_a_failure_weighs_more_than_what_was_left_out(history: History, add: Add
     assert status == "bad"
     assert "1 did not" in said
     assert (
-        "Left out for lack of time: peak r0, peak r1, peak r2, peak r3, peak r4, peak r5 and 3 more." in said
+        "9 left out for lack of time: peak r0, peak r1, peak r2, peak r3, peak r4, peak r5 and 3 more."
+        in said
     )
