@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,23 +31,64 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
     assert "openjdk-17-jre-headless" in last
 
 
+SESSION_OF_ITS_OWN = """
+import sys
+from pathlib import Path
+from threading import Thread
+from pyspark import SparkContext
+from analysis.session import spark_session
+
+started = []
+thread = Thread(target=lambda: started.append(spark_session()))
+thread.start(); thread.join()
+[spark] = started
+spark.range(9).selectExpr("id", "id % 2 as odd").createOrReplaceTempView("t")
+print(spark.sql("select odd, sum(id) from t group by odd order by odd").collect()[1][1])
+print(spark.sparkContext.parallelize([1, 2]).map(lambda n: n * 2).sum())
+[folder] = Path().iterdir()
+print(*sorted({path.name.split("-")[0] for path in folder.iterdir()} & {"blockmgr", "spark"}))
+
+print("killed", file=sys.stderr)
+SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()
+print(spark_session().range(5).count())
+SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A Python with a session of its own that is over. left: what stands in its temporary directory then."""
+
+    code: int
+    said: list[str]
+    errors: str
+    left: list[Path]
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """It works in its temporary directory, where a killed one left something; Java is killed twice."""
+    folder = tmp_path_factory.mktemp("session")
+    (folder / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
+    done = in_python(SESSION_OF_ITS_OWN, folder, TMPDIR=str(folder))
+    return Ended(done.returncode, done.stdout.splitlines(), done.stderr, list(folder.iterdir()))
+
+
 @pytest.mark.spark
-def test_a_session_of_its_own_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
-    code = (
-        "from threading import Thread\n"
-        "from analysis.session import spark_session\n"
-        "started = []\n"
-        "thread = Thread(target=lambda: started.append(spark_session()))\n"
-        "thread.start(); thread.join()\n"
-        "spark = started[0]\n"
-        "spark.range(9).selectExpr('id', 'id % 2 as odd').createOrReplaceTempView('t')\n"
-        "print(spark.sql('select odd, sum(id) from t group by odd order by odd').collect()[1][1])\n"
-        "print(spark.sparkContext.parallelize([1, 2]).map(lambda n: n * 2).sum())\n"
-        "spark.stop()\n"
-    )
-    done = in_python(code, tmp_path, TMPDIR=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "16\n6\n", "")
-    assert list(tmp_path.iterdir()) == []
+def test_a_session_of_its_own_computes_and_is_quiet(ended: Ended) -> None:
+    assert ended.said[:2] == ["16", "6"], ended.errors
+    assert ended.errors.partition("killed\n")[0] == ""
+
+
+@pytest.mark.spark
+def test_java_that_was_killed_is_started_anew(ended: Ended) -> None:
+    assert (ended.code, ended.said[3:]) == (0, ["5"]), ended.errors
+
+
+@pytest.mark.spark
+def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: Ended) -> None:
+    assert ended.said[2] == "blockmgr spark"  # the one folder had what would be left
+    assert ended.left == []
 
 
 @pytest.mark.spark
@@ -72,22 +114,3 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert archive.archive_path() != before
-
-
-@pytest.mark.spark
-def test_java_that_was_killed_is_started_anew_and_leaves_nothing(tmp_path: Path) -> None:
-    code = (
-        "from pathlib import Path\n"
-        "from pyspark import SparkContext\n"
-        "from analysis.session import spark_session\n"
-        "spark_session()\n"
-        "[folder] = Path().iterdir()\n"
-        "print(sorted({path.name.split('-')[0] for path in folder.iterdir()} & {'blockmgr', 'spark'}))\n"
-        "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
-        "print(spark_session().range(5).count(), len(list(Path().iterdir())), flush=True)\n"
-        "SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()\n"
-    )
-    (tmp_path / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
-    done = in_python(code, tmp_path, TMPDIR=str(tmp_path))
-    assert (done.returncode, done.stdout) == (0, "['blockmgr', 'spark']\n5 1\n"), done.stderr
-    assert list(tmp_path.iterdir()) == []
