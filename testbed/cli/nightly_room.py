@@ -12,7 +12,7 @@ def make_room(night: "Night", keep_bytes: int | None, *, say_all: bool = False) 
     """Remove old captures, then more, until the history's runs take no more than this; None: never.
 
     What could not be removed, or does not fit even so, is said and does not end the night. say_all: also say
-    which directories cannot be used, and so are not counted.
+    which directories stay as they are, because they cannot be read.
     """
     from analysis.history.pruning import plan_pruning, remove
 
@@ -28,6 +28,6 @@ def make_room(night: "Night", keep_bytes: int | None, *, say_all: bool = False) 
             else:
                 night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")
         for problem in plan.untouched if say_all else ():
-            night.say(f"problem: not counted for --keep: {problem}")
+            night.say(f"problem: nothing of it goes for --keep: {problem}")
         if plan.after > keep_bytes:
             night.say(f"problem: the runs take {plan.after >> 20} MiB, more than --keep allows")
