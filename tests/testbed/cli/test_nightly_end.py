@@ -155,7 +155,7 @@ def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_i
     monkeypatch.setattr(pruning, "plan_pruning", plan_pruning)
     assert short.run("--keep", "1GB") == 0
     assert found == [False, True]
-    assert capsys.readouterr().err.count("problem: not counted for --keep: runs/odd: is no run") == 1
+    assert capsys.readouterr().err.count("problem: nothing of it goes for --keep: runs/odd: is no run") == 1
 
 
 def test_others_are_told_that_a_night_could_not_begin(short, capsys):
