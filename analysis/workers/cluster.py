@@ -25,6 +25,7 @@ from analysis.workers.shipping import write_modules
 from analysis.workers.spark import Executors, collected
 from analysis.workers.work import Workers
 from experiments.rundir import RunDirectory
+from experiments.scratch import scratch
 from topologies.errors import InputError
 
 SHARED, SEND = "shared", "send"
@@ -50,8 +51,8 @@ def cluster(
     with ExitStack() as stack:
         context = spark_context(master, settings)
         stack.callback(context.stop)
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutset-"))
-        context.addPyFile(str(write_modules(Path(folder) / "cutset.zip")))
+        folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
+        context.addPyFile(str(write_modules(folder / "cutset.zip")))
         number = _wait_for_executors(context, master)
         seen = _sees(context, run)
         if captures == SHARED and not seen:
