@@ -41,6 +41,16 @@ class Attaching:
         given = callspec.params.get("topology") if callspec is not None else None
         return None if given is None else str(given)
 
+    @property
+    def beside_others(self) -> bool:
+        """Whether other processes may make runs now: workers of pytest-xdist, unless the test is of a group,
+        which one of them has for itself.
+        """
+        if self.item is None or not hasattr(self.item.config, "workerinput"):
+            return False
+        grouped = getattr(self.item.config.option, "loadgroup", False)
+        return not (grouped and self.item.get_closest_marker("xdist_group"))
+
     def note(self, results: "Results") -> None:
         """The test looked at them."""
         if self.item is None:

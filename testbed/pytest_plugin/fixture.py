@@ -30,6 +30,7 @@ Links = Literal["auto", "netem", "relay"]
 
 CALL = "cutset.run"
 """What errors about its arguments name."""
+IN_ONE_WORKER = "keep all that make such runs in one worker: pytest.mark.xdist_group(…), --dist loadgroup"
 
 
 class Cutset:
@@ -42,14 +43,14 @@ class Cutset:
         beside: Callable[[], Path],
         usual_topology: Callable[[], str | None],
         on_read: Callable[[Results], None],
+        beside_others: Callable[[], bool],
         recorder: Recorder | None = None,
-        beside_others: bool = False,
     ) -> None:
         """out: where runs are kept. beside: the folder that relative paths start from, now.
 
         usual_topology: that of a test that is parametrised over topologies. on_read: told of results that the
-        test looks at. recorder: what writes runs into a history. beside_others: whether other
-        processes of this session make runs too.
+        test looks at. beside_others: whether other processes of this session may make runs, now. recorder:
+        what writes runs into a history.
         """
         self.out = out
         self._beside = beside
@@ -112,8 +113,8 @@ class Cutset:
         return {**changed, **own}
 
     def _runs_of(self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool) -> tuple[MadeRun, ...]:
-        if self._beside_others and chosen.place != SIMULATOR:
-            raise InputError(CALL, None, "", f"{ALONE}: run this test without -n")
+        if chosen.place != SIMULATOR and self._beside_others():
+            raise InputError(CALL, None, "", f"{ALONE}: run this test without -n, or {IN_ONE_WORKER}")
         key = (Points(chosen).digest(), analyze)
         if key not in self._made:
             self._made[key] = self._make(chosen, settings, analyze=analyze)

@@ -79,7 +79,7 @@ def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         usual_topology=lambda: attaching.topology,
         on_read=attaching.note,
         recorder=Recorder(started_in / history, night) if history else None,
-        beside_others=hasattr(config, "workerinput"),  # a worker of pytest-xdist
+        beside_others=lambda: attaching.beside_others,
     )
     return made
 

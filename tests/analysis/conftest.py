@@ -3,13 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from analysis.session import spark_session
-
-settings.register_profile("untimed", deadline=None)  # machines are shared: no example fails for being slow
-settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.faults import Fault, LastingFault, ProcessFault
@@ -19,7 +19,6 @@ EXPERIMENT = load_experiment("nemesis")
 TOPOLOGY = load_topology(EXPERIMENT.topology)
 DISTURBING, MENDING = ("kill", "stop"), {"kill": "restart", "stop": "continue"}
 SEEDS = st.integers(0, 2**63)
-UNTIMED = settings(deadline=None)  # machines are shared: no example fails for being slow
 
 
 def faults(seed: int, experiment: Experiment = EXPERIMENT) -> tuple[Fault, ...]:
@@ -50,7 +49,6 @@ def test_seeds_differ():
     assert len({faults(seed) for seed in range(50)}) == 50
 
 
-@UNTIMED
 @given(SEEDS)
 def test_nothing_is_disturbed_before_the_start_or_in_the_quiet_time(seed):
     nemesis = EXPERIMENT.nemesis
@@ -63,7 +61,6 @@ def test_nothing_is_disturbed_before_the_start_or_in_the_quiet_time(seed):
             assert fault.at_us + fault.for_us <= last_us
 
 
-@UNTIMED
 @given(SEEDS)
 def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
     nemesis = EXPERIMENT.nemesis
@@ -75,7 +72,6 @@ def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
             assert begun_us - ended_us >= nemesis.settle_us
 
 
-@UNTIMED
 @given(SEEDS)
 def test_a_replica_of_each_chain_is_undisturbed_and_settled_at_any_time(seed):
     nemesis = EXPERIMENT.nemesis
@@ -92,7 +88,6 @@ def test_a_replica_of_each_chain_is_undisturbed_and_settled_at_any_time(seed):
             assert sum(begin_us <= at_us < end_us for begin_us, end_us in taken) < len(replicas)
 
 
-@UNTIMED
 @given(SEEDS)
 def test_every_seed_makes_a_plan_whose_links_end_as_they_began(seed):
     plan = make_plan(EXPERIMENT, TOPOLOGY, seed=seed, links_kind="auto")

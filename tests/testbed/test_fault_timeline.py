@@ -322,7 +322,7 @@ def at_instant(faults: Sequence[Given], link: str, forward: bool, instant: float
     return state, Shape(**values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(any_fault, max_size=7))
 @example([{"at": 1, "flap": ["r0", "r1"], "down": 1, "up": 1, "for": 9, "mode": "down", "direction": "both"}])
 def test_changes_amount_to_the_rule_at_every_instant(faults):
@@ -339,7 +339,7 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
                 assert now == at_instant(faults, link, forward, instant)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(any_fault, max_size=7))
 def test_every_change_changes_something_and_names_a_fault(faults):
     known = {f"f{number}" for number in range(len(faults))}

@@ -155,7 +155,8 @@ def test_damaged_compressed_files_give_what_comes_before_the_damage(
         assert "the compressed file is cut off" in found.problem
         assert GOOD["pcap"].startswith(unpack(tmp_path / "a.pcap.x").read_bytes())
     elif at > 10:  # headers may say that there is no check sum, or another time of compression
-        assert found.problem is not None
+        unnoticed = found.problem is None  # some bits of zstd's blocks mean nothing
+        assert not unnoticed or unpack(tmp_path / "a.pcap.x").read_bytes() == GOOD["pcap"]
 
 
 def _peak(path: Path) -> int:

@@ -134,7 +134,7 @@ def whole_log(folder):
     return sorted(folder.glob("*.log"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_last_segment_is_cut_with_a_warning_and_only_true_events_are_served(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("log")
@@ -156,7 +156,7 @@ def test_a_damaged_last_segment_is_cut_with_a_warning_and_only_true_events_are_s
     assert stored(folder) == (found, [])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1), st.data())
 def test_damage_in_an_older_segment_is_an_error_that_names_the_file_and_the_remedy(
     tmp_path_factory, which, data

@@ -55,9 +55,9 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
-def one_way(kind: str, towards: Direction, delay_ms: int) -> dict[str, Any]:
+def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
     """A link of which only one direction is shaped here: datagrams and bulk transfers, both ways."""
-    with Lab(kind, {"link": {towards: Shape(delay_us=delay_ms * 1000)}}) as lab:
+    with Lab(kind, {"link": {Direction(towards): Shape(delay_us=delay_ms * 1000)}}) as lab:
         a, b = lab.udp("link")
         b.connect(a.getsockname())
         stampers = {Direction.FORWARD: Stamper((a, b)), Direction.BACKWARD: Stamper((b, a))}

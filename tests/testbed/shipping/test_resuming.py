@@ -54,7 +54,7 @@ def test_files_of_several_machines_come_into_one_directory(tmp_path: Path) -> No
     assert shipped["h0"].lines() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cuts=st.lists(st.integers(1, 75_000), max_size=8))
 def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -27,9 +27,7 @@ UNDER_TEST = [
 
 
 @pytest.mark.parametrize(("layout", "name"), UNDER_TEST)
-@settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(script=steps)
 def test_a_machine_survives_anything_that_decoders_let_through(layout, name, script):
     around = Around(layout, name)

@@ -136,7 +136,7 @@ def check_reader(stream, dumb, cnt, limit_bytes, beyond):
     assert cnt >= upto
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps)
 def test_readers_get_each_event_or_a_tombstone_that_a_committed_event_accounts_for(script):
     history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]
@@ -168,7 +168,7 @@ exact = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(exact)
 def test_what_lives_is_exactly_what_no_committed_event_matches(script):
     history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]

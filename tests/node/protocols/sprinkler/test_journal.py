@@ -140,7 +140,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(steps)
 def test_from_any_moment_of_the_disk_comes_back_what_was_synced(script):
     replica = Replica()

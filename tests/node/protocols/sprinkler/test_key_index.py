@@ -37,7 +37,7 @@ KINDS = [(NumberIndex, numbers), (LongKeyIndex, texts)]
 
 
 @pytest.mark.parametrize(("kind", "as_keys"), KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     calls=st.lists(
         st.lists(st.sampled_from([0, 1, 2, 3, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), max_size=30),
