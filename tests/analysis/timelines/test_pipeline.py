@@ -14,8 +14,6 @@ from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import CUT, END, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
 
-pytestmark = pytest.mark.spark
-
 SUBSCRIBED = [
     ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
     ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
@@ -34,7 +32,7 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def whole(spark, tmp_path_factory, world):
+def whole(tmp_path_factory, world):
     """A run of which everything is there, analysed."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "a-run", world, run_json(), SUBSCRIBED)
     analyze(directory, progress=nothing_said)
@@ -127,7 +125,7 @@ def test_all_tables_are_written_with_their_schemas(whole):
     assert not list(whole.analysis.glob("*.part"))
 
 
-def test_another_analysis_gives_the_same_answer(spark, copy):
+def test_another_analysis_gives_the_same_answer(copy):
     before = copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
     copy.table("packets").with_suffix(".part").mkdir()
@@ -147,7 +145,7 @@ def test_progress_is_told_step_by_step(copy):
     ]
 
 
-def test_a_client_that_records_less_than_its_packets_show_fails_the_run(spark, copy):
+def test_a_client_that_records_less_than_its_packets_show_fails_the_run(copy):
     path = copy.host_deliveries("r0-client-0")
     path.write_bytes(path.read_bytes()[: -40 * 5])
     summary = analyze(copy, progress=nothing_said)
@@ -157,7 +155,7 @@ def test_a_client_that_records_less_than_its_packets_show_fails_the_run(spark, c
     assert summary["events"]["lost"] == 50
 
 
-def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark, tmp_path, world):
+def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_path, world):
     run = run_json("captures=none")
     directory = write_run(tmp_path / "a-run", world, run, [])
     log = {"t_ns": ZERO + CUT + 900 * MS, "level": "info", "event": "source_switched", "stream": 2}
@@ -178,7 +176,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(spark,
     assert summary["verdict"] == "passed"
 
 
-def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(spark, copy):
+def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(copy):
     path = copy.capture("r0-client-0-eth0.pcap")
     path.write_bytes(path.read_bytes()[:-5000])
     summary = analyze(copy, progress=nothing_said)
@@ -188,7 +186,7 @@ def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_cou
     assert summary["agreement"]["held"] is True
 
 
-def test_captures_of_links_alone_still_measure_the_links(spark, tmp_path, world):
+def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     run = run_json("captures={snaplen: full, where: [gateways]}")
     directory = write_run(tmp_path / "a-run", world, run, [])
     summary = analyze(directory, progress=nothing_said)
@@ -199,7 +197,7 @@ def test_captures_of_links_alone_still_measure_the_links(spark, tmp_path, world)
     assert summary["latency"]["p50_ms"] is not None
 
 
-def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(spark, copy, whole):
+def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(copy, whole):
     shutil.rmtree(copy.analysis)
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         kind = ("pcap", "pcapng", "pcap.zst", "pcapng.zst", "pcap.gz")[number % 5]
@@ -219,7 +217,7 @@ def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(sp
     assert names[0] == names[1]
 
 
-def test_a_crashed_run_is_analysed_up_to_where_it_got(spark, copy):
+def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         data = path.read_bytes()
         path.write_bytes(data[: len(data) * (number % 5) // 5 - number])
@@ -240,7 +238,7 @@ def test_a_crashed_run_is_analysed_up_to_where_it_got(spark, copy):
     assert summary["throughput"]["events_per_s"] is None
 
 
-def test_a_run_that_ended_before_anything_ran_needs_no_spark(tmp_path):
+def test_a_run_that_ended_before_anything_ran_has_no_numbers(tmp_path):
     directory = RunDirectory(tmp_path / "a-run")
     directory.path.mkdir()
     content = run_json() | {"outcome": "crashed", "phase": "building", "times": {"started_ns": ZERO}}
@@ -268,7 +266,7 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
         analyze(directory, progress=nothing_said)
 
 
-def test_a_task_that_fails_says_what_was_wrong_in_one_line(spark, copy):
+def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
     copy.host_deliveries("r0-client-0").write_bytes(b"this is no record of deliveries")
     with pytest.raises(AnalysisError) as raised:
         analyze(copy, progress=nothing_said)
@@ -277,7 +275,7 @@ def test_a_task_that_fails_says_what_was_wrong_in_one_line(spark, copy):
     assert "\n" not in text
 
 
-def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(spark, copy):
+def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
     processes = copy.read_run()["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}
     set_run(copy, processes=processes, problems=["r0/proxy-0 ended unexpectedly (signal 11)"])
