@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from pyspark.sql import SparkSession
 
 from analysis.live.board import Board
 from analysis.live.server import Server
@@ -204,7 +203,6 @@ class WatchedRun:
 @pytest.mark.spark
 def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
     browser: Browser,  # noqa: F811
-    spark: SparkSession,
     tmp_path: Path,
 ) -> None:
     with WatchedRun(tmp_path) as watched:
