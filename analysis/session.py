@@ -47,6 +47,7 @@ JAVA_OPTIONS = (
 )
 COMPILED_WELL = JAVA_OPTIONS[1:]
 _starting = threading.Lock()
+_kept = ExitStack()
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -77,6 +78,11 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
         _forget_if_dead()
         running = SparkContext._active_spark_context
         return _start_quietly(master, settings) if running is None else running
+
+
+def leave_nothing() -> None:
+    """Remove what Java put down here; for a process that ends by os._exit, past Python's own way out."""
+    _kept.close()
 
 
 def _forget_if_dead() -> None:
@@ -142,9 +148,8 @@ def _settings(master: str | None) -> dict[str, str]:
 @functools.cache
 def _folder() -> Path:
     """What Java puts down here. Raises OSError."""
-    stack = ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(scratch(FOLDER_PREFIX, Path(tempfile.gettempdir())))
+    atexit.register(_kept.close)
+    return _kept.enter_context(scratch(FOLDER_PREFIX, Path(tempfile.gettempdir())))
 
 
 def _is_local(master: str | None) -> bool:

@@ -25,7 +25,9 @@ from analysis.live.priority import stand_back
 from analysis.live.reading import Reading
 from analysis.live.server import Server
 from analysis.live.view import View
+from analysis.session import leave_nothing
 from experiments.rundir import RunDirectory
+from experiments.scratch import scratch
 
 TICK_S = 0.5
 LEAVE_TIMEOUT_S = 5.0
@@ -41,9 +43,9 @@ def main(path: str) -> int:
     server = Server(view.board)
     server.start()
     _tell("watching", url=server.url)
-    with tempfile.TemporaryDirectory(prefix="cutset-live-") as work:
+    with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
         reading = Reading(
-            view.run, view.take, Path(work), on_ready=lambda: _tell("ready"), on_end=lambda: _tell("read")
+            view.run, view.take, work, on_ready=lambda: _tell("ready"), on_end=lambda: _tell("read")
         )
         reading.start()
         while (message := _next(told)) is not None:
@@ -62,6 +64,7 @@ def main(path: str) -> int:
                     view.hear(message)
                     _tell_figures(view, reading)
         server.stop()
+    leave_nothing()
     # Java and the workers end with their pipes; waiting for them would hold up the command.
     os._exit(0)
 

@@ -91,6 +91,18 @@ def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: E
     assert ended.left == []
 
 
+def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> None:
+    code = (
+        "import os\n"
+        "from pathlib import Path\n"
+        "from analysis.session import _folder, leave_nothing\n"
+        "(_folder() / 'blockmgr-0').mkdir()\n"
+        "leave_nothing()\n"
+        "os._exit(len(list(Path().iterdir())))\n"
+    )
+    assert in_python(code, tmp_path, TMPDIR=str(tmp_path)).returncode == 0
+
+
 @pytest.mark.spark
 def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: SparkSession) -> None:
     assert spark_session() is spark
