@@ -11,7 +11,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NoReturn, Self
 
 import zstandard
 
@@ -142,7 +142,9 @@ def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
 
 
 class _Header(tarfile.TarInfo):
-    """Only files and folders, and no long extended headers: tarfile takes those into memory whole."""
+    """Only files and folders, and nothing that tarfile takes into memory whole: no long extended headers, and
+    no maps of sparse files.
+    """
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -153,6 +155,9 @@ class _Header(tarfile.TarInfo):
         if header.type in _EXTENDED and header.size > HEADER_BYTES_MAX:
             raise tarfile.ReadError(f"it has a header of {header.size >> 10} KiB")
         return header
+
+    def _proc_gnusparse_10(self, *_: object) -> NoReturn:
+        raise tarfile.ReadError("it holds a sparse file, which no packed run does")
 
 
 @contextlib.contextmanager

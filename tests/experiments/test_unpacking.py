@@ -147,6 +147,21 @@ def test_a_header_of_a_gibibyte_is_not_read(archive: Path, there: Path) -> None:
         tracemalloc.stop()
 
 
+def test_a_map_of_a_sparse_file_is_not_read(archive: Path, there: Path) -> None:
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "5"}
+    plan = b"4000000\n" + b"0\n0\n" * 4_000_000
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", plan), headers=sparse)
+    del plan
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="holds a sparse file"):
+            unpacked(archive, there)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+    assert nothing_in(there)
+
+
 @pytest.mark.parametrize(
     "records", [b"0 path=a\n", b"-3 ", b"9 path=a", b"8 path=\xff\n", b"x\n", b"9" * 5000]
 )
