@@ -15,7 +15,7 @@ from testbed.hosts.ssh import connect
 from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.test_findings import machine
 
-KEY, OTHER = Key.new(), Key.new()
+KEY, OTHER = Key.new(), Key.new()  # new ones every time: no test may be named by them
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +78,7 @@ def test_a_revoked_key_is_no_hosts_key_wherever_that_is_said(ssh: Path, tmp_path
         "h0 sk-ssh-ed25519@openssh.com AAAAG",
         "h0 1024 35 14",
     ],
+    ids=range(6),
 )
 def test_what_says_nothing_of_hosts_is_passed_over(ssh: Path, line: str) -> None:
     (ssh / "known_hosts").write_text(f"{line}\nh0 {KEY.public}\n")
@@ -97,6 +98,7 @@ def test_what_says_nothing_of_hosts_is_passed_over(ssh: Path, line: str) -> None
         f"|1|h1 {KEY.public}",
         f"|1|%%%|AAAA {KEY.public}",
     ],
+    ids=range(9),
 )
 def test_a_line_that_cannot_be_read_is_named_by_file_and_number(ssh: Path, line: str) -> None:
     (ssh / "known_hosts").write_text(f"h0 {KEY.public}\n{line}\n")
