@@ -8,6 +8,7 @@ from analysis.nights.overview import Wrong
 from analysis.nights.reading import Past
 from analysis.regressions.findings import Checked
 from analysis.regressions.series import MEASURED
+from analysis.regressions.tonight import NIGHTS_MIN
 from analysis.report.formatting import EN_DASH, count_of, number
 from analysis.report.page import short_commit
 
@@ -26,8 +27,9 @@ class Verdict:
     more: int = 0
 
 
-def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked]) -> Verdict:
-    """Did something get worse? still: how many numbers have been worse for some nights.
+def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked], earlier: int) -> Verdict:
+    """Did something get worse? still: how many numbers have been worse for some nights. earlier: how many
+    nights before this one there are to hold it against.
 
     Of an experiment that has no run to rely on tonight nobody knows; where it may fail, nobody asks.
     """
@@ -39,6 +41,9 @@ def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked]) 
             f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no run that can be relied on."
         )
         return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
+    if not worse and earlier < NIGHTS_MIN:
+        enough = f"{count_of(earlier, 'earlier night')}; with {NIGHTS_MIN} a night can be held against them."
+        return Verdict("Too early to tell", "", f"The history has {enough}")
     if not worse:
         known = (
             f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
@@ -100,6 +105,6 @@ def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
             commits[-1].split(",")[0] if commits else EN_DASH,
             "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",
         ),
-        (str(nights), "nights in the history"),
+        (str(nights), f"{'night' if nights == 1 else 'nights'} in the history"),
     ]
     return [{"value": value, "meaning": meaning} for value, meaning in found]

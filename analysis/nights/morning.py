@@ -57,11 +57,12 @@ def morning_content(
         if _is_alive(past.entries[flake.suite, flake.entry], tonight)
     ]
     changes = _changes(nights, _before(newest, STILL_DAYS), words)
+    earlier = max((len(entry.nights) - 1 for entry in alive), default=0)
     titles = [title for of_suite in left_out.values() for title in of_suite]
     return changes | {
         "night": day_text(date.fromisoformat(newest)),
         "described": ", ".join(dict.fromkeys(entry.experiment for entry in alive)),
-        "verdict": cards.worse_verdict(changes["worse"], len(changes["still"]), nights),
+        "verdict": cards.worse_verdict(changes["worse"], len(changes["still"]), nights, earlier),
         "ran": cards.held_verdict(nights, wrong, titles),
         "headlines": cards.headlines(nights, past),
         "shown": FINDINGS_SHOWN,

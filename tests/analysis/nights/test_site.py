@@ -166,8 +166,11 @@ def test_a_night_whose_runs_cannot_be_relied_on_tells_nothing(tmp_path: Path) ->
 
 
 def test_a_first_night_has_a_page(tmp_path: Path) -> None:
-    history = make_year(tmp_path / "history", nights=1, experiments=2)
-    assert "Tonight" in write_site(history, tmp_path / "site").read_text()
+    history = make_year(tmp_path / "history", nights=1, experiments=2, invalid=0.0, crashed=0.0)
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "Tonight" in page
+    assert "Too early to tell" in page
+    assert "The history has 0 earlier nights" in page.replace("\u00a0", " ")
 
 
 def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
