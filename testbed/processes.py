@@ -46,20 +46,14 @@ class NodeProcess:
 class Processes:
     """All node processes of a run, through one launcher.
 
-    `on_exit` is called with a process that ended; `on_log` with (name, record) of notable log records.
+    `on_exit` is called with a process that ended.
     """
 
-    def __init__(
-        self,
-        *,
-        on_exit: Callable[[NodeProcess], None],
-        on_log: Callable[[str, dict[str, Any]], None],
-    ) -> None:
+    def __init__(self, *, on_exit: Callable[[NodeProcess], None]) -> None:
         self.nodes: dict[str, NodeProcess] = {}
         self.history: list[NodeProcess] = []  # also those that were started again
         self.launcher_ended = asyncio.Event()
         self._on_exit = on_exit
-        self._on_log = on_log
         self._changed = asyncio.Condition()
         self._launcher: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -185,8 +179,6 @@ class Processes:
                 node.progressed += 1
                 node.published.update({int(stream): seq for stream, seq in message["published"].items()})
                 node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
-            case "log":
-                self._on_log(node.name, message["record"])
             case "exited":
                 end = {key: message[key] for key in ("code", "signal", "time_ns")}
                 node.exit = {**end, "expected": node.end_is_expected}

@@ -1,8 +1,8 @@
 """A node process from its fork to its end: namespace, files, machine, event loop, the launcher's words.
 
 The launcher forks; the child calls `run_node` and never returns from it to the launcher's own loop. It talks
-with the launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready,
-progress and notable log records. When that socket ends, or the launcher dies, the process ends.
+with the launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready
+and progress. When that socket ends, or the launcher dies, the process ends.
 """
 
 import asyncio
@@ -34,8 +34,6 @@ with contextlib.suppress(ImportError):  # a little slower without
 
 MESSAGE_BYTES_MAX = 65_536
 PROGRESS_PERIOD_S = 0.25
-NOTABLE_EVENTS = frozenset({"source_switched"})
-NOTABLE_LEVELS = frozenset({"warning", "error"})
 CLONE_NEWNET = 0x40000000  # setns(2)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_NAME = 15
@@ -98,11 +96,9 @@ class _Node:
         self._adapter.finished.set()
 
     def log(self, line: m.Log) -> None:
-        """Write a line; tell the launcher too if it is notable."""
+        """Write a line."""
         record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
         self._log.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        if line.event in NOTABLE_EVENTS or line.level in NOTABLE_LEVELS:
-            self._post({"did": "log", "record": record})
 
     def record(self, data: bytes) -> None:
         """Write delivery records."""

@@ -17,8 +17,8 @@ from testbed.cli.following import Follower, follower
 from testbed.cli.nightly_text import place_in
 from testbed.cli.performing import analyse, perform, write_page
 from testbed.errors import MachineError, TestbedError
-from testbed.nightly.limit import LINGERING_IN_VIRTUAL_TIME_S, LINGERING_S, limited
-from testbed.nightly.planning import AROUND_A_RUN_S, SIMULATOR, budget_left_s
+from testbed.nightly.limit import limited
+from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
 from testbed.nightly.results import broken, ended, unmeasured
 from testbed.planning import make_plan
 from testbed.runner.start import Ended, write_plan
@@ -62,10 +62,9 @@ def _limited(
     """Work on a run for so long. work: is given when it began, by time.monotonic."""
     started_ns, began_s = time.time_ns(), time.monotonic()
     done = sum(other.ended for other in night.record.runs)
-    lingering_s = LINGERING_IN_VIRTUAL_TIME_S if run.place == SIMULATOR else LINGERING_S
     with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
         try:
-            with limited(limit_s, lingering_s) as limit:
+            with limited(limit_s) as limit:
                 run = work(follow, began_s)
         except KeyboardInterrupt:
             if limit.by_user or not limit.passed:

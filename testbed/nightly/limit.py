@@ -14,8 +14,6 @@ from typing import NoReturn
 
 LINGERING_S = 60.0
 """What a run of real processes may take to end tidily before it is interrupted again."""
-LINGERING_IN_VIRTUAL_TIME_S = 5.0
-"""There is nothing to be tidied up; but the interrupt may have been dropped."""
 SHORTEST_S = 0.001
 
 
@@ -28,8 +26,8 @@ class Limit:
 
 
 @contextmanager
-def limited(seconds: float, lingering_s: float = LINGERING_S) -> Iterator[Limit]:
-    """Interrupt what goes on inside after so many seconds: SIGINT, then again every lingering_s."""
+def limited(seconds: float) -> Iterator[Limit]:
+    """Interrupt what goes on inside after so many seconds: SIGINT, then again every `LINGERING_S`."""
     limit = Limit()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -42,7 +40,7 @@ def limited(seconds: float, lingering_s: float = LINGERING_S) -> Iterator[Limit]
 
     handlers = {signal.SIGALRM: interrupt, signal.SIGINT: end, signal.SIGTERM: end}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    signal.setitimer(signal.ITIMER_REAL, max(SHORTEST_S, seconds), lingering_s)
+    signal.setitimer(signal.ITIMER_REAL, max(SHORTEST_S, seconds), LINGERING_S)
     try:
         yield limit
     finally:

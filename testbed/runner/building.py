@@ -36,10 +36,7 @@ async def build(
     When the run is to end meanwhile, what there is so far is returned.
     """
     record.phase(Phase.BUILDING)
-    processes = Processes(
-        on_exit=lambda node: _on_exit(stage, node),
-        on_log=lambda name, entry: record.tell("log", name=name, record=entry),
-    )
+    processes = Processes(on_exit=lambda node: _on_exit(stage, node))
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
     middles = select_middles(plan.links_kind, plan.seed)

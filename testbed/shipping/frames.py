@@ -1,7 +1,7 @@
 """Frames of the shipping protocol: a kind (1 byte), a length (4 bytes, big-endian), a body.
 
-Both directions begin to be read only after a greeting, so that what a login shell prints before is passed
-over. Nothing is believed: a kind that is unknown or a length over the limit ends the conversation.
+The sender begins with a greeting. Nothing is believed: another greeting, a kind that is unknown or a length
+over the limit ends the conversation.
 """
 
 import struct
@@ -12,8 +12,6 @@ from testbed.errors import TestbedError
 
 GREETING = b"\ncutset-shipping-1\n"
 """What the sender says first; the number is the protocol's version."""
-NOISE_BYTES_MAX = 64 << 10
-"""What a login may print before the greeting."""
 CHUNK_BYTES_MAX = 1 << 20
 """The most of a file that is asked for at once; longer ones compress no better."""
 BODY_BYTES_MAX = CHUNK_BYTES_MAX + (64 << 10)
@@ -58,12 +56,10 @@ class Frames:
         self._held = bytearray()
 
     def greet(self) -> None:
-        """Read up to the end of the greeting. Raises EOFError, and ShippingError if none comes."""
-        while GREETING not in self._held:
-            if len(self._held) > NOISE_BYTES_MAX:
-                raise ShippingError(f"it says something else than a sender: {bytes(self._held[:60])!r}…")
-            self._fill()
-        del self._held[: self._held.index(GREETING) + len(GREETING)]
+        """Read the greeting. Raises EOFError, and ShippingError if something else comes."""
+        said = self._exactly(len(GREETING))
+        if said != GREETING:
+            raise ShippingError(f"it says something else than a sender: {said!r}…")
 
     def next(self) -> tuple[Kind, bytes]:
         """The next frame. Raises EOFError when the stream ends, also within one, and ShippingError."""

@@ -21,7 +21,7 @@ from typing import Any
 Message = dict[str, Any]
 
 LINE_BYTES_MAX = 1 << 20
-PASSING = frozenset({"progress", "clock", "log"})
+PASSING = frozenset({"progress", "clock"})
 
 
 class LineError(ValueError):

@@ -153,8 +153,8 @@ def launcher_with_tiny_disk(folder):
         process.stdout.close()
 
 
-def notable(launched, event):
-    return [said for said in launched.all_said("log") if said["record"]["event"] == event]
+def logged(spec, event):
+    return [line for line in log_lines(spec) if line["event"] == event]
 
 
 def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_path):
@@ -164,18 +164,16 @@ def test_on_a_full_disk_publishers_are_refused_and_go_on_when_there_is_room(tmp_
     with launcher_with_tiny_disk(tmp_path / "storage") as (launched, ballast):
         start_all(launched, specs)
         launched.go()
-        (full,) = launched.wait(lambda: notable(launched, "storage_full"))
-        assert full["name"] == proxy.name
-        assert "No space left" in full["record"]["problem"]
-        launched.wait(lambda: notable(launched, "refused_peer"))
+        (full,) = launched.wait(lambda: logged(proxy, "storage_full"))
+        assert "No space left" in full["problem"]
+        launched.wait(lambda: logged(proxy, "refused_peer"))
         ballast.unlink()
         wait_published(launched, launched.published["r0/driver-0"]["0"] + 2000)
         launched.drain(clients=1)
         launched.finish(len(specs))
     lines = [line["event"] for line in log_lines(proxy) if line["event"].startswith("storage_")]
     assert lines == ["storage_full", "storage_recovered"]
-    refused = [line for line in log_lines(proxy) if line["event"] == "refused_peer"]
-    assert {line["code"] for line in refused} == {"history_full"}
+    assert {line["code"] for line in logged(proxy, "refused_peer")} == {"history_full"}
     assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
 
 

@@ -155,7 +155,7 @@ for line in sys.stdin:
 """
     heard = Heard()
     with watching_with(echo, tmp_path, monkeypatch) as live:
-        for did in ("log", "progress", "phase"):
+        for did in ("drained", "progress", "phase"):
             live.exchange({"did": did, "phase": "running"}, heard)  # type: ignore[arg-type]
         assert heard.until(live, "echo")["of"]["did"] == "phase"
 
