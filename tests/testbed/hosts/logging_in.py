@@ -1,0 +1,26 @@
+"""Logging in to machines of a lab, as its controller does."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from testbed.hosts.inventory import Machine
+from testbed.hosts.ssh import Connection, connect
+from tests.testbed.hosts.lab import Lab
+from tests.testbed.leftovers import wait_until
+
+
+def log_in(lab: Lab, machine: Machine, **changes: Any) -> Connection:
+    return lab.on_controller(lambda: connect(dataclasses.replace(machine, **changes), timeout_s=5.0))
+
+
+def known_hosts(lab: Lab) -> Path:
+    return lab.home / ".ssh/known_hosts"
+
+
+def wait_until_nobody_is_logged_in(lab: Lab) -> None:
+    machines = lab.machines.values()
+    wait_until(
+        lambda: not any(each.is_session for machine in machines for each in machine.processes()),
+        "the end of all sessions",
+    )
