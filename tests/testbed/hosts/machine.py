@@ -241,6 +241,10 @@ class LabMachine:
         """
         return [process for process in processes_below(self.pid) if not process.is_server]
 
+    def wait_until_alone(self) -> None:
+        """Until there are no such processes: the server's end of a connection outlives the client's."""
+        wait_until(lambda: self.processes() == [], f"the end of connections to {self.name}")
+
     def standing(self) -> Standing:
         """What it runs and has: processes, mounts, and all of its network. Not its files."""
         processes = tuple(process.line for process in self.processes())

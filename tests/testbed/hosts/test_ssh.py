@@ -170,9 +170,10 @@ def test_a_command_that_a_signal_ends_has_no_exit_code(connection: Connection) -
     assert connection.run(["sh", "-c", "kill -9 $$"]).code == -1
 
 
-def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection) -> None:
+def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection, pair: Lab) -> None:
     with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
         connection.run(["sleep", "60"], timeout_s=0.2)
+    assert pair["h0"].kill("sleep 60") == 1  # giving up does not end it
 
 
 def test_what_a_login_shell_says_before_is_no_part_of_what_a_command_says(
