@@ -30,14 +30,15 @@ SNAPLEN_MAX = 262_144
 BUFFER_KIB = 8192
 """Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
 FLUSH_S = 1.1
-"""The kernel hands packets over in blocks at least every second (tcpdump's timeout): after the last packet
-that matters, wait this long before ending a capture, or the packets of the open block are lost.
+"""The kernel hands packets over in blocks at least every second (tcpdump's timeout): so long after the last
+packet that matters, tcpdump has them all, unless the machine is too busy to let it run.
 """
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0
+ASK_PERIOD_S = 0.05
 
 LISTENING = b"listening on"
-COUNTS = re.compile(r"(\d+) packets? (captured|dropped by kernel)")
+COUNTS = re.compile(r"(\d+) packets? (captured|received by filter|dropped by kernel)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,15 @@ def parse_counts(said: str) -> tuple[int | None, int | None]:
     return counts.get("captured"), counts.get("dropped by kernel")
 
 
+def has_all(said: str) -> bool:
+    """Whether tcpdump has written all that had arrived when it first said its counts."""
+    counts = [(what, int(number)) for number, what in COUNTS.findall(said)]
+    of = {kind: [number for what, number in counts if what == kind] for kind, _ in counts}
+    if not of.get("dropped by kernel"):  # they are said in one go, this one last
+        return False
+    return of["captured"][-1] + of["dropped by kernel"][-1] >= of["received by filter"][0]
+
+
 class Captures:
     """All captures of a run. `on_problem` is called when one ends by itself."""
 
@@ -122,11 +132,13 @@ class Captures:
             running.watcher = asyncio.create_task(self._watch(running))
 
     async def stop(self) -> list[CaptureResult]:
-        """End all captures, at least FLUSH_S after the last packet that matters; idempotent."""
+        """End all captures once they hold what has arrived, soonest FLUSH_S after the last packet that
+        matters; idempotent.
+        """
+        await asyncio.gather(*(_until_it_has_all(running) for running in self._running))
         for running in self._running:
             running.ending = True
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself, and its watcher has said so
-                running.process.send_signal(signal.SIGINT)
+            _send(running, signal.SIGINT)
         results = await asyncio.gather(*(self._end(running) for running in self._running))
         self._running = []
         self._held.close()
@@ -165,6 +177,24 @@ class Captures:
         await running.process.wait()
         packets, drops = parse_counts(running.said.decode(errors="replace"))
         return CaptureResult(running.point.capture, packets, drops)
+
+
+async def _until_it_has_all(running: _Running) -> None:
+    """tcpdump that is told to end throws away what it has not read yet, so it is asked for its counts before
+    (SIGUSR1): on a busy machine it may be behind.
+    """
+    if running.watcher is None:  # not even all captures listen: nothing matters yet
+        return
+    with contextlib.suppress(TimeoutError):  # its counts will tell
+        async with asyncio.timeout(END_TIMEOUT_S):
+            while not running.watcher.done() and not has_all(running.said.decode(errors="replace")):
+                _send(running, signal.SIGUSR1)
+                await asyncio.sleep(ASK_PERIOD_S)
+
+
+def _send(running: _Running, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself, and its watcher has said so
+        running.process.send_signal(number)
 
 
 def _name(running: _Running) -> str:

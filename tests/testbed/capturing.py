@@ -1,4 +1,6 @@
-"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing DIRECTORY WHAT` captures lo."""
+"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing DIRECTORY WHAT` captures one end
+of a pair of interfaces, on which nothing but our frames is sent.
+"""
 
 import asyncio
 import json
@@ -9,27 +11,40 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from testbed.batches import run_batch
 from testbed.captures import FLUSH_S, CapturePoint, Captures
 from testbed.errors import TestbedError
+from testbed.network.commands import OPTIONAL_SETTINGS, ROOT_SETTINGS
+from testbed.network.namespaces import write_settings
 from testbed.plan import CapturePlan
 
-POINT = CapturePoint(CapturePlan("lo.pcap"), None, "lo")
-WATCHED = CapturePoint(CapturePlan("lo.pcap", in_parts=True), None, "lo")
-BESIDE = CapturePoint(CapturePlan("beside.pcap"), None, "lo")
+INTERFACE = "point"
+POINT = CapturePoint(CapturePlan("point.pcap"), None, INTERFACE)
+WATCHED = CapturePoint(CapturePlan("point.pcap", in_parts=True), None, INTERFACE)
+BESIDE = CapturePoint(CapturePlan("beside.pcap"), None, INTERFACE)
 NO_SUCH_POINT = CapturePoint(CapturePlan("none.pcap"), None, "nowhere0")
 ROTATIONS = 2
-DATAGRAMS = 500
+FRAMES, FRAME_BYTES = 500, 46
+HELD_UP_S = 0.2  # from when the captures are told to end
 
 
-def send_datagrams() -> None:
-    """To nobody, over lo."""
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
-    ):
-        receiver.bind(("127.0.0.1", 0))
-        for number in range(DATAGRAMS):
-            sender.sendto(number.to_bytes(4), receiver.getsockname())
+def make_interface() -> None:
+    """The pair, without IPv6: that would say something by itself."""
+    write_settings(ROOT_SETTINGS, optional=OPTIONAL_SETTINGS)
+    lines = [
+        f"link add {INTERFACE} type veth peer name other",
+        "link set other up",
+        f"link set {INTERFACE} up",
+    ]
+    run_batch("ip", lines, doing="making the interface")
+
+
+def send_frames() -> None:
+    """To nobody."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind((INTERFACE, 0))
+        for number in range(FRAMES):
+            sender.send(number.to_bytes(FRAME_BYTES))
 
 
 async def main(directory: Path, what: str) -> None:
@@ -41,6 +56,7 @@ async def main(directory: Path, what: str) -> None:
         problems.append(text)
         problem.set()
 
+    make_interface()
     captures = Captures(directory, root=os.getuid() == 0, on_problem=on_problem)
     snaplen_bytes = 96 if what == "short" else None
     try:
@@ -48,14 +64,21 @@ async def main(directory: Path, what: str) -> None:
     except TestbedError as error:
         problems.append(str(error))
     else:
-        send_datagrams()
-        if what == "killed":
-            os.kill(_only_tcpdump(), signal.SIGKILL)
-            await problem.wait()
-        elif what == "parts":
-            await _send_until_rotated(directory / "lo.pcap.parts")
-        else:
-            await asyncio.sleep(FLUSH_S)
+        match what:
+            case "killed":
+                send_frames()
+                os.kill(_only_tcpdump(), signal.SIGKILL)
+                await problem.wait()
+            case "parts":
+                await _send_until_rotated(directory / "point.pcap.parts")
+            case "held up":
+                os.kill(pid := _only_tcpdump(), signal.SIGSTOP)
+                send_frames()
+                await asyncio.sleep(FLUSH_S)
+                asyncio.get_running_loop().call_later(HELD_UP_S, os.kill, pid, signal.SIGCONT)
+            case _:
+                send_frames()
+                await asyncio.sleep(FLUSH_S)
     results = await captures.stop()
     again = await captures.stop()
     answer = {"results": [asdict(result) for result in results], "again": again, "problems": problems}
@@ -74,7 +97,7 @@ def _points(what: str) -> list[CapturePoint]:
 async def _send_until_rotated(folder: Path) -> None:
     """Packets without a pause, so that rotations happen in between."""
     while len(list(folder.iterdir())) <= ROTATIONS:
-        send_datagrams()
+        send_frames()
         await asyncio.sleep(0.01)
     await asyncio.sleep(FLUSH_S)
 

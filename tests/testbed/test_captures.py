@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from experiments import capture_parts
-from testbed.captures import CapturePoint, parse_counts, tcpdump_command
+from testbed.captures import CapturePoint, has_all, parse_counts, tcpdump_command
 from testbed.plan import CapturePlan
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.capturing import DATAGRAMS, ROTATIONS
+from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 
@@ -50,6 +50,16 @@ def test_counts_of_a_capture_that_said_nothing_are_unknown() -> None:
     assert parse_counts("tcpdump: listening on eth0") == (None, None)
 
 
+def test_a_capture_has_all_when_it_has_what_had_arrived_when_it_was_first_asked() -> None:
+    first = "tcpdump: 90 packets captured, 100 packets received by filter, 3 packets dropped by kernel\n"
+    assert not has_all("tcpdump: listening on eth0\n")
+    assert not has_all(first)
+    assert not has_all(first + "tcpdump: 98 packets capt")
+    assert has_all(
+        first + "tcpdump: 97 packets captured, 105 packets received by filter, 3 packets dropped by kernel\n"
+    )
+
+
 def capture(directory: Path, what: str) -> dict[str, Any]:
     result = run_in_sandbox([sys.executable, "-m", "tests.testbed.capturing", str(directory), what])
     assert result.returncode == 0, result.stderr
@@ -70,20 +80,23 @@ def records(file: Path) -> list[tuple[int, int]]:
 
 
 @pytest.mark.network
-def test_every_packet_up_to_the_last_is_in_the_file(tmp_path: Path) -> None:
-    answer = capture(tmp_path, "whole")
+@pytest.mark.parametrize("what", ["whole", "held up"])
+def test_every_packet_up_to_the_last_is_in_the_file_even_if_tcpdump_is_behind(
+    tmp_path: Path, what: str
+) -> None:
+    answer = capture(tmp_path, what)
     assert answer["problems"] == []
     [result] = answer["results"]
-    assert (result["packets"], result["kernel_drops"]) == (DATAGRAMS, 0)
-    assert records(tmp_path / "lo.pcap") == [(46, 46)] * DATAGRAMS
+    assert (result["packets"], result["kernel_drops"]) == (FRAMES, 0)
+    assert records(tmp_path / "point.pcap") == [(FRAME_BYTES, FRAME_BYTES)] * FRAMES
 
 
 @pytest.mark.network
 def test_a_capture_that_is_killed_is_a_problem_and_its_counts_are_unknown(tmp_path: Path) -> None:
     answer = capture(tmp_path, "killed")
-    assert answer["problems"] == ["the capture lo.pcap ended by itself (-9): it said nothing"]
+    assert answer["problems"] == ["the capture point.pcap ended by itself (-9): it said nothing"]
     assert answer["results"][0]["packets"] is None
-    assert (tmp_path / "lo.pcap").exists()
+    assert (tmp_path / "point.pcap").exists()
 
 
 @pytest.mark.network
@@ -100,6 +113,6 @@ def test_parts_joined_are_byte_for_byte_what_one_file_would_hold(tmp_path: Path)
     watched, beside = answer["results"]
     assert watched["packets"] == beside["packets"] > 0
     assert (watched["kernel_drops"], beside["kernel_drops"]) == (0, 0)
-    assert len(capture_parts.parts(tmp_path / "lo.pcap.parts")) > ROTATIONS
+    assert len(capture_parts.parts(tmp_path / "point.pcap.parts")) > ROTATIONS
     capture_parts.join_all(tmp_path)
-    assert (tmp_path / "lo.pcap").read_bytes() == (tmp_path / "beside.pcap").read_bytes()
+    assert (tmp_path / "point.pcap").read_bytes() == (tmp_path / "beside.pcap").read_bytes()
