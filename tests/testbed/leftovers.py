@@ -4,6 +4,7 @@ Processes are found by the environment that every process of a run inherits, so 
 namespaces too, as long as the caller may read them.
 """
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -56,15 +57,36 @@ def network_namespaces() -> set[str]:
     return seen
 
 
-def namespaces_of(token: str) -> set[str]:
+class Namespace:
+    """A network namespace that is held on to: else the kernel would give its number to the next one that
+    somebody makes, as soon as it is empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.name = str(Path(f"/proc/self/fd/{self._descriptor}").readlink())
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Namespace) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def namespaces_of(token: str) -> set[Namespace]:
     """The network namespaces in which processes of this run are, other than our own."""
     seen = set()
     for pid in processes_of(token):
         try:
-            seen.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
+            seen.add(Namespace(Path(f"/proc/{pid}/ns/net")))
         except OSError:
             continue
-    return seen - {str(Path("/proc/self/ns/net").readlink())}
+    return seen - {Namespace(Path("/proc/self/ns/net"))}
 
 
 def host_interfaces() -> set[str]:
@@ -75,10 +97,11 @@ def host_interfaces() -> set[str]:
     return {line.split(": ")[1] for line in lines}
 
 
-def assert_nothing_left(token: str, namespaces: set[str], interfaces: set[str]) -> None:
-    """Once the kernel has cleaned up: no process, no namespace of the run, no new interface here."""
+def assert_nothing_left(token: str, namespaces: set[Namespace], interfaces: set[str]) -> None:
+    """Once the kernel has cleaned up: no process, nobody in a namespace of the run, no new interface here."""
+    names = {namespace.name for namespace in namespaces}
     wait_until(lambda: not processes_of(token), f"the end of {processes_of(token)}")
-    wait_until(lambda: not namespaces & network_namespaces(), "the end of the run's network namespaces")
+    wait_until(lambda: not names & network_namespaces(), "the end of the run's network namespaces")
     assert host_interfaces() <= interfaces
 
 

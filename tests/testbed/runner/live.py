@@ -10,7 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, process_running
+from tests.testbed.leftovers import (
+    Namespace,
+    assert_nothing_left,
+    host_interfaces,
+    namespaces_of,
+    process_running,
+)
 
 CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 PROJECT = Path(__file__).resolve().parents[3]
@@ -61,7 +67,7 @@ class LiveRun:
         self._environment = {**os.environ, "PYTHONPATH": _python_path(), **environment}
         self.said: list[str] = []
         self._interfaces = host_interfaces()
-        self._namespaces: set[str] = set()
+        self._namespaces: set[Namespace] = set()
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(

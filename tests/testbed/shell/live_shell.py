@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.testbed.leftovers import (
+    Namespace,
     assert_nothing_left,
     host_interfaces,
     namespaces_of,
@@ -38,7 +39,7 @@ class LiveShell:
         self.said = ""
         self._seen = 0
         self._interfaces = host_interfaces()
-        self._namespaces: set[str] = set()
+        self._namespaces: set[Namespace] = set()
 
     def __enter__(self) -> Self:
         self._terminal, theirs = pty.openpty()
