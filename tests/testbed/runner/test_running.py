@@ -1,0 +1,50 @@
+"""The phase in which drivers publish and planned faults happen."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from testbed.links.model import Applied
+from testbed.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
+from testbed.runner.running import until_duration_is_over
+from topologies.shape import Shape
+
+SECOND = 1_000_000
+CHANGES = (
+    ProcessChange(1 * SECOND, "again", "r0/proxy-0", ProcessAction.RESTART),
+    LinkChange(2 * SECOND, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, Shape()),
+)
+
+
+def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_gets_to_it() -> None:
+    changes: list[dict[str, Any]] = []
+    done: list[str] = []
+
+    async def saved() -> None:
+        pass
+
+    async def start(name: str) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        done.append(name)
+
+    def change(asked: LinkChange) -> Applied:
+        done.append(asked.link)
+        return Applied(time.time_ns(), time.time_ns())
+
+    record = SimpleNamespace(
+        append=lambda _, entry: changes.append(entry),
+        tell=lambda *_, **__: None,
+        problem=lambda _: None,
+        save_aside=saved,
+    )
+    plan = SimpleNamespace(changes=CHANGES, duration_us=3 * SECOND)
+    network, processes = SimpleNamespace(change=change), SimpleNamespace()
+    stage: Any = SimpleNamespace(plan=plan, record=record, network=network, processes=processes)
+    starts: Any = SimpleNamespace(start=start)
+    long_ago_ns = time.time_ns() - 60 * 1_000_000_000
+    asyncio.run(until_duration_is_over(stage, starts, long_ago_ns))
+    assert done == ["r0/proxy-0", "r0-r1"]
+    assert [entry["fault"] for entry in changes] == ["again", "cut"]
+    assert all(entry["applied_ns"] is not None for entry in changes)
