@@ -129,8 +129,8 @@ class Network:
         """Round trips in microseconds between every two regions, from a host of one to a host of the other,
         as far as those that ask are here.
 
-        when: "before" or "after", kept in the answer. An echo that did not come back within a second is
-        missing.
+        when: "before" or "after", kept in the answer. An echo that did not come back while it was waited for
+        (`probes.LOOKS`) is missing.
         """
         hosts = {
             region.name: next(

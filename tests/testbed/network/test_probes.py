@@ -1,0 +1,26 @@
+"""Echoes on a machine that stands still now and then."""
+
+import itertools
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.network import probes
+from tests.testbed.sandboxed import sandboxed
+
+pytestmark = pytest.mark.network
+
+STANDSTILL_S = 30.0
+
+
+def _measure_between_standstills() -> list[list[float]]:
+    """Echoes from lo; whenever somebody asks for the time, much of it has gone by."""
+    leaping = itertools.count(0.0, STANDSTILL_S)
+    probes.time = SimpleNamespace(monotonic=lambda: next(leaping), time_ns=time.time_ns)
+    return probes.measure([probes.Pair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})
+
+
+def test_an_echo_that_came_back_is_not_lost_because_the_machine_stood_still() -> None:
+    [round_trips_us] = sandboxed(_measure_between_standstills)
+    assert len(round_trips_us) == probes.ROUNDS
