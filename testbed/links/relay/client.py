@@ -21,7 +21,7 @@ from testbed.plan import Direction
 from topologies.shape import Shape
 
 START_S_MAX = 20.0  # hundreds of rings have to be allocated
-ANSWER_S_MAX = 5.0
+ANSWER_S_MAX = 20.0
 STOP_S_MAX = 2.0
 CHECKOUT = Path(testbed.__file__).parent.parent
 

@@ -139,6 +139,8 @@ class Loop:
             raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
         way.read(-time.time_ns() + time.monotonic_ns())  # what came before the change is treated as before it
+        while self._hold.heap and self._hold.heap[0][0] <= time.monotonic_ns():
+            self._send_due()  # and what was due before it leaves before it, however late we are
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
         return time.time_ns()
 

@@ -12,11 +12,14 @@ from testbed.links.model import LinkWiring
 from testbed.links.relay.client import RelayMiddles
 from testbed.links.relay.port import Port
 from testbed.plan import Direction
+from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper
 from topologies.shape import Shape
 
 QUIET_S = 0.2
+DELAY_MS = 500
+TELLING_S = 0.2
 BOTH = dict.fromkeys(Direction, Shape())
 
 
@@ -78,6 +81,25 @@ def receive_buffer() -> int:
     return size
 
 
+def late_cut() -> dict[str, int]:
+    """Datagrams that were due before a cut, for a relay that was held up until it was told of the cut."""
+    shape = Shape(delay_us=DELAY_MS * 1000)
+    with Lab("relay", {"link": shape}) as lab:
+        stamper, pid = Stamper(lab.udp("link")), _relay(lab).pid
+        assert pid is not None
+        for _ in range(20):
+            stamper.send()
+        _until_passed(lab, 20)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(DELAY_MS / 1000)  # by then they are due
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGCONT))
+        signal.setitimer(signal.ITIMER_REAL, TELLING_S)
+        lab.middles.change("link", Direction.FORWARD, shape, blackhole=True)
+        stamper.collect_until_quiet(QUIET_S)
+        swallowed = lab.middles.counters()["link", Direction.FORWARD].dropped_blackhole
+        return {"arrived": len(stamper.arrivals), "swallowed": swallowed}
+
+
 def middle_down() -> dict[str, Any]:
     """Datagrams before, during and after the middle's own end was down, where the relay's sockets fail."""
     with Lab("relay", {"link": Shape(delay_us=1000)}) as lab:
@@ -123,9 +145,12 @@ def _relay(lab: Lab) -> RelayMiddles:
     return lab.middles
 
 
+def _until_passed(lab: Lab, count: int) -> None:
+    """Until the relay has taken so many datagrams."""
+    wait_until(lambda: lab.middles.counters()["link", Direction.FORWARD].frames == count, f"{count} frames")
+
+
 def _kill(middles: RelayMiddles) -> None:
     assert middles.pid is not None
     os.kill(middles.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while middles.failure() is None and time.monotonic() < deadline:
-        os.sched_yield()
+    wait_until(lambda: middles.failure() is not None, "the end of the relay")

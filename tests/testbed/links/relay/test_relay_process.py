@@ -44,6 +44,11 @@ def test_it_needs_no_larger_receive_buffers_than_linux_gives_everybody() -> None
 
 
 @network
+def test_a_cut_does_not_swallow_what_was_due_before_it_though_the_relay_is_late() -> None:
+    assert sandboxed(relay_alone.late_cut) == {"arrived": 20, "swallowed": 0}
+
+
+@network
 def test_it_survives_its_own_interfaces_going_down() -> None:
     assert sandboxed(relay_alone.middle_down) == {"through": [20, 0, 20], "failure": None}
 
