@@ -24,7 +24,7 @@ END_TIMEOUT_S = 10.0
 @dataclass(slots=True)
 class NodeProcess:
     """What is known of one node process. `published` and `delivered` are the highest sequence number per
-    stream.
+    stream; a `silent` one publishes nothing more, and all that it published is acknowledged.
     """
 
     name: str
@@ -34,6 +34,7 @@ class NodeProcess:
     progressed: int = 0  # how many reports of progress came
     published: dict[int, int] = field(default_factory=dict)
     delivered: dict[int, int] = field(default_factory=dict)
+    silent: bool = False
     exit: dict[str, Any] | None = None  # {"code", "signal", "time_ns", "expected"}
     end_is_expected: bool = False
 
@@ -179,6 +180,7 @@ class Processes:
                 node.progressed += 1
                 node.published.update({int(stream): seq for stream, seq in message["published"].items()})
                 node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
+                node.silent = message["silent"]
             case "exited":
                 end = {key: message[key] for key in ("code", "signal", "time_ns")}
                 node.exit = {**end, "expected": node.end_is_expected}

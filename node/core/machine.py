@@ -328,10 +328,14 @@ Effect = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it."""
+    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it.
+
+    silent: it publishes nothing more, and all that it published is acknowledged.
+    """
 
     published: Mapping[int, int] = field(default_factory=dict)
     delivered: Mapping[int, int] = field(default_factory=dict)
+    silent: bool = True
 
 
 class Machine(Protocol):

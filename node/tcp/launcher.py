@@ -11,7 +11,8 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
 
 "go", "stop_drivers" and "finish" are for all nodes, or with a "name" for one (a driver started again).
 It gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published
-and delivered: the last sequence number by stream), exited (code or signal, time_ns).
+and delivered: the last sequence number by stream; silent: nothing more will be published), exited (code or
+signal, time_ns).
 The end of standard input ends all nodes and the launcher.
 """
 

@@ -138,6 +138,7 @@ class _Node:
                     "did": "progress",
                     "published": dict(progress.published),
                     "delivered": dict(progress.delivered),
+                    "silent": progress.silent,
                 }
             )
 

@@ -35,7 +35,6 @@ from testbed.runner.start import Ended, Follow
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
 STEP_US = 50_000  # between looks at whether a phase is over
-SETTLE_US = 600_000  # until the drivers' last acknowledgements are in, as in a real run
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
 
@@ -154,9 +153,7 @@ class _Simulation:
 
     def _drain(self) -> None:
         self._record.phase(Phase.DRAINING)
-        drain_us = self._plan.drain_us
-        self._pass(self._now_us + min(SETTLE_US, drain_us))
-        if self._until(drain_us, self._processes.everything_delivered):
+        if self._until(self._plan.drain_us, self._processes.everything_delivered):
             self._record.time("drained_ns", self._now_ns)
         self._record.tell("drained")
 

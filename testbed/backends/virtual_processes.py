@@ -83,10 +83,13 @@ class VirtualProcesses:
         ]
 
     def everything_delivered(self) -> bool:
-        """Whether each client has got, in order, all that was acknowledged to any driver."""
+        """Whether no acknowledgement is on its way, and each client has got, in order, all that has one."""
         published: dict[int, int] = {}
         for node in self._network.nodes.values():
-            for stream, seq in node.machine.progress().published.items():
+            progress = node.machine.progress()
+            if not progress.silent and not node.finished:
+                return False
+            for stream, seq in progress.published.items():
                 published[stream] = max(seq, published.get(stream, 0))
         for client in self._clients():
             delivered = client.machine.progress().delivered

@@ -1,8 +1,9 @@
-"""The third phase: the drivers are silent; wait until every client has every event, or the plan's bound is
-over.
+"""The third phase: the drivers are told to stop; wait until all that they published is acknowledged and every
+client has it, or the plan's bound is over.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from testbed.processes import NodeProcess
@@ -10,8 +11,6 @@ from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage
 
-SETTLE_S = 0.6
-"""Until the drivers' last acknowledgements are in and reported (reports come every 250 ms)."""
 TELL_PERIOD_S = 0.1
 INTERRUPTED_DRAIN_S = 2.0
 """Who interrupts a run does not want to wait long."""
@@ -31,8 +30,11 @@ async def drain(stage: Stage) -> None:
 
 
 async def _wait(stage: Stage, bound_s: float) -> None:
-    await asyncio.sleep(min(SETTLE_S, bound_s))
-    if await (_all_here(stage, bound_s) if stage.meeting.alone else _all_everywhere(stage, bound_s)):
+    ends_s = time.monotonic() + bound_s
+    if not await stage.processes.wait_progress(lambda: all_silent(stage.of_role("driver")), bound_s):
+        return
+    left_s = ends_s - time.monotonic()
+    if await (_all_here(stage, left_s) if stage.meeting.alone else _all_everywhere(stage, left_s)):
         stage.record.time("drained_ns")
 
 
@@ -63,6 +65,11 @@ async def _tell_counts(stage: Stage) -> None:
             told = (published, delivered)
             stage.record.tell("counts", published=published, delivered=delivered)
         await asyncio.sleep(TELL_PERIOD_S)
+
+
+def all_silent(drivers: Iterable[NodeProcess]) -> bool:
+    """Whether no acknowledgement is on its way any more, so that what was published is known."""
+    return all(driver.silent for driver in drivers)
 
 
 def everything_delivered(nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess]) -> bool:

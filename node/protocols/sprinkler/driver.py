@@ -116,8 +116,9 @@ class Driver(Participant):
         return [Counter(self.publisher.stream, self.publisher.published)]
 
     def progress(self) -> m.Progress:
-        """The last acknowledged sequence number."""
-        return m.Progress(published={self.publisher.stream: self.publisher.published})
+        """The last acknowledged sequence number, and whether any will follow."""
+        published = {self.publisher.stream: self.publisher.published}
+        return m.Progress(published, silent=self._stopped and self.publisher.is_idle)
 
     # --- Its own parts
 

@@ -1,7 +1,13 @@
 """When a run has drained."""
 
-from testbed.processes import NodeProcess
-from testbed.runner.draining import everything_delivered, highest, lowest, reached
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from testbed.processes import NodeProcess, Processes
+from testbed.runner.draining import drain, everything_delivered, highest, lowest, reached
+from testbed.runner.ending import Ending
 
 DRIVERS = [
     NodeProcess("r0/driver-0", "r0-driver-0", published={0: 100}),
@@ -42,3 +48,64 @@ def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
         [{0: 120}, {1: 50}],
     ):
         assert reached(published, [lowest(counts)]) == reached(published, counts)
+
+
+class Draining:
+    """A run whose drivers were told to stop: one driver and one client, of whom a launcher tells."""
+
+    def __init__(self, drain_us: int) -> None:
+        self.told: list[str] = []
+        self.drained = False
+        self.processes = Processes(on_exit=lambda _: None)
+        self.drivers = [NodeProcess("r0/driver-0", "r0-driver-0", pid=1)]
+        self.clients = [NodeProcess("r0/client-0", "r0-client-0", pid=2)]
+        self.processes.nodes = {node.name: node for node in self.drivers + self.clients}
+        self._lines = asyncio.StreamReader()
+        self.processes._launcher = SimpleNamespace(stdout=self._lines)  # type: ignore[assignment]
+        self._reading = asyncio.create_task(self.processes._read())
+        record = SimpleNamespace(
+            content={"times": {"stopped_ns": 0}}, phase=lambda _: None, tell=self.told.append, time=self._note
+        )
+        stage = SimpleNamespace(
+            record=record, ending=Ending(), plan=SimpleNamespace(drain_us=drain_us), processes=self.processes,
+            meeting=SimpleNamespace(alone=True), of_role=lambda role: getattr(self, f"{role}s"),
+        )  # fmt: skip
+        self.over = asyncio.create_task(drain(stage))  # type: ignore[arg-type]
+
+    def _note(self, name: str) -> None:
+        self.drained = name == "drained_ns"
+
+    async def hear(self, name: str, *, silent: bool, **counts: dict[int, int]) -> None:
+        """What a node tells of itself, and all that follows from it."""
+        message: dict[str, Any] = {"did": "progress", "name": name, "silent": silent}
+        message |= {"published": {}, "delivered": {}} | counts
+        self._lines.feed_data(json.dumps(message).encode() + b"\n")
+        before = self.processes.nodes[name].progressed
+        while self.processes.nodes[name].progressed == before:
+            await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+def test_a_run_is_not_drained_before_the_last_acknowledgement_is_in_however_long_that_takes() -> None:
+    async def run() -> None:
+        draining = Draining(drain_us=60_000_000)
+        await draining.hear("r0/client-0", silent=True, delivered={0: 100})
+        await draining.hear("r0/driver-0", silent=False, published={0: 100})
+        assert not draining.over.done()
+        await draining.hear("r0/driver-0", silent=True, published={0: 120})
+        assert not draining.over.done()
+        await draining.hear("r0/client-0", silent=True, delivered={0: 120})
+        await draining.over
+        assert draining.drained
+
+    asyncio.run(run())
+
+
+def test_a_driver_that_gets_no_answer_is_not_waited_for_longer_than_planned() -> None:
+    async def run() -> None:
+        draining = Draining(drain_us=1)
+        await draining.over
+        assert (draining.drained, draining.told) == (False, ["drained"])
+
+    asyncio.run(run())

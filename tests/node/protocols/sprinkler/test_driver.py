@@ -170,16 +170,19 @@ def test_a_proxy_that_takes_nothing_is_handed_no_more_than_a_burst():
     assert bench.driver.publisher.published >= 39_000
 
 
-def test_a_stopped_driver_publishes_nothing_new():
+def test_a_stopped_driver_publishes_nothing_new_and_is_silent_once_it_has_its_last_answer():
     bench = Bench()
     bench.connect()
     bench.give(m.Go(0))
     bench.run(S)
+    bench.run(2 * S, answer=False)
     bench.give(m.StopDrivers())
     published = bench.driver.publisher.requested
-    bench.run(3 * S)
+    bench.run(3 * S, answer=False)
     assert bench.driver.publisher.requested == published
-    assert bench.driver.publisher.is_idle
+    assert not bench.driver.progress().silent
+    bench.acknowledge()
+    assert bench.driver.progress() == m.Progress({0: published}, silent=True)
 
 
 def test_acknowledged_batches_are_put_on_record():
