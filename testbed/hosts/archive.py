@@ -90,7 +90,7 @@ def machine_archive(cache: Path = CACHE) -> Archive:
             temporary = path.with_suffix(f".{os.getpid()}")
             temporary.write_bytes(pack({**project, **dict(distribution_files())}))
             temporary.replace(path)
-            _forget_old(cache)
+            _forget_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:
         raise MachineError(f"cannot keep the archive for machines below {cache}: {error.strerror}") from error
@@ -164,8 +164,9 @@ def _key(project: dict[str, bytes]) -> str:
     return key.hexdigest()[:16]
 
 
-def _forget_old(cache: Path) -> None:
-    """Keep the archives of the last few states of the project."""
-    archives = sorted(cache.glob("machine-*.tar.gz"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in archives[ARCHIVES_KEPT:]:
+def _forget_old(cache: Path, made: Path) -> None:
+    """Keep the archives of the last few states of the project, the one just made whatever the clock says."""
+    others = [path for path in cache.glob("machine-*.tar.gz") if path != made]
+    others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in others[ARCHIVES_KEPT - 1 :]:
         path.unlink(missing_ok=True)
