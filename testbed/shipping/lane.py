@@ -90,15 +90,16 @@ class Lane(threading.Thread):
         files = self._transfer.outcome()
         return Shipped(self.source.name, files, self._problem, self._connections, self._wire_bytes)
 
-    def look_after(self) -> None:
-        """Break a stream that is silent for too long, or whose machine is given up."""
+    def look_after(self) -> bool:
+        """Break a stream that is silent for too long, or whose machine is given up; whether it is that."""
         if self._company.given_up(self.source.name):
             self._left.set()
             self.break_off()
-            return
+            return True
         talk = self._talk
         if talk is not None and talk[1].silent_s() > self._company.limits.silence_s:
             _close(talk[0])
+        return False
 
     def break_off(self) -> None:
         """Break the stream, if there is one."""

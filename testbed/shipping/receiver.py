@@ -59,9 +59,8 @@ def ship(
         lane.start()
     try:
         while alive := [lane for lane in lanes if lane.is_alive()]:
-            for lane in alive:
-                lane.look_after()
-            if all(give_up(lane.source.name) for lane in alive):
+            given_up = [lane.look_after() for lane in alive]
+            if all(given_up):
                 break
             alive[0].join(LOOK_S)
     finally:

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
 
 import pytest
@@ -106,14 +106,34 @@ def test_a_machine_can_be_given_up_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "run/captures/a.pcap").exists()
 
 
+def test_who_gives_up_between_two_looks_at_a_machine_is_told_so(tmp_path: Path) -> None:
+    """Whenever it is that the user has had enough."""
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    for patience in range(4):
+        asked = count()
+        shipped = ship(
+            [Machine("h0", there), Machine("h1", there)],
+            tmp_path / "run",
+            limits=Limits(),
+            listener=lambda _: None,
+            stop_following=lambda _: False,
+            give_up=lambda _, asked=asked, patience=patience: next(asked) >= patience,
+        )
+        assert {one.problem for one in shipped.values()} == {"it was given up"}
+
+
 def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it may still do afterwards does not count as come."""
     monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
-    there, connected = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"}), threading.Event()
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    connecting, connected = threading.Event(), threading.Event()
+    lanes: list[threading.Thread] = []
 
     def hang(there: Path) -> ThreadStream:
+        lanes.append(threading.current_thread())
+        connecting.set()
         connected.wait(60)
         return ThreadStream(there)
 
@@ -123,9 +143,10 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
         limits=Limits(),
         listener=lambda _: None,
         stop_following=lambda _: True,
-        give_up=lambda _: True,
+        give_up=lambda _: connecting.is_set(),
     )
     connected.set()
+    lanes[0].join(60)
     assert shipped["h0"].problem == "it did not come to an end"
     assert not shipped["h0"].complete
 
