@@ -61,15 +61,15 @@ class ThreadStream:
 class ProcessStream:
     """A sender as it is started on a machine, or another program in its place, over pipes."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, stdin: int = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
 
     @classmethod
-    def to(cls, folder: Path, *options: str) -> "ProcessStream":
+    def to(cls, folder: Path, *options: str, stdin: int = subprocess.PIPE) -> "ProcessStream":
         """The real program."""
-        return cls([sys.executable, "-m", "testbed.shipping.sender", str(folder), *options])
+        return cls([sys.executable, "-m", "testbed.shipping.sender", str(folder), *options], stdin=stdin)
 
     def read(self, size: int) -> bytes:
         """See Stream."""

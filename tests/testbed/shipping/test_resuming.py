@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from testbed.shipping import conversation, limits
 from testbed.shipping.names import AGAIN
 from testbed.shipping.result import Became
+from tests.testbed.leftovers import wait_until
 from tests.testbed.shipping.machines import (
     Machine,
     ProcessStream,
@@ -86,8 +87,7 @@ def test_a_receiver_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None
         "ship_all(pathlib.Path(sys.argv[2]), Machine('h0', pathlib.Path(sys.argv[1])))"
     )
     receiver = subprocess.Popen([sys.executable, "-c", program, str(there), str(run)])
-    while not here.exists() or here.stat().st_size < 10 * MIB:
-        assert receiver.poll() is None
+    wait_until(lambda: here.exists() and here.stat().st_size >= 10 * MIB, "part of the file", 120)
     os.kill(receiver.pid, signal.SIGKILL)
     receiver.wait()
     with here.open("r+b") as file:
@@ -120,7 +120,7 @@ def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
         tmp_path / "h0",
         {"captures/a.pcap": noise(3 * MIB), "captures/b.pcap": noise(3 * MIB), "captures/c.pcap": b"c"},
     )
-    shipped = ship_all(tmp_path / "run", Machine("h0", there, [4 * MIB + 1000], dies=True))["h0"]
+    shipped = ship_all(tmp_path / "run", Machine("h0", there, [5 * MIB], dies=True))["h0"]
     a, b, c = shipped.files
     assert (a.became, a.bytes) == (
         Became.PARTIAL,

@@ -12,6 +12,7 @@ from testbed.shipping.transfer import Transfer
 from tests.testbed.shipping.machines import ProcessStream, ThreadStream, noise, write_files
 
 MIB = 1 << 20
+PIPE_BYTES_MIN = 4096
 
 
 class Trickle(ThreadStream):
@@ -60,9 +61,14 @@ def test_a_sender_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
 def test_a_sender_that_is_stuck_in_a_write_ends(tmp_path: Path) -> None:
     """What it says is not read, as when a connection has died silently."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(2 * MIB)})
-    stream = ProcessStream.to(there, "--idle", "1")
-    stream.write(encode(Kind.LIST) + encode(Kind.READ, b'["captures/a.pcap",0,1048576,""]'))
+    reading, writing = os.pipe()
+    os.write(writing, encode(Kind.LIST) + encode(Kind.READ, b'["captures/a.pcap",0,1048576,""]'))
+    stream = ProcessStream.to(there, "--idle", "1", stdin=reading)
     assert stream.process.wait(60) == -signal.SIGALRM
+    assert stream.process.stdout is not None
+    assert len(stream.process.stdout.read()) > PIPE_BYTES_MIN, "it has been asked, and was answering"
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_sender_ends_with_its_input_and_has_written_nothing(tmp_path: Path) -> None:
