@@ -23,7 +23,11 @@ def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
     virtualbox.parent.mkdir()
     virtualbox.write_text("#!/bin/sh\necho 7.0.20r163906\n")
     virtualbox.chmod(0o755)
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("LAB", "VAGRANT_", "FAKE_"))
+    }
     own = {
+        "VAGRANT_CHECKPOINT_DISABLE": "1",  # or it may say that there is a newer version
         "VAGRANT_HOME": str(folder / "home"),
         "VAGRANT_DOTFILE_PATH": str(folder / "dot"),  # what is up already, unless a test has its own
         "PATH": f"{virtualbox.parent}:{os.environ['PATH']}",
@@ -33,11 +37,11 @@ def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
         return subprocess.run(
             ["vagrant", *arguments],
             cwd=cwd,
-            env=os.environ | own | more,
+            env=inherited | own | more,
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
 
     return run
