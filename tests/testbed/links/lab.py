@@ -19,6 +19,8 @@ from testbed.links.selection import select_middles
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
 from testbed.network.namespaces import CLONE_NEWNET, inside_each, write_settings
 from testbed.plan import Direction
+from tests.testbed.leftovers import wait_until
+from tests.testbed.links.probes import Stamper
 from topologies.shape import Shape
 
 SEED = 7
@@ -88,6 +90,17 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
     def up(self, side: str, link: str) -> None:
         """Take it up again."""
         self.ip(side, self._up(side, self.number[link]))
+
+    def settle(self, link: str, stamper: Stamper) -> None:
+        """Wait until all that was sent from host a has been lost or has arrived."""
+
+        def passed() -> bool:
+            row = self.middles.counters()[link, Direction.FORWARD]
+            lost = row.dropped_loss + row.dropped_queue + row.dropped_blackhole + row.dropped_kernel
+            return row.frames + lost == len(stamper.sent)
+
+        wait_until(passed, f"{len(stamper.sent)} frames to pass {link} or be lost")
+        stamper.collect_all(self.middles.counters()[link, Direction.FORWARD].frames)
 
     def switch_offloads_off(self, link: str) -> None:
         """Let neither host send frames of more than one segment on a link."""

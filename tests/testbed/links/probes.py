@@ -25,6 +25,9 @@ TCPI_DATA_SEGS_IN, TCPI_DATA_SEGS_OUT = 152, 156
 BLOCK_BYTES = 1 << 18
 BLOCK = random.Random(1).randbytes(BLOCK_BYTES)
 DRAIN_S_MAX = 20.0
+BULK_BYTES_MIN = 2 << 20
+ARRIVAL_S_MAX = 20.0  # for what is certain to come
+LOOKS = 10
 SLOPE_POINTS_MAX = 200
 
 _STAMP = struct.Struct("!QQ")  # number, CLOCK_REALTIME ns at sending
@@ -84,22 +87,37 @@ class Stamper:
             seconds, nanoseconds = _TIMESPEC.unpack(control[0][2][: _TIMESPEC.size])
             self.arrivals.append(Arrival(*_STAMP.unpack_from(data), seconds * 1_000_000_000 + nanoseconds))
 
-    def collect_until_last(self, quiet_s: float) -> None:
-        """Take what arrives until the last one sent has, or, as that may be lost, nothing has for `quiet_s`.
+    def collect_until_last(self, quiet_s: float = ARRIVAL_S_MAX) -> bool:
+        """Take what arrives until the last one sent has, or, as that may be lost, nothing has for `quiet_s`;
+        whether it has.
 
         A sender that waits for this now and then cannot overrun the receiver's buffer.
         """
         self.collect()
         while not self.arrivals or self.arrivals[-1].number < len(self.sent) - 1:
             if not select.select([self._receiver], [], [], quiet_s)[0]:
-                return
+                return False
+            self.collect()
+        return True
+
+    def collect_all(self, count: int | None = None) -> None:
+        """Take what arrives until so many have in all, as many as were sent unless given; gives up when
+        nothing has for ARRIVAL_S_MAX.
+        """
+        wanted = len(self.sent) if count is None else count
+        self.collect()
+        while len(self.arrivals) < wanted and select.select([self._receiver], [], [], ARRIVAL_S_MAX)[0]:
             self.collect()
 
     def collect_until_quiet(self, quiet_s: float) -> None:
-        """Take what arrives until nothing has for `quiet_s`."""
-        self.collect()
-        while select.select([self._receiver], [], [], quiet_s)[0]:
+        """Take what arrives until nothing has for `quiet_s`: for what should not come.
+
+        The time is spent in several looks, or a machine that stands still would seem quiet.
+        """
+        looks = 0
+        while looks < LOOKS:
             self.collect()
+            looks = 0 if select.select([self._receiver], [], [], quiet_s / LOOKS)[0] else looks + 1
 
 
 def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) -> list[float]:
@@ -127,7 +145,9 @@ class Transfer:
 
 
 def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, start_s: float) -> Transfer:
-    """Send as much as TCP takes for `seconds`; the first `start_s` do not count for the goodput."""
+    """Send as much as TCP takes for `seconds`, and BULK_BYTES_MIN at least; the first `start_s` do not count
+    for the goodput.
+    """
     sender, receiver = sockets
     with contextlib.suppress(OSError):  # not every kernel has it: then its own does
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
@@ -139,7 +159,7 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
     checksum, arrivals = _receive_bulk(receiver, seconds + DRAIN_S_MAX)
     os.waitpid(child, 0)
     begin = arrivals[0][0]
-    counted = [(at, total) for at, total in arrivals if start_s <= at - begin <= seconds]
+    counted = [(at, total) for at, total in arrivals if at - begin >= start_s]
     return Transfer(
         goodput_bits_per_s=_median_slope(counted) * 8,
         intact=checksum == _checksum_of_bulk(arrivals[-1][1]),
@@ -160,9 +180,10 @@ def _median_slope(points: Sequence[tuple[float, int]]) -> float:
 
 
 def _send_bulk(sender: socket.socket, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end, sent = time.monotonic() + seconds, 0
+    while time.monotonic() < end or sent < BULK_BYTES_MIN:
         sender.sendall(BLOCK)
+        sent += len(BLOCK)
     sender.shutdown(socket.SHUT_WR)
 
 

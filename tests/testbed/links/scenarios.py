@@ -12,8 +12,8 @@ from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.shape import Shape
 
-QUIET_S = 0.2
-LOST_S = 0.05  # what has not come by then is taken for lost; it may still come
+QUIET_S = 1.0
+LOST_S = 0.05  # what has not come by then may be lost: the counters know
 MS = 1_000_000  # ns
 
 
@@ -22,8 +22,8 @@ def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
     with Lab(kind, {str(ms): Shape(delay_us=ms * 1000) for ms in delays_ms}) as lab:
         stampers = {ms: Stamper(lab.udp(str(ms))) for ms in delays_ms}
         timer_us = send_steadily(list(stampers.values()), 200, 0.005)
-        for ms, stamper in stampers.items():
-            stamper.collect_until_quiet(QUIET_S + ms / 1000)
+        for stamper in stampers.values():
+            stamper.collect_all()
         return {
             "timer_late_us": median(timer_us),
             "links": [_observed(stamper) for stamper in stampers.values()],
@@ -35,9 +35,9 @@ def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str,
     shape = Shape(delay_us=delay_ms * 1000, jitter_us=jitter_ms * 1000, reorder=reorder)
     with Lab(kind, {"link": shape}) as lab:
         stamper = Stamper(lab.udp("link"))
-        send_steadily([stamper], 500, 0.001)
-        stamper.collect_until_quiet(QUIET_S)
-        return _observed(stamper)
+        timer_us = send_steadily([stamper], 500, 0.001)
+        stamper.collect_all()
+        return _observed(stamper) | {"timer_late_us": median(timer_us)}
 
 
 def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
                 stamper.send()
             else:
                 stamper.send_offloaded(per_frame)
-            if len(stamper.sent) % 40 == 0:
-                stamper.collect_until_last(LOST_S)
-        stamper.collect_until_quiet(QUIET_S)
+            if len(stamper.sent) % 40 == 0 and not stamper.collect_until_last(LOST_S):
+                lab.settle("link", stamper)
+        lab.settle("link", stamper)
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
@@ -63,7 +63,7 @@ def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
         stampers = {Direction.FORWARD: Stamper((a, b)), Direction.BACKWARD: Stamper((b, a))}
         send_steadily(list(stampers.values()), 100, 0.002)
         for stamper in stampers.values():
-            stamper.collect_until_quiet(QUIET_S)
+            stamper.collect_all()
         one, other = lab.tcp("link")
         intact = [transfer(pair, 0.5, start_s=0).intact for pair in ((one, other), (other, one))]
         return {
@@ -85,8 +85,7 @@ def mixed_sizes(kind: str) -> dict[str, Any]:
                 stamper.send()
             stamper.send_offloaded(20 + turn % 20)
             if turn % 4 == 3:
-                stamper.collect_until_last(QUIET_S)
-        stamper.collect_until_quiet(QUIET_S)
+                stamper.collect_all()
         return _observed(stamper)
 
 
@@ -116,7 +115,7 @@ def cut(kind: str, delay_ms: int) -> dict[str, Any]:
             send_steadily([stamper], 300, 0.001)
             applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=blackhole))
         send_steadily([stamper], 300, 0.001)
-        stamper.collect_until_quiet(QUIET_S)
+        stamper.collect_until_last()
         return _observed(stamper) | _changes(applied) | {"counters": _counters(lab)}
 
 
@@ -129,8 +128,8 @@ def one_way_cut(kind: str) -> dict[str, Any]:
         receiver.connect(sender.getsockname())
         forward, backward = Stamper((sender, receiver)), Stamper((receiver, sender))
         send_steadily([forward, backward], 20, 0.001)
-        backward.collect_until_quiet(QUIET_S)
-        forward.collect()
+        backward.collect_all()
+        lab.settle("link", forward)
         return {"forward": len(forward.arrivals), "backward": len(backward.arrivals)}
 
 
@@ -139,17 +138,23 @@ def down_and_up(kind: str) -> dict[str, Any]:
     with Lab(kind, {"link": Shape(delay_us=5000)}) as lab:
         stamper = Stamper(lab.udp("link"))
 
-        def got_through(count: int) -> int:
+        def got_through(*, up: bool) -> int:
             before = len(stamper.arrivals)
-            send_steadily([stamper], count, 0.002)
-            stamper.collect_until_quiet(QUIET_S)
+            send_steadily([stamper], 50, 0.002)
+            if up:
+                stamper.collect_until_last()
+            else:
+                stamper.collect_until_quiet(QUIET_S)
             return len(stamper.arrivals) - before
 
-        up = got_through(50)
+        before = got_through(up=True)
         lab.down("b", "link")
-        down = got_through(50)
+        while_down = got_through(up=False)
         lab.up("b", "link")
-        return {"before": up, "while_down": down, "after": got_through(50), "failure": lab.middles.failure()}
+        after = got_through(up=True)
+        return {
+            "before": before, "while_down": while_down, "after": after, "failure": lab.middles.failure()
+        }  # fmt: skip
 
 
 def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
@@ -158,7 +163,7 @@ def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
         stamper = Stamper(lab.udp("link"), size=1000)
         for _ in range(burst):
             stamper.send()
-        stamper.collect_until_quiet(QUIET_S)
+        lab.settle("link", stamper)
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
@@ -166,13 +171,13 @@ def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
     """Datagrams every 2 ms while the delay takes one value after the other."""
     with Lab(kind, {"link": Shape(delay_us=delays_ms[0] * 1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
-        applied = []
+        applied, timer_us = [], []
         for ms in delays_ms:
             shape = Shape(delay_us=ms * 1000)
             applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=False))
-            send_steadily([stamper], 150, 0.002)
-        stamper.collect_until_quiet(QUIET_S)
-        return _observed(stamper) | _changes(applied)
+            timer_us += send_steadily([stamper], 150, 0.002)
+        stamper.collect_all()
+        return _observed(stamper) | _changes(applied) | {"timer_late_us": median(timer_us)}
 
 
 def _observed(stamper: Stamper) -> dict[str, Any]:

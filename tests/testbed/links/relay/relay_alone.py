@@ -17,7 +17,7 @@ from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper
 from topologies.shape import Shape
 
-QUIET_S = 0.2
+QUIET_S = 1.0
 DELAY_MS = 500
 TELLING_S = 0.2
 BOTH = dict.fromkeys(Direction, Shape())
@@ -95,7 +95,7 @@ def late_cut() -> dict[str, int]:
         signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGCONT))
         signal.setitimer(signal.ITIMER_REAL, TELLING_S)
         lab.middles.change("link", Direction.FORWARD, shape, blackhole=True)
-        stamper.collect_until_quiet(QUIET_S)
+        stamper.collect_until_quiet(QUIET_S)  # or all 20 might come later
         swallowed = lab.middles.counters()["link", Direction.FORWARD].dropped_blackhole
         return {"arrived": len(stamper.arrivals), "swallowed": swallowed}
 
@@ -111,7 +111,10 @@ def middle_down() -> dict[str, Any]:
             before = len(stamper.arrivals)
             for _ in range(20):
                 stamper.send()
-            stamper.collect_until_quiet(QUIET_S)
+            if state == "up":
+                stamper.collect_until_last()
+            else:
+                stamper.collect_until_quiet(QUIET_S)
             through.append(len(stamper.arrivals) - before)
         return {"through": through, "failure": lab.middles.failure()}
 
@@ -136,7 +139,7 @@ def which_get_through() -> list[int]:
         stamper = Stamper(lab.udp("link"))
         for _ in range(100):
             stamper.send()
-        stamper.collect_until_quiet(QUIET_S)
+        lab.settle("link", stamper)
         return [arrival.number for arrival in stamper.arrivals]
 
 
