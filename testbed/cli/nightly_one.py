@@ -17,7 +17,7 @@ from testbed.cli.following import Follower, follower
 from testbed.cli.nightly_text import place_in
 from testbed.cli.performing import analyse, perform, write_page
 from testbed.errors import MachineError, TestbedError
-from testbed.nightly.limit import limited
+from testbed.nightly.limit import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
 from testbed.nightly.results import broken, ended, unmeasured
 from testbed.planning import make_plan
@@ -60,12 +60,11 @@ def _limited(
     night: "Night", run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
 ) -> bool:
     """Work on a run for so long. work: is given when it began, by time.monotonic."""
-    started_ns, began_s = time.time_ns(), time.monotonic()
+    started_ns, began_s, limit = time.time_ns(), time.monotonic(), Limit()
     done = sum(other.ended for other in night.record.runs)
     with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
         try:
-            with limited(limit_s) as limit:
-                run = work(follow, began_s)
+            run = limit.within(limit_s, lambda: work(follow, began_s))
         except KeyboardInterrupt:
             if limit.by_user or not limit.passed:
                 return False

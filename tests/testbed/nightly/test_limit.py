@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from testbed.nightly.limit import limited
+from testbed.nightly.limit import Limit
 
 
 def wait_for_ever() -> None:
@@ -13,29 +13,62 @@ def wait_for_ever() -> None:
         pass
 
 
-def test_what_takes_too_long_is_interrupted_and_it_is_known_why():
-    with pytest.raises(KeyboardInterrupt), limited(0.01) as limit:
-        wait_for_ever()
-    assert limit.passed
-    assert not limit.by_user
+@pytest.mark.parametrize("seconds", [0.01, 0.0, -5.0])
+def test_what_takes_too_long_is_interrupted_and_it_is_known_why(seconds):
+    limit = Limit()
+    with pytest.raises(KeyboardInterrupt):
+        limit.within(seconds, wait_for_ever)
+    assert limit == Limit(passed=True, by_user=False)
 
 
 def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_interrupt():
-    with limited(1000) as limit, contextlib.suppress(KeyboardInterrupt):  # as a callback of a weak reference
-        signal.raise_signal(signal.SIGINT)
-    assert limit.by_user
-    assert not limit.passed
+    def work() -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # as a callback of a weak reference
+            signal.raise_signal(signal.SIGINT)
+
+    limit = Limit()
+    limit.within(1000, work)
+    assert limit == Limit(passed=False, by_user=True)
 
 
-def test_what_is_over_in_time_is_left_alone():
-    handler = signal.getsignal(signal.SIGALRM)
-    with limited(1000) as limit:
-        assert signal.getitimer(signal.ITIMER_REAL)[0] > 900
-    assert not limit.passed
+HANDLED = (signal.SIGALRM, signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture
+def restored():
+    """Fails if anything of it is left."""
+    handlers = [signal.getsignal(number) for number in HANDLED]
+    yield
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    assert signal.getsignal(signal.SIGALRM) is handler
+    assert [signal.getsignal(number) for number in HANDLED] == handlers
 
 
-def test_a_budget_that_is_over_already_leaves_no_time():
-    with pytest.raises(KeyboardInterrupt), limited(-5):
-        wait_for_ever()
+def test_what_is_over_in_time_is_left_alone(restored):
+    def work() -> str:
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 900
+        return "done"
+
+    limit = Limit()
+    assert limit.within(1000, work) == "done"
+    assert limit == Limit(passed=False, by_user=False)
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_time_that_is_over_just_when_work_begins_or_ends_leaves_nothing_behind(
+    restored, monkeypatch, at_the_end
+):
+    real = signal.setitimer
+
+    def setitimer(which: int, seconds: float, *more: float) -> None:
+        if at_the_end is (seconds == 0):
+            signal.raise_signal(signal.SIGALRM)
+        real(which, seconds, *more)
+
+    monkeypatch.setattr(signal, "setitimer", setitimer)
+    limit = Limit()
+    if at_the_end:
+        assert limit.within(1000, lambda: "done") == "done"
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            limit.within(1000, wait_for_ever)
+    assert limit == Limit(passed=not at_the_end, by_user=False)
