@@ -50,7 +50,7 @@ def long_cut() -> dict[str, Any]:
             for state in entry["state"]
         ]
         set_link(network, PLAN, "r0-r1", LinkState.UP)
-        healed = what_sending_says(network, "r0-proxy-0", "10.1.0.2", 2.0)
+        healed = what_sending_says(network, "r0-proxy-0", "10.1.0.2")
         return {"errors": errors, "icmp_heard": heard, "neighbours": sorted(set(states)), "healed": healed}
 
 

@@ -133,7 +133,7 @@ def be_inside(kind: str, name: str) -> None:
                 case "probe":
                     _tell([us for probe in network.probe("before") for us in probe["rtt_us"]])
                 case "send":
-                    _tell(what_sending_says(network, message["host"], message["to"], 2.0))
+                    _tell(what_sending_says(network, message["host"], message["to"]))
                 case "set":
                     _set_here(network, name, LinkState(message["state"]))
                     _tell("done")

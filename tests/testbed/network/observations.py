@@ -17,6 +17,10 @@ from testbed.plan import Direction, LinkChange, LinkState, Plan
 IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
 ETH_P_ALL = 3
 ECHO_PORT = 4000
+ANSWER_S_MAX = 20.0
+"""For an answer that is certain to come."""
+SILENCE_S = 0.5
+"""So long without an answer counts as none."""
 
 
 def in_host(network: Network, host: str, work: Any) -> Any:
@@ -54,7 +58,9 @@ def set_link(
     ]
 
 
-def what_sending_says(network: Network, host: str, address: str, timeout_s: float) -> str | None:
+def what_sending_says(
+    network: Network, host: str, address: str, timeout_s: float = ANSWER_S_MAX
+) -> str | None:
     """The name of the error that a UDP sender gets from the network within the timeout, None for silence."""
     with in_host(network, host, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         sender.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)

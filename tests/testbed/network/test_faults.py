@@ -11,7 +11,14 @@ import pytest
 from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Direction, LinkState
-from tests.testbed.network.observations import neighbours, reachable, routes, set_link, what_sending_says
+from tests.testbed.network.observations import (
+    SILENCE_S,
+    neighbours,
+    reachable,
+    routes,
+    set_link,
+    what_sending_says,
+)
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed
 from topologies.shape import Shape
@@ -32,7 +39,7 @@ def _fail_and_heal(kind: str) -> dict[str, Any]:
         applied = set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE)
         seen["cut_took_ms"] = max((each.applied_ns - each.requested_ns) / 1e6 for each in applied)
         seen["cut"] = reachable(network)
-        seen["cut_says"] = what_sending_says(network, "r0-proxy-0", target, 0.5)
+        seen["cut_says"] = what_sending_says(network, "r0-proxy-0", target, SILENCE_S)
         set_link(network, PLAN, "r0-r1", LinkState.UP)
         seen["healed"] = reachable(network)
         gateways = ("r0-gw", "r1-gw")
@@ -40,13 +47,13 @@ def _fail_and_heal(kind: str) -> dict[str, Any]:
         set_link(network, PLAN, "r0-r1", LinkState.DOWN)
         seen["down"] = reachable(network)
         seen["down_says"] = [
-            what_sending_says(network, "r0-proxy-0", target, 2.0),
-            what_sending_says(network, "r1-proxy-0", "10.0.0.2", 2.0),
-            what_sending_says(network, "r2-proxy-0", target, 0.5),
+            what_sending_says(network, "r0-proxy-0", target),
+            what_sending_says(network, "r1-proxy-0", "10.0.0.2"),
+            what_sending_says(network, "r2-proxy-0", target),
         ]
         set_link(network, PLAN, "r0-r1", LinkState.UP)
         seen["up"] = reachable(network)
-        seen["up_says"] = what_sending_says(network, "r0-proxy-0", target, 2.0)
+        seen["up_says"] = what_sending_says(network, "r0-proxy-0", target)
         after = {host: (routes(network, host), neighbours(network, host)) for host in gateways}
         seen["as_before"] = [_sorted(after[host]) == _sorted(before[host]) for host in gateways]
         set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE, Direction.FORWARD)

@@ -30,6 +30,7 @@ from topologies.shape import Shape
 pytestmark = pytest.mark.network
 
 PLAN = make_plan(3, 2, shapes={(0, 2): Shape(delay_us=30_000)})
+PING_S_MAX = 20
 ACROSS = ["r0-proxy-0", "r0-proxy-1", "r1-proxy-0", "r2-gw"]
 
 
@@ -48,7 +49,7 @@ def _observe(kind: str) -> dict[str, Any]:
             "neighbours": {host: neighbours(network, host) for host in hosts},
             "routes": {host: routes(network, host) for host in hosts},
             "addresses": {host: told(network, host, "ip", "-j", "address", "show") for host in hosts},
-            "lost_percent": network.mininet.ping(network.mininet.get(*ACROSS), timeout=1),
+            "lost_percent": network.mininet.ping(network.mininet.get(*ACROSS), timeout=PING_S_MAX),
             "congestion_control": network.congestion_control,
             "points": [
                 [capture.file, interface, _has_interface(network, path, interface)]
@@ -218,7 +219,7 @@ def test_an_ordinary_user_gets_the_same_network(tmp_path: Path) -> None:
 def _ping_without_middles(kind: str) -> tuple[float, list[str]]:
     plan = replace(make_plan(3, 2, wan=Shape(), lan=Shape()), captures=())
     with Network(plan, select_middles(kind, 1)) as network:
-        lost_percent = network.mininet.ping(network.mininet.get(*ACROSS), timeout=1)
+        lost_percent = network.mininet.ping(network.mininet.get(*ACROSS), timeout=PING_S_MAX)
         return lost_percent, [name for _, name in socket.if_nameindex()]
 
 

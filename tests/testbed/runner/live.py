@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,12 @@ drain: 30s
 """
 CUT_FOR_GOOD = "faults: [{name: cut, at: 500ms, cut: [r0, r1]}]\n"
 """Two regions whose only link is cut can never finish draining."""
+_LATE = re.compile(r"fault \S+ changed .* \d+ ms late")
+
+
+def problems(record: dict[str, Any]) -> list[str]:
+    """What went wrong in a run; not that a fault was late, which is the machine's load and no mistake."""
+    return [problem for problem in record["problems"] if not _LATE.fullmatch(problem)]
 
 
 def write_experiment(folder: Path, *, faults: str = "") -> Path:

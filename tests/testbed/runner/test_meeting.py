@@ -73,7 +73,7 @@ def told_zero(ago_s: float) -> tuple[Played, int]:
 
 
 def test_time_0_is_the_one_that_is_told() -> None:
-    played, zero_ns = told_zero(-5.0)
+    played, zero_ns = told_zero(-3600.0)
     assert (played.times["zero_ns"], played.went) == (zero_ns, [zero_ns])
     assert played.problems == []
 
