@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -174,13 +175,12 @@ class Connection:
     def put(self, data: bytes | Path, path: str) -> None:
         """Write a remote file as ourselves. Raises UnreachableError; TestbedError if it cannot be written."""
         with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
-            if isinstance(data, Path):
-                with data.open("rb") as stream:
-                    while chunk := stream.read(1 << 20):
-                        process.write(chunk)
-            else:
-                process.write(data)
+            with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
+                while chunk := stream.read(1 << 20):
+                    process.write(chunk)
             process.end_input()
+            while process.read(1 << 16):  # to its end: what it says comes before that, its exit code may not
+                pass
             if process.wait() != 0:
                 raise TestbedError(f"{self.machine.name}: cannot write {path}: {process.said()}")
 
