@@ -141,10 +141,11 @@ class Lab:
     ) -> "ControllerProcess":
         """Start a command on the controller; env: more of the environment, options as for Popen."""
         folder = options.pop("cwd", Path.cwd())
+        inherited = {name: value for name, value in os.environ.items() if name != "SSH_AUTH_SOCK"}
         return ControllerProcess(
             self.inside(["setpriv", "--pdeathsig", "KILL", "env", f"--chdir={folder}", *map(str, argv)]),
             **{
-                "env": {**os.environ, "PYTHONPATH": str(PROJECT), "HOME": str(self.home), **(env or {})},
+                "env": {**inherited, "PYTHONPATH": str(PROJECT), "HOME": str(self.home), **(env or {})},
                 "stdin": subprocess.DEVNULL,
                 "text": True,
                 **options,

@@ -61,6 +61,7 @@ class RunOnMachines:
             *CUTSET, "run", experiment, "--on", inventory, "--out", self.out, *more, *options,
         ]  # fmt: skip
         self.said: list[str] = []
+        self._says_no_more = False
         self._heard = threading.Condition()
 
     def __enter__(self) -> Self:
@@ -80,7 +81,7 @@ class RunOnMachines:
         """Until it says a line with these words."""
         with self._heard:
             found = self._heard.wait_for(
-                lambda: any(words in line for line in self.said) or self.process.poll() is not None,
+                lambda: any(words in line for line in self.said) or self._says_no_more,
                 END_TIMEOUT_S,
             )
         assert found, f"never said {words!r}: {self.said}"
@@ -118,6 +119,7 @@ class RunOnMachines:
                 self.said.append(line.rstrip())
                 self._heard.notify_all()
         with self._heard:
+            self._says_no_more = True
             self._heard.notify_all()
 
 

@@ -9,9 +9,11 @@ from testbed.hosts.ssh import Connection, connect
 from tests.testbed.hosts.lab import Lab
 from tests.testbed.leftovers import wait_until
 
+LOGIN_S = 30.0
+
 
 def log_in(lab: Lab, machine: Machine, **changes: Any) -> Connection:
-    return lab.on_controller(lambda: connect(dataclasses.replace(machine, **changes), timeout_s=5.0))
+    return lab.on_controller(lambda: connect(dataclasses.replace(machine, **changes), timeout_s=LOGIN_S))
 
 
 def known_hosts(lab: Lab) -> Path:
@@ -19,8 +21,7 @@ def known_hosts(lab: Lab) -> Path:
 
 
 def wait_until_nobody_is_logged_in(lab: Lab) -> None:
-    machines = lab.machines.values()
     wait_until(
-        lambda: not any(each.is_session for machine in machines for each in machine.processes()),
+        lambda: not any(machine.is_connected() for machine in lab.machines.values()),
         "the end of all sessions",
     )

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,14 @@ import psutil
 from tests.testbed.hosts.disk import add_user, lay_out, written
 from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.making import CONFIG, HOST_KEY, Make, own_files
-from tests.testbed.hosts.observation import Process, Standing, mounts_of, network_of, processes_below
+from tests.testbed.hosts.observation import (
+    Process,
+    Standing,
+    mounts_of,
+    network_of,
+    processes_below,
+    ssh_connections,
+)
 from tests.testbed.hosts.wiring import (
     control_address,
     control_port,
@@ -32,13 +39,6 @@ from tests.testbed.leftovers import wait_until
 INIT = Path(__file__).with_name("machine_init.py")
 LISTENING = "Server listening on"
 """What it writes into its log."""
-HOLD_UDP_PORT = """\
-import socket, sys
-holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-holder.bind(("0.0.0.0", int(sys.argv[1])))
-print("held", flush=True)
-sys.stdin.read()
-"""
 TIMEOUT_S = 60.0
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
@@ -104,6 +104,11 @@ class LabMachine:
         (unshare,) = psutil.Process(self._power.pid).children()
         (init,) = unshare.children()
         self.pid = init.pid
+        # The kernel notes in the background that an interface has got a carrier.
+        states = [self.path(f"/sys/class/net/{name}/operstate") for name in ("eth0", "exp0")]
+        wait_until(
+            lambda: all(state.read_text() == "up\n" for state in states), f"the interfaces of {self.name}"
+        )
 
     def power_off(self) -> None:
         """Pull the plug: all its processes are dead, its interfaces gone, its disk stays."""
@@ -152,8 +157,11 @@ class LabMachine:
         return subprocess.run(self.inside(argv), **{"check": True, **defaults, **options})  # noqa: PLW1510
 
     def start(self, argv: Sequence[str]) -> None:
-        """Start a command on it as root that stays, without SSH."""
+        """Start a command on it as root that stays, without SSH; it runs when this returns."""
         self.run(["setsid", "--fork", *argv], capture_output=False, stdout=subprocess.DEVNULL)
+        wait_until(
+            lambda: any(process.command == tuple(argv) for process in self.processes()), f"{argv[0]} to run"
+        )
 
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The argument list that runs a command on it, for as long as whoever runs it lives."""
@@ -168,6 +176,19 @@ class LabMachine:
                 os.kill(process.pid, signal_number)
         return len(found)
 
+    def end(self, *words: str) -> None:
+        """Kill these processes, and those that SSH sessions have been told to start and that are yet to
+        come; sessions stay.
+        """
+
+        def ended() -> bool:
+            self.kill(*words)
+            left = self.processes()
+            sessions = {process.pid for process in left if process.is_sshd}
+            return all(process.pid in sessions and process.parent not in sessions for process in left)
+
+        wait_until(ended, f"the end of {words} on {self.name}")
+
     def cut_control(self) -> None:
         """From now on all packets to and from it on the control network vanish; nobody is told."""
         self._forward(0)
@@ -178,7 +199,7 @@ class LabMachine:
 
     def kill_connections(self) -> int:
         """Kill the server's end of each SSH connection; how many there were. Their commands live on."""
-        sessions = [process for process in self.processes() if process.is_session]
+        sessions = [process for process in self.processes() if process.is_sshd]
         for session in sessions:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(session.pid, signal.SIGKILL)
@@ -188,42 +209,12 @@ class LabMachine:
         """Give its SSH server another key, as a machine that was installed anew has."""
         self.host_key = Key.new()
         self.run(["sh", "-c", f"cat > {HOST_KEY}"], input=self.host_key.private.decode())
+        wait_until(lambda: self._server().line.startswith("sshd: "), "an SSH server that hears signals")
         started = self.log().count(LISTENING)
-        (server,) = [process for process in processes_below(self.pid) if process.is_server]
-        os.kill(server.pid, signal.SIGHUP)
+        os.kill(self._server().pid, signal.SIGHUP)
         wait_until(
             lambda: self.log().count(LISTENING) > started, f"{self.name}'s SSH server with its new key"
         )
-
-    @contextlib.contextmanager
-    def occupied_udp_port(self, port: int) -> Iterator[None]:
-        """Somebody else on it has this UDP port."""
-        holder = subprocess.Popen(
-            self.inside(["python3", "-c", HOLD_UDP_PORT, str(port)]),
-            env=ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        with holder:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"held\n"
-            yield
-            holder.kill()
-
-    def limit_folder(self, size_bytes: int) -> None:
-        """Let no more than this fit below the inventory's folder: a small disk there, or the one that is
-        there already made smaller or larger (it cannot be made smaller than what is on it).
-        """
-        size = f"size={size_bytes}"
-        mounted = self.folder in {where for where, _ in mounts_of(self.pid)}
-        kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", f"{size},mode=755", "tmpfs"]
-        self.run(["mkdir", "-p", self.folder])
-        self.run(["mount", *kind, self.folder])
-
-    def fill_folder(self) -> None:
-        """Let nothing more fit there. It must have been limited before."""
-        disk = os.statvfs(self.path(self.folder))
-        self.limit_folder((disk.f_blocks - disk.f_bfree) * disk.f_frsize)
 
     # What can be seen of it.
 
@@ -239,11 +230,18 @@ class LabMachine:
         """All processes on it, in whatever namespace, but not what makes it a machine: its first process and
         its SSH server.
         """
-        return [process for process in processes_below(self.pid) if not process.is_server]
+        return [process for process in processes_below(self.pid) if not self._is_server(process)]
+
+    def is_connected(self) -> bool:
+        """Whether its SSH server has a connection, or will have one that it has not noticed yet."""
+        return ssh_connections(self.pid) > 0 or any(process.is_sshd for process in self.processes())
 
     def wait_until_alone(self) -> None:
         """Until there are no such processes: the server's end of a connection outlives the client's."""
-        wait_until(lambda: self.processes() == [], f"the end of connections to {self.name}")
+        wait_until(
+            lambda: not self.is_connected() and self.processes() == [],
+            f"the end of connections to {self.name}",
+        )
 
     def standing(self) -> Standing:
         """What it runs and has: processes, mounts, and all of its network. Not its files."""
@@ -267,6 +265,13 @@ class LabMachine:
         return sorted({*found} - {HOST_KEY})
 
     # How.
+
+    def _server(self) -> Process:
+        (server,) = [process for process in processes_below(self.pid) if self._is_server(process)]
+        return server
+
+    def _is_server(self, process: Process) -> bool:
+        return process.looks_like_server and process.parent == self.pid
 
     def _forward(self, state: int) -> None:
         """bridge(8): 0 disabled, 3 forwarding."""

@@ -21,14 +21,17 @@ _ASKED: Mapping[str, Sequence[str]] = {
     "queueing disciplines": ["tc", "-j", "qdisc"],
     "network namespaces": ["ip", "-j", "netns"],
 }
+_SSH_PORT = ":0016"  # in hexadecimal digits, as the states in /proc/net/tcp (include/net/tcp_states.h)
+_OPEN_STATES = ("01", "03", "08")  # ESTABLISHED, SYN_RECV, CLOSE_WAIT: accepted by the server, or yet to be
 _SETTINGS = ["sh", "-c", "grep -rs . /proc/sys/net; true"]
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a machine. `pid` is as seen from the tests."""
+    """A process on a machine. `pid` and its parent's are as seen from the tests."""
 
     pid: int
+    parent: int
     command: tuple[str, ...]
 
     @property
@@ -37,14 +40,14 @@ class Process:
         return " ".join(self.command)
 
     @property
-    def is_server(self) -> bool:
-        """Whether it is the SSH server that waits for connections."""
-        return self.line.startswith(f"sshd: {SSHD} ") or self.command[:2] == (SSHD, "-D")
+    def is_sshd(self) -> bool:
+        """Whether it is the SSH server, or its end of a connection."""
+        return self.line.startswith(("sshd: ", "sshd-session: ", f"{SSHD} "))
 
     @property
-    def is_session(self) -> bool:
-        """Whether it is the SSH server's end of a connection."""
-        return self.line.startswith(("sshd: ", "sshd-session: ")) and not self.is_server
+    def looks_like_server(self) -> bool:
+        """Whether it has the server's command line, as those that it has just started have, too."""
+        return self.line.startswith((f"sshd: {SSHD} ", f"{SSHD} -D "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,14 @@ def processes_below(pid: int) -> list[Process]:
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             if process.status() != psutil.STATUS_ZOMBIE:
-                found.append(Process(process.pid, tuple(process.cmdline())))
+                found.append(Process(process.pid, process.ppid(), tuple(process.cmdline())))
     return found
+
+
+def ssh_connections(pid: int) -> int:
+    """How many connections to the SSH server are open in this process's network namespace."""
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(_SSH_PORT) and row[3] in _OPEN_STATES for row in rows)
 
 
 def mounts_of(pid: int) -> tuple[tuple[str, str], ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.lab import Lab
+from tests.testbed.hosts.shortages import fill_folder, limit_folder, occupied_udp_port
 from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, wait_until
 
 ENDS_BY_INTERRUPT = """\
@@ -20,7 +21,7 @@ print("up", flush=True)
 signal.pause()
 """
 
-CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 5)"]
+CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 30)"]
 
 pytestmark = pytest.mark.network
 
@@ -48,6 +49,7 @@ def test_a_machine_has_neither_the_project_nor_the_keys_of_ours(pair: Lab) -> No
 def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
     machine = pair["h0"]
     before = set(machine.changed_files())
+    kept = {name: machine.path(name).read_text() for name in ("/etc/hosts", "/etc/hostname")}
     made = ["/etc/new/file", "/var/tmp/own", "/dev/shm/shared", "/run/pid"]
     for name in made:
         machine.run(["install", "-D", "/dev/null", name])
@@ -56,6 +58,9 @@ def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
     assert set(machine.changed_files()) - before == changed
     machine.run(["rm", "-r", "/etc/new", *made[1:]])
     assert set(machine.changed_files()) - before == {"/etc/hosts", "/etc/hostname", "/etc/services"}
+    for name, content in kept.items():  # for the tests after this one
+        machine.path(name).write_text(content)
+    machine.run(["chmod", "644", "/etc/services"])
 
 
 def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
@@ -78,23 +83,38 @@ def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
     wait_until(lambda: machine.standing().differences(before) == [], "the machine as it was")
 
 
+def test_a_connection_is_there_from_the_client_s_first_word_to_the_server_s_last(pair: Lab) -> None:
+    """Also while the server does not get to noticing it."""
+    machine = pair["h1"]
+    machine.wait_until_alone()
+    machine.run(["sh", "-c", "kill -STOP $(pidof sshd)"])
+    try:
+        assert pair.run([*CONNECT, machine.control]).returncode == 0
+        assert machine.processes() == []
+        assert machine.is_connected()
+    finally:
+        machine.run(["sh", "-c", "kill -CONT $(pidof sshd)"])
+    machine.wait_until_alone()
+    assert not machine.is_connected()
+
+
 def test_a_disk_is_as_large_as_it_is_made_until_it_is_full(pair: Lab) -> None:
     machine = pair["h1"]
-    machine.limit_folder(1_000_000)
+    limit_folder(machine, 1_000_000)
     fill = ["dd", "if=/dev/zero", f"of={machine.folder}/big", "bs=1M", "count=3"]
     assert "No space left on device" in machine.run(fill, check=False).stderr
-    machine.limit_folder(10_000_000)
+    limit_folder(machine, 10_000_000)
     machine.run(fill)
-    machine.fill_folder()
+    fill_folder(machine)
     more = ["dd", "if=/dev/zero", f"of={machine.folder}/more", "count=1"]
     assert "No space left on device" in machine.run(more, check=False).stderr
     machine.run(["umount", machine.folder])
 
 
 def test_a_port_is_taken_while_somebody_has_it(pair: Lab) -> None:
-    with pair["h0"].occupied_udp_port(4789):
+    with occupied_udp_port(pair["h0"], 4789):
         assert ":4789 " in pair["h0"].run(["ss", "-lun"]).stdout
-    wait_until(lambda: ":4789 " not in pair["h0"].run(["ss", "-lun"]).stdout, "the port")
+    assert ":4789 " not in pair["h0"].run(["ss", "-lun"]).stdout
 
 
 def test_the_control_network_is_paced_both_ways_until_it_is_not(pair: Lab) -> None:

@@ -1,45 +1,34 @@
 """Whole runs on machines of the lab: three of them, two of which share a region."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.testbed.hosts.lab import Lab
-from tests.testbed.hosts.live_on_machines import CUTSET, RunOnMachines, wait_until_clean
+from tests.testbed.hosts.live_on_machines import CUTSET, END_TIMEOUT_S, RunOnMachines, wait_until_clean
+from tests.testbed.hosts.shortages import fill_folder, limit_folder, occupied_udp_port
 from tests.testbed.leftovers import wait_until
 
 SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
-LEASE_S = 5
-TIDY_END_S = 20.0
+LEASE_S = 15
+"""Of runs that wait for its end: longer than a busy machine stops everybody."""
+TIDY_END_S = 50.0
 """What a machine may take to end a run of this size when its lease is over: seconds, on a busy machine more,
 but never until it is killed (`testbed.hosts.agent.supervisor.STOP_S`).
 """
+DRAIN = "60s"
+"""For runs of which something is said that holds once they are drained: a busy machine takes longer."""
 SUPERVISOR = "testbed.hosts.agent"
 
 pytestmark = [
     pytest.mark.network,
     pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
 ]
-
-
-def fill(folder: Path) -> None:
-    """Write until not a byte more fits."""
-    disk = os.statvfs(folder)
-    with (folder / "filler").open("ab", buffering=0) as filler:
-        os.posix_fallocate(filler.fileno(), 0, disk.f_bavail * disk.f_frsize - (8 << 20))
-        with pytest.raises(OSError, match=r"No space left on device"):
-            write_for_ever(filler)
-
-
-def write_for_ever(file: FileIO) -> None:
-    """Raises OSError in the end."""
-    while True:
-        file.write(bytes(1 << 16))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +47,13 @@ def before(lab: Lab) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def inventory(lab: Lab, before: dict[str, Any]) -> Path:
     """r0 on h0, r1 on h1 and h2."""
-    return lab.write_inventory("two.yaml", machines=SERVES, lease=f"{LEASE_S}s")
+    return lab.write_inventory("two.yaml", machines=SERVES)
+
+
+@pytest.fixture(scope="module")
+def short_lease(lab: Lab, before: dict[str, Any]) -> Path:
+    """The same, and nobody waits for long for who has gone."""
+    return lab.write_inventory("lease.yaml", machines=SERVES, lease=f"{LEASE_S}s")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +61,8 @@ def analysed(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> RunOnMachines:
     """A run whose connections to two machines broke in the middle, once with and once without a word."""
-    with RunOnMachines(lab, tmp_path_factory.mktemp("analysed"), inventory, analyze=True) as run:
+    folder = tmp_path_factory.mktemp("analysed")
+    with RunOnMachines(lab, folder, inventory, analyze=True, drain=DRAIN) as run:
         run.wait_for("all nodes are ready")
         lab["h1"].kill_connections()
         lab["h2"].cut_control()
@@ -141,7 +137,7 @@ def test_machines_are_as_they_were_before_but_for_our_code(
 def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
-    with RunOnMachines(lab, tmp_path, inventory) as run:
+    with RunOnMachines(lab, tmp_path, inventory, duration="10s") as run:
         run.wait_for("cut: r0-r1 blackhole")
         assert lab["h2"].kill(SUPERVISOR, "start") >= 1
         assert run.end() == 1
@@ -156,9 +152,9 @@ def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
 
 
 def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_files_can_be_fetched(
-    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+    lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
-    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+    with RunOnMachines(lab, tmp_path, short_lease, duration="60s") as run:
         run.wait_for("restore: r0-r1 up")
         run.kill()
     assert run.content["outcome"] is None
@@ -177,11 +173,11 @@ def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_describe
 ) -> None:
     """So slowly do they come that nobody would wait for all of them."""
     slowly = {"when": "end", "rate": "100kbit"}
-    inventory = lab.write_inventory("slow.yaml", machines=SERVES, lease=f"{LEASE_S}s", shipping=slowly)
+    inventory = lab.write_inventory("slow.yaml", machines=SERVES, shipping=slowly)
     with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
         run.wait_for("restore: r0-r1 up")
         run.process.send_signal(signal.SIGINT)
-        wait_until(lambda: any(run.run.captures.iterdir()), "the first file")
+        wait_until(lambda: any(run.run.captures.iterdir()), "the first file", END_TIMEOUT_S)
         fetched = lab.run([*CUTSET, "fetch", run.run.path])
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
@@ -204,14 +200,14 @@ def test_ctrl_c_ends_the_run_tidily_everywhere(
 
 
 def test_a_machine_that_dies_leaves_what_it_had_shipped_and_the_run_says_what_is_missing(
-    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+    lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
     def shipped() -> bool:
         capture = run.run.captures / "r1-driver-0-eth0.pcap"
         return capture.exists() and capture.stat().st_size > 1000
 
     try:
-        with RunOnMachines(lab, tmp_path, inventory) as run:
+        with RunOnMachines(lab, tmp_path, short_lease, duration="20s") as run:
             run.wait_for("restore: r0-r1 up")
             wait_until(shipped, "something of h2")
             lab["h2"].power_off()
@@ -231,17 +227,18 @@ def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_c
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
     folder = lab["h0"].folder
-    lab["h0"].limit_folder(1 << 30)
+    limit_folder(lab["h0"], 1 << 30)
     try:
         with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
             run.wait_for("all nodes are ready")
-            fill(lab["h0"].path(folder))
+            fill_folder(lab["h0"])
             run.end()
             content = run.content
     finally:
         lab["h0"].run(["umount", "--lazy", folder])
     place = f"{folder}/runs/{run.run.name}"
-    assert f"problem: h0: stopped before its time: only 0 MiB of disk are left at {place}" in run.said
+    stopped = rf"problem: h0: stopped before its time: only [0-8] MiB of disk are left at {place}"
+    assert any(re.fullmatch(stopped, line) for line in run.said), run.said
     assert content["outcome"] == "interrupted"
     assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
     assert (run.run.captures / "r0-driver-0-eth0.pcap").stat().st_size > 1000
@@ -250,7 +247,7 @@ def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_c
 def test_a_port_in_use_is_said_before_anything_is_started(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
 ) -> None:
-    with lab["h1"].occupied_udp_port(4789), RunOnMachines(lab, tmp_path, inventory) as run:
+    with occupied_udp_port(lab["h1"], 4789), RunOnMachines(lab, tmp_path, inventory) as run:
         assert run.end() == 3
     assert any("h1: UDP port 4789 is used by python3" in line for line in run.said)
     assert not run.out.exists()
@@ -261,9 +258,9 @@ def test_links_that_the_site_shapes_are_only_cut(lab: Lab, before: dict[str, Any
     with RunOnMachines(lab, tmp_path, inventory) as run:
         assert run.end() == 0
         content = run.content
-    round_trips = [us for probe in content["probes"] for us in probe["rtt_us"]]
-    assert round_trips
-    assert max(round_trips) < 40_000  # 2 x 20 ms are the site's to make, and the lab makes none
+    quickest = [min(probe["rtt_us"]) for probe in content["probes"]]
+    assert quickest
+    assert max(quickest) < 40_000  # 2 x 20 ms are the site's to make, and the lab makes none
     cut = {
         (counters["link"], counters["direction"]): counters["dropped_blackhole"]
         for counters in content["counters"]

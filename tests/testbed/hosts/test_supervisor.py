@@ -24,7 +24,7 @@ from testbed.runner.phases import RUNNER_LOG
 from testbed.sandbox.channel import Channel
 
 pytestmark = pytest.mark.network
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 AN_HOUR_NS = 3600 * 1_000_000_000
 
 
