@@ -2,8 +2,9 @@
 
     python -m tests.testbed.shipping.controller INVENTORY FOLDER RUN [--how ship|sftp] [--follow FILE]
 
-FOLDER is below each machine's `runs`. Prints "shipping" when it begins, then, as JSON, what became of each
-machine. sftp: as paramiko does it by itself, to compare. --follow: the run is over when FILE is there.
+FOLDER is below each machine's `runs`. Prints "shipping" when it begins, "connected NAME" for each connection
+over which a machine answers, and at last, as a line of JSON, what became of each machine. sftp: as paramiko
+does it by itself, to compare. --follow: the run is over when FILE is there.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from testbed.hosts.ssh import connect
 from testbed.shipping.limits import Limits
 from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.receiver import ship
+from testbed.shipping.result import Progress, State
 
 
 def main() -> None:
@@ -53,10 +55,25 @@ def main() -> None:
         ],
         given.run,
         limits=Limits(patience_s=1),
-        listener=lambda _: None,
+        listener=Connections().listen,
         stop_following=lambda _: given.follow is None or given.follow.exists(),
     )
     sys.stdout.write(json.dumps({name: one.as_json() for name, one in shipped.items()}))
+
+
+class Connections:
+    """Tells of connections that stand."""
+
+    def __init__(self) -> None:
+        self._stand: dict[str, bool] = {}
+
+    def listen(self, progress: Progress) -> None:
+        """See `ship`."""
+        stands = progress.state in {State.FOLLOWING, State.SHIPPING, State.CHECKING}
+        if stands and not self._stand.get(progress.machine, False):
+            sys.stdout.write(f"connected {progress.machine}\n")
+            sys.stdout.flush()
+        self._stand[progress.machine] = stands
 
 
 def sftp(machine: Machine, folder: str, run: Path) -> None:

@@ -20,6 +20,7 @@ from tests.testbed.shipping.machines import noise, read_files, write_files
 MIB = 1 << 20
 CONTROLLER = [sys.executable, "-m", "tests.testbed.shipping.controller"]
 SENDER = "testbed.shipping.sender"
+SHIPPING_S = 120.0
 
 pytestmark = [
     pytest.mark.network,
@@ -61,9 +62,21 @@ def sends(machine: LabMachine) -> bool:
 
 def result(process: ControllerProcess) -> dict[str, Any]:
     """What became of each machine."""
-    said, _ = process.communicate(timeout=60)
-    shipped: dict[str, Any] = json.loads(said)
+    said, _ = process.communicate(timeout=SHIPPING_S)
+    shipped: dict[str, Any] = json.loads(said.splitlines()[-1])
     return shipped
+
+
+def wait_until_connected(process: ControllerProcess, *names: str) -> None:
+    """Until each of these has a connection that it had not before."""
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in names]
+    assert sorted(said) == [f"connected {name}\n" for name in sorted(names)]
+
+
+def wait_for_bytes(run: Path, bytes_min: float) -> None:
+    """Until so much is here."""
+    wait_until(lambda: size(run) >= bytes_min, f"{bytes_min} bytes", SHIPPING_S)
 
 
 def size(run: Path) -> int:
@@ -77,10 +90,9 @@ def test_connections_that_are_cut_three_times_ship_everything(
     lab.slow_control(100_000_000)
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
     for share in (0.2, 0.5, 0.8):
-        enough = share * sum(map(len, files.values()))
-        wait_until(lambda enough=enough: size(tmp_path / "run") > enough, f"{share:.0%} of the files")
+        wait_until_connected(process, *lab.machines)
+        wait_for_bytes(tmp_path / "run", share * sum(map(len, files.values())))
         for machine in lab.machines.values():
-            wait_until(lambda machine=machine: sends(machine), f"a sender on {machine.name}")
             assert machine.kill_connections()
     lab.slow_control(None)
     (tmp_path / "over").touch()
@@ -94,7 +106,7 @@ def test_connections_that_are_cut_three_times_ship_everything(
 
 def test_senders_end_with_whoever_asked_them(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
-    wait_until(lambda: size(tmp_path / "run") == sum(map(len, files.values())), "all files")
+    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
     assert all(map(sends, lab.machines.values()))
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -106,7 +118,7 @@ def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
     lab: Lab, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
-    wait_until(lambda: size(tmp_path / "run") == sum(map(len, files.values())), "all files")
+    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
     folder = lab["h1"].path(f"{lab['h1'].folder}/runs/{tmp_path.name}")
     write_files(folder, {"logs/r1-proxy-0.jsonl": b"last words"})
     wait_until((tmp_path / "run/logs/r1-proxy-0.jsonl").exists, "the log")
