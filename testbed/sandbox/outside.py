@@ -24,7 +24,7 @@ from testbed.sandbox.tools import SANDBOX_TOOLS, check_tools, search_path
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENTER_TIMEOUT_S = 20.0
-DIE_TIMEOUT_S = 5.0
+DIE_TIMEOUT_S = 20.0
 RUN_VARIABLE = "CUTSET_RUN"
 """Every process of a run carries the run's token in this environment variable: so it is known from others."""
 
