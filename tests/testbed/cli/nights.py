@@ -1,30 +1,28 @@
 """A folder with a small suite of runs in virtual time, and nights of it, as a user runs them."""
 
 import json
-import os
+import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from analysis.history import History
-from experiments.nights import NightDirectory, NightRecord, State
+from experiments.nights import NightDirectory, NightRecord
 from experiments.suite import read_suite
 from testbed.cli import main
 from testbed.nightly.planning import new_record
-from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+from tests.testbed.runner.live import PROJECT, write_experiment
 
 VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
 NEVER = "{expect: [latency.p99_ms <= 0.001]}"
-LONGER = "{workload.rate: 5000/s, duration: 10s}"  # seconds of a core
 NO_TIME = "{duration: 10min}"  # within a budget of a minute it is left out
 NIGHT = "2026-11-21"
-DEADLINE_S = 60.0
+IN_A_RUN = "testbed.backends.simulator:_Simulation._drain"
+"""What each run calls when it has done a part and not all."""
 
 
 class Nights:
@@ -82,42 +80,31 @@ class Nights:
         cases = ElementTree.parse(self.directory.junit_xml).findall(".//testcase")
         return [(case.get("name"), [child.tag for child in case]) for case in cases]
 
-    def process(self, *options: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*CUTSET, *self.command(*options)],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            cwd=PROJECT,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        )
+    def ended_by(self, number: int, where: str, *options: str, calls: int = 1, first: str = "") -> int:
+        """A night, as a process, that gets a signal when this function is called so often; its exit code.
 
-    def killed(self, where: str, *options: str, first: str = "") -> None:
-        """A night that is killed where this function is called; first: statements to carry out before."""
+        first: statements to carry out before.
+        """
         module, _, name = where.rpartition(":")
         owner, _, attribute = f"module.{name}".rpartition(".")
         program = f"""
-import importlib, os, signal, sys
+import importlib, itertools, os, sys
 from testbed.cli import main
 module = importlib.import_module({module!r})
-{owner}.{attribute} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+real, calls = {owner}.{attribute}, itertools.count(1)
+def called(*given, **named):
+    if next(calls) == {calls}:
+        os.kill(os.getpid(), {int(number)})
+    return real(*given, **named)
+{owner}.{attribute} = called
 {first}
-main.run(sys.argv[1:])
+sys.exit(main.run(sys.argv[1:]))
 """
         command = [sys.executable, "-c", program, *self.command(*options)]
         done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
-        assert done.returncode == -9, done.stderr
+        assert done.returncode in {-number, 130}, done.stderr
+        return done.returncode
 
-    def until(self, condition: Callable[[NightRecord], bool], process: subprocess.Popen[bytes]) -> None:
-        """Look until the record of the night that is on is so."""
-        ends_s = time.monotonic() + DEADLINE_S
-        while not (self.directory.night_json.exists() and condition(self.record)):
-            assert process.poll() is None, process.communicate()[1].decode()
-            assert time.monotonic() < ends_s, "it never came to that"
-            time.sleep(0.02)
-
-
-def under_way(entry: str) -> Callable[[NightRecord], bool]:
-    """Whether this entry's run has its directory and goes on."""
-    return lambda record: any(
-        run.entry == entry and run.state is State.RUNNING and run.run is not None for run in record.runs
-    )
+    def killed(self, where: str, *options: str, calls: int = 1, first: str = "") -> None:
+        """A night that is killed there."""
+        assert self.ended_by(signal.SIGKILL, where, *options, calls=calls, first=first) == -signal.SIGKILL

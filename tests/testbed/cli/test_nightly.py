@@ -10,7 +10,11 @@ import pytest
 
 from analysis.history import History
 from experiments.nights import Failure, NightDirectory, State
-from tests.testbed.cli.nights import DEADLINE_S, LONGER, NEVER, NIGHT, NO_TIME, Nights, under_way
+from experiments.rundir import RunDirectory
+from testbed.backends.place import Follow
+from testbed.backends.simulator import Simulator
+from testbed.runner.start import Ended
+from tests.testbed.cli.nights import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 
 @pytest.fixture
@@ -69,10 +73,8 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
 
 
 def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
-    nights.suite("name: first", f"name: second, set: {LONGER}")
-    with nights.process() as process:
-        nights.until(under_way("second"), process)
-        process.kill()
+    nights.suite("name: first", "name: second")
+    nights.killed(IN_A_RUN, calls=2)
     first, torn = nights.record.runs
     assert (first.state, torn.state) == (State.DONE, State.RUNNING)
     assert nights.kept() == {first.run: 1}
@@ -91,19 +93,14 @@ def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
 
 @pytest.mark.parametrize(("number", "told"), [(signal.SIGINT, []), (signal.SIGTERM, ["interrupted"])])
 def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(nights, number, told):
-    nights.suite("name: first", f"name: second, set: {LONGER}", "name: third")
-    with nights.process("--hook", nights.hook) as process:
-        nights.until(under_way("second"), process)
-        process.send_signal(number)
-        assert process.wait(DEADLINE_S) == 130
+    nights.suite("name: first", "name: second", "name: third")
+    assert nights.ended_by(number, IN_A_RUN, "--hook", nights.hook, calls=2) == 130
     assert [message["outcome"] for message in nights.told()] == told
     record = nights.record
     assert (record.outcome, record.exit_code) == ("interrupted", 130)
-    first, second, third = record.runs
-    assert (first.state, third.state) == (State.DONE, State.PENDING)
-    # What was on was set aside, or came to its end where Python dropped the interrupt.
-    assert second.state is (State.PENDING if second.torn else State.DONE)
-    assert nights.kept() == Counter(run.run for run in record.runs if run.ended)
+    assert [run.state for run in record.runs] == [State.DONE, State.PENDING, State.PENDING]
+    assert [len(run.torn) for run in record.runs] == [0, 1, 0]  # what was on was set aside
+    assert nights.kept() == {record.runs[0].run: 1}
 
 
 def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights, capsys):
@@ -136,18 +133,25 @@ def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
     assert "long r0" in (nights.history / "site/index.html").read_text()
 
 
-def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights):
+def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
+    carry_out = Simulator.carry_out
+
+    def soon_over(place: Simulator, run: RunDirectory, follow: Follow) -> Ended:
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 5)  # in the middle of it, however long it took to begin
+        return carry_out(place, run, follow)
+
+    monkeypatch.setattr(Simulator, "carry_out", soon_over)
     nights.suite("name: slow, set: {workload.rate: 200000/s, duration: 900s}", budget="1min")
     record = nights.planned()
     used_to_be_fast = replace(record.runs[0], state=State.DONE, verdict="passed", duration_s=0.2)
     NightDirectory.of(nights.folder / "runs", date(2026, 11, 20), "small").write(
         record.with_run(used_to_be_fast)
     )
-    nights.directory.write(replace(record, spent_s=59.5))
+    nights.directory.write(replace(record, spent_s=30.0))
     assert nights.run("--resume") == 3
     [slow] = nights.record.runs
     assert (slow.state, slow.failure) == (State.FAILED, Failure.HARNESS)
-    assert slow.problem.startswith("it was stopped after ")
+    assert slow.problem.startswith("it was stopped after 30 s")
     assert nights.kept() == {slow.run: 1}
 
 
