@@ -22,9 +22,11 @@ from tests.testbed.leftovers import (
 )
 from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 READ_BYTES = 65536
 PROMPT = "cutset> "
+PLAIN = {"TERM": "dumb", "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
+"""What programs say is not in this user's language."""
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
@@ -49,7 +51,7 @@ class LiveShell:
             stdout=theirs,
             stderr=theirs,
             cwd=PROJECT,
-            env={**os.environ, "PYTHONPATH": str(PROJECT), "TERM": "dumb", "COLUMNS": "200"},
+            env={**os.environ, "PYTHONPATH": str(PROJECT), **PLAIN},
         )
         os.close(theirs)
         return self

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.testbed.as_ordinary_user import ordinary
-from tests.testbed.runner.live import PID_1
+from tests.testbed.runner.live import PID_1, problems
 from tests.testbed.shell.live_shell import PROMPT, LiveShell, run_lines
 
 pytestmark = pytest.mark.network
@@ -24,21 +25,31 @@ def rate(shell: LiveShell, client: str, stream: int) -> int:
     return int(found[1].split()[stream].replace(",", "")) if found else 0
 
 
+def until(shell: LiveShell, condition: Callable[[], object]) -> None:
+    """Look now and then, from the prompt."""
+    while not condition():
+        shell.line("sh sleep 0.2")
+
+
+def crossing_ms(shell: LiveShell) -> float:
+    """How long the newest of the first region's events took to the second one's proxy; 0 if none is seen."""
+    said = shell.line("packets --type events --stream 0")
+    took = re.findall(r"r0-proxy-0  -> r1-proxy-0 +([\d.]+) +\d+ +EVENTS s0 \[", said)
+    return float(took[-1]) if took else 0.0
+
+
 @pytest.fixture(scope="module")
 def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
     """A shell in which a link was cut and restored by hand; it has been left."""
     with LiveShell(tmp_path_factory.mktemp("provoked")) as shell:
         shell.until(PROMPT)
-        while not rate(shell, "r0/client-0", 1):
-            shell.line("sh sleep 0.2")
+        until(shell, lambda: rate(shell, "r0/client-0", 1))
         assert "cut-1: link r0-r1 blackhole" in shell.line("cut r0 r1")
-        while rate(shell, "r0/client-0", 1):
-            shell.line("sh sleep 0.2")
-        assert rate(shell, "r0/client-0", 0)  # the region's own stream goes on
+        until(shell, lambda: not rate(shell, "r0/client-0", 1))
+        until(shell, lambda: rate(shell, "r0/client-0", 0))  # the region's own stream goes on
         assert "link r0-r1 forward: blackhole" in shell.line("status")
         assert "restore-1: link r0-r1 up" in shell.line("restore r0 r1")
-        while not rate(shell, "r0/client-0", 1):
-            shell.line("sh sleep 0.2")
+        until(shell, lambda: rate(shell, "r0/client-0", 1))
         shell.type("exit\n")
         assert shell.wait() == 0, shell.said
     return shell
@@ -46,7 +57,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
 
 def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked: LiveShell):
     record = provoked.record()
-    assert (record["phase"], record["outcome"], record["problems"]) == ("collected", "completed", [])
+    assert (record["phase"], record["outcome"], problems(record)) == ("collected", "completed", [])
     assert record["shell"] == {"with_faults": False}
     assert record["times"]["drained_ns"] > record["times"]["stopped_ns"] > record["times"]["zero_ns"]
     assert [fault["name"] for fault in record["plan"]["faults"]] == ["cut-1", "restore-1"]
@@ -121,16 +132,10 @@ def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_b
     with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
         shell.until(PROMPT)
         shell.remember(*PID_1)
-        while "r0-r1 forward: delay 9 ms" not in shell.line("status"):  # the experiment's own
-            pass
-        while "r0-proxy-0  -> r1-proxy-0" not in (said := shell.line("packets --type events --stream 0")):
-            shell.line("sh sleep 0.2")
-        line = next(line for line in said.splitlines() if "r0-proxy-0  -> r1-proxy-0" in line)
-        assert "EVENTS s0 [" in line
-        assert float(line.split()[4]) >= 11  # ms: 9 between the regions, 1 in each
+        until(shell, lambda: "r0-r1 forward: delay 9 ms" in shell.line("status"))  # the experiment's own
+        until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
         shell.line("cut r0 r1")
-        while "lost" not in shell.line("packets --link r0-r1 --lost"):
-            shell.line("sh sleep 0.2")
+        until(shell, lambda: "lost" in shell.line("packets --link r0-r1 --lost"))
         shell.kill()
         shell.wait()
         shell.assert_nothing_left()
