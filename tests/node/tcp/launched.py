@@ -16,16 +16,26 @@ from node.core.specification import NodeSpec
 from tests.node.cluster import specs
 
 WAIT_S = 60.0  # for anything; only a broken build takes that long
+PATIENT = {  # a busy machine holds processes up for seconds, which is none of what is tested here
+    "connect_timeout_us": 60_000_000,
+    "restore_wait_us": 60_000_000,
+    "silence_periods": 60.0,
+}
+_reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """A port that nobody else is given while these tests run; nodes may listen on it (SO_REUSEADDR)."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("", 0))  # and does not listen
+    _reserved.append(holder)
+    return holder.getsockname()[1]
 
 
 def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
     """As `cluster.specs`, each process at an address of its own on the loopback."""
-    parameters = {"port": free_port(), **given.pop("parameters", {})}
+    parameters = {**PATIENT, "port": free_port(), **given.pop("parameters", {})}
     made = specs(address=lambda region, at: f"127.0.{region[1:]}.{at + 1}", parameters=parameters, **given)
     return [
         replace(
@@ -43,6 +53,7 @@ class Launched:
         self.said: list[dict[str, Any]] = []
         self.published: dict[str, dict[str, int]] = {}
         self.delivered: dict[str, dict[str, int]] = {}
+        self.silent: dict[str, bool] = {}
 
     def tell(self, do: str, **more: Any) -> None:
         assert self.process.stdin is not None
@@ -64,6 +75,7 @@ class Launched:
             if message["did"] == "progress":
                 self.published[message["name"]] = message["published"]
                 self.delivered[message["name"]] = message["delivered"]
+                self.silent[message["name"]] = message["silent"]
         return value
 
     def all_said(self, did: str, **fields: Any) -> list[dict[str, Any]]:
@@ -80,14 +92,11 @@ class Launched:
     def drain(self, clients: int) -> None:
         """Stop the drivers, and wait until every client has everything."""
         self.tell("stop_drivers")
-        seen = len(self.said)
-        names = set(self.published) | set(self.delivered)
 
         def is_drained() -> bool:
-            told = {message["name"] for message in self.said[seen:] if message["did"] == "progress"}
             done = {stream: seq for by in self.published.values() for stream, seq in by.items()}
             got = [by for by in self.delivered.values() if by]
-            return told >= names and len(got) == clients and all(by == done for by in got)
+            return all(self.silent.values()) and len(got) == clients and all(by == done for by in got)
 
         self.wait(is_drained)
 
@@ -117,4 +126,6 @@ def records(spec: NodeSpec, kind: RecordKind) -> list[DeliveryRecord]:
 
 
 def log_lines(spec: NodeSpec) -> list[Mapping[str, Any]]:
-    return [json.loads(line) for line in Path(spec.log).read_text().splitlines()]
+    """Whole ones; the last may just be written."""
+    whole, _, _ = Path(spec.log).read_text().rpartition("\n")
+    return [json.loads(line) for line in whole.splitlines()]

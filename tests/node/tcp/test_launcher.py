@@ -13,7 +13,7 @@ import pytest
 from node.core.deliveries import RecordKind
 from node.core.framing import HEADER, FrameReader
 from node.protocols.sprinkler.messages import CODEC, Hello, Refusal, Refused, Role
-from tests.node.tcp.launched import Launched, launcher, log_lines, loopback_specs, records
+from tests.node.tcp.launched import WAIT_S, Launched, launcher, log_lines, loopback_specs, records
 
 
 def batches(found):
@@ -120,7 +120,7 @@ def test_when_the_launcher_dies_so_do_its_nodes(tmp_path):
 def wait_for_end(handle):
     poller = select.poll()
     poller.register(handle, select.POLLIN)
-    assert poller.poll(10_000), "a node outlived its launcher"
+    assert poller.poll(1000 * WAIT_S), "a node outlived its launcher"
     os.close(handle)
 
 
