@@ -23,7 +23,7 @@ SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 EXECUTOR = "CoarseGrainedExecutorBackend"
-WAIT_S = 60.0
+WAIT_S = 180.0  # Java on a busy machine
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,24 @@ class Cluster:
     def executors(self) -> list[psutil.Process]:
         """The processes of executors that live now."""
         children = [child for pid in self.workers for child in psutil.Process(pid).children(recursive=True)]
-        alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        return [child for child in alive if EXECUTOR in " ".join(child.cmdline())]
+        return [child for child in children if _is_executor(child)]
 
     @property
     def left_behind(self) -> list[Path]:
         """Files of runs in the folders of workers: captures and tables, whole or in parts."""
         return [
-            path
-            for path in self.folder.rglob("*")
-            if re.search(r"\.(pcap|parquet|deliveries)", path.name) or path.name.startswith("cutset-")
+            Path(folder, name)
+            for folder, folders, files in os.walk(self.folder)  # passes over what goes meanwhile
+            for name in folders + files
+            if re.search(r"\.(pcap|parquet|deliveries)", name) or name.startswith("cutset-")
         ]
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and EXECUTOR in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False  # it ended as we looked
 
 
 @contextmanager
