@@ -16,7 +16,7 @@ from testbed.sandbox.permission import user_namespace_needed
 from testbed.sandbox.tools import SANDBOX_TOOLS, missing_tools, search_path
 
 KINDS = ("auto", "netem", "relay")
-TRY_TIMEOUT_S = 10.0
+TRY_TIMEOUT_S = 60.0
 TRY_TOOLS = {**SANDBOX_TOOLS, "tc": "iproute2"}
 TRY = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
 

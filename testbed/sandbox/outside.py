@@ -23,7 +23,7 @@ from testbed.sandbox.permission import failed_to_start, user_namespace_needed
 from testbed.sandbox.tools import SANDBOX_TOOLS, check_tools, search_path
 
 PROJECT = Path(__file__).resolve().parents[2]
-ENTER_TIMEOUT_S = 20.0
+ENTER_TIMEOUT_S = 60.0
 DIE_TIMEOUT_S = 20.0
 RUN_VARIABLE = "CUTSET_RUN"
 """Every process of a run carries the run's token in this environment variable: so it is known from others."""

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 from testbed.links.model import Applied
@@ -44,6 +45,16 @@ def routes(network: Network, host: str) -> list[dict[str, Any]]:
 def reachable(network: Network) -> dict[str, bool]:
     """Whether echoes come back, for each two regions ("r0 r1")."""
     return {f"{sample['from']} {sample['to']}": bool(sample["rtt_us"]) for sample in network.probe("before")}
+
+
+def timer_lateness_us() -> float:
+    """How late a plain timer is at present (the median): a link's own may be, too."""
+    late_us = []
+    for _ in range(50):
+        due = time.monotonic() + 0.005
+        time.sleep(0.005)
+        late_us.append((time.monotonic() - due) * 1e6)
+    return median(late_us)
 
 
 def set_link(

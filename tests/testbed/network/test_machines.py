@@ -23,8 +23,8 @@ def seen(request: pytest.FixtureRequest) -> Any:
 
 def test_links_between_machines_delay_as_planned_each_direction_once(seen: Any) -> None:
     assert len(seen["rtt_us"]) == 8
-    assert min(seen["rtt_us"]) >= ROUND_TRIP_US
-    assert sorted(seen["rtt_us"])[4] < 1.5 * ROUND_TRIP_US  # were a direction shaped twice, it would be 1.8
+    # Were a direction shaped twice, it would be 1.8 and more.
+    assert ROUND_TRIP_US <= min(seen["rtt_us"]) < 1.5 * ROUND_TRIP_US
 
 
 def test_a_host_on_its_region_s_second_machine_is_reached_from_anywhere(seen: Any) -> None:

@@ -23,7 +23,8 @@ INTERFACE, PORT = "vec0", 7000
 ADDRESSES = {"a": "10.9.0.1", "b": "10.9.0.2"}
 SHARED = Path("/run/shared")
 ROUNDS, PAUSE_S, MESSAGE = 1_200, 0.002, b"x" * 20
-CONNECT_TRIES, CONNECT_PAUSE_S = 600, 0.1
+CONNECT_TRIES, CONNECT_PAUSE_S = 1_000, 0.1
+CAPTURE_END_S_MAX = 60
 ADJ_FREQUENCY = 0x0002
 PPM = 1 << 16  # adjtimex(2): `freq` counts parts of a millionth with a 16-bit fraction
 
@@ -101,9 +102,12 @@ def connected(name: str) -> socket.socket:
             return listening.accept()[0]
     for _ in range(CONNECT_TRIES):
         try:
-            return socket.create_connection((ADDRESSES["a"], PORT), timeout=5)
+            connection = socket.create_connection((ADDRESSES["a"], PORT), timeout=5)
         except OSError:
             time.sleep(CONNECT_PAUSE_S)  # the other one is still booting
+        else:
+            connection.settimeout(None)
+            return connection
     raise RuntimeError("the other guest did not answer")
 
 
@@ -141,7 +145,7 @@ def main(name: str, folder: str, settings_json: str) -> None:
         noted = exchange(name, connection, settings)
     (SHARED / f"{name}.json").write_text(json.dumps(noted))
     capture.send_signal(signal.SIGINT)
-    capture.wait(10)
+    capture.wait(CAPTURE_END_S_MAX)
 
 
 if __name__ == "__main__":
