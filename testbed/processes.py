@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 
 LAUNCHER = "node.tcp.launcher"
 LINE_BYTES_MAX = 8 << 20
-END_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 20.0
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from testbed.runner.specs import node_specs
 from testbed.runner.stage import Stage
 from testbed.share import Share, part_of
 
-READY_S = 15.0
+READY_S = 30.0
 READY_PER_NODE_S = 0.2
 
 

@@ -19,7 +19,7 @@ from testbed.sandbox.channel import FD_VARIABLE, Channel
 
 Message = dict[str, Any]
 
-AGREE_TIMEOUT_S = 5.0
+AGREE_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 3.0
 
 

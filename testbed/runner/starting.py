@@ -14,9 +14,9 @@ from testbed.errors import TestbedError
 from testbed.processes import NodeProcess
 from testbed.runner.stage import Stage
 
-END_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 20.0
 """For a process that was killed just now to be gone."""
-START_TIMEOUT_S = 5.0
+START_TIMEOUT_S = 20.0
 READY_TIMEOUT_S = 20.0
 
 

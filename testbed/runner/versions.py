@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
-ANSWER_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 20.0
 
 
 def made_with() -> dict[str, Any]:
@@ -33,7 +33,9 @@ def made_with() -> dict[str, Any]:
 def commit() -> str | None:
     """The checked-out commit, with "-changed" behind it if the working tree differs; None without git."""
     known = _first_line(["git", "-C", str(PROJECT), "rev-parse", "HEAD"])
-    changes = _first_line(["git", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no"])
+    changes = _first_line(
+        ["git", "--no-optional-locks", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no"]
+    )
     return f"{known}-changed" if known and changes else known
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.sandbox.channel import Channel
 
-ANSWER_TIMEOUT_S = 30.0
-"""A process that starts again may take ten seconds, on a busy machine."""
+ANSWER_TIMEOUT_S = 60.0
+"""A process that starts again may take forty seconds (`testbed.runner.starting`), on a busy machine."""
 
 
 class RefusedError(TestbedError):
