@@ -45,6 +45,7 @@ def main() -> None:
         "seed": asked.seed,
         "max_len": INPUT_BYTES_MAX,
         "timeout": HANG_S,
+        "report_slow_units": HANG_S,
         "rss_limit_mb": MEMORY_MB_MAX,
         "artifact_prefix": f"{found}/",
     }

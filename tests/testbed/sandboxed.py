@@ -17,7 +17,7 @@ from testbed.sandbox import run_in_sandbox
 from tests.testbed.as_ordinary_user import ordinary
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 
 
 def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
