@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from testbed.errors import MachineError, TestbedError
 
-COMMAND_TIMEOUT_S = 30.0
+COMMAND_TIMEOUT_S = 120.0
 
 
 def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:

@@ -20,7 +20,7 @@ from testbed.links.relay.orders import Line, shape_to_json
 from testbed.plan import Direction
 from topologies.shape import Shape
 
-START_S_MAX = 20.0  # hundreds of rings have to be allocated
+START_S_MAX = 60.0  # hundreds of rings have to be allocated
 ANSWER_S_MAX = 20.0
 STOP_S_MAX = 2.0
 CHECKOUT = Path(testbed.__file__).parent.parent
