@@ -13,6 +13,7 @@ from analysis.live.board import Board
 from analysis.live.server import Server
 
 TIMEOUT_S = 20
+LISTENING = "0A"  # in /proc/net/tcp
 
 
 @pytest.fixture
@@ -48,7 +49,8 @@ def next_event(stream: http.client.HTTPResponse) -> dict:
 def test_it_listens_on_loopback_only(server: Server) -> None:
     port = int(server.url.rstrip("/").rpartition(":")[2])
     listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-    places = [line.split()[1] for line in listening.splitlines() if f":{port:04X} 0" in line]
+    sockets = [line.split() for line in listening.splitlines()]
+    places = [place for _, place, _, state, *_ in sockets if state == LISTENING]
     assert [place for place in places if place.endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
 
 

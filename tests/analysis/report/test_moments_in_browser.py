@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from experiments.rundir import RunDirectory
-from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll, plot
+from tests.analysis.report.browsing import PHONE, Opened, double_click, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser
 
@@ -123,7 +123,7 @@ def test_dragging_and_double_clicking_zoom_and_open_nothing(opened: Opened) -> N
     page.mouse.move(x + 120, y, steps=4)
     page.mouse.up()
     page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] < 50")
-    page.mouse.dblclick(x, y)
+    double_click(page, x, y)
     page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] > 59")
     page.mouse.click(*place(page, "latency", 50.1))  # comes after whatever the others would have opened
     expect(page.locator("#moment")).to_be_visible()
