@@ -30,7 +30,7 @@ from experiments.rundir import RunDirectory
 from experiments.scratch import scratch
 
 TICK_S = 0.5
-LEAVE_TIMEOUT_S = 5.0
+LEAVE_TIMEOUT_S = 20.0
 Json = dict[str, Any]
 
 

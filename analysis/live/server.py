@@ -22,7 +22,9 @@ from analysis import report
 from analysis.live.board import Board
 
 LOOPBACK = "127.0.0.1"
-STOP_TIMEOUT_S = 3.0
+SENT_TIMEOUT_S = 10
+"""For what was asked for to be sent before the end: a report has megabytes, and a busy machine other work."""
+STOP_TIMEOUT_S = SENT_TIMEOUT_S + 2.0
 LOOK_S = 0.05
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -120,7 +122,7 @@ class Server:
             log_level="critical",
             access_log=False,
             lifespan="off",
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=SENT_TIMEOUT_S,
             server_header=False,
         )
         self._server = uvicorn.Server(config)

@@ -31,9 +31,10 @@ READY_TIMEOUT_S = 60.0
 """For Java to start before the run does; a slower one goes on beside it."""
 REST_TIMEOUT_S = 6.0
 """To read the last parts: they are joined afterwards."""
-REPORT_TIMEOUT_S = 6.0
-"""For open pages to turn into the report."""
-END_TIMEOUT_S = 4.0
+REPORT_TIMEOUT_S = 22.0
+"""For open pages to turn into the report: somewhat longer than the process itself waits for them."""
+END_TIMEOUT_S = 15.0
+"""For it to send what pages asked for, and to end."""
 LOG = "live.log"
 OPTION = "--live"
 
