@@ -106,6 +106,34 @@ def test_a_killed_proxy_takes_its_stream_back_and_its_driver_goes_on(tmp_path):
     assert [line["stream"] for line in log_lines(proxy) if line["event"] == "stream_taken"] == [1, 1]
 
 
+def test_a_driver_is_silent_only_when_it_has_the_answer_to_all_that_it_published(tmp_path):
+    specs = loopback_specs(tmp_path, regions=1)
+    proxy, driver, client = specs
+    with launcher() as launched:
+        start_all(launched, specs)
+        launched.go()
+        wait_delivered(launched, client.name, 0, 200)
+        launched.tell("signal", name=proxy.name, signal=int(signal.SIGSTOP))
+        wait_for_reports(launched, driver, lambda one, other: one["published"] == other["published"])
+        launched.tell("stop_drivers")
+        wait_for_reports(launched, driver, lambda one, other: not (one["silent"] or other["silent"]))
+        launched.tell("signal", name=proxy.name, signal=int(signal.SIGCONT))
+        launched.drain(clients=1)
+        launched.finish(len(specs))
+    assert batches(records(client, RecordKind.DELIVERED)) == batches(records(driver, RecordKind.PUBLISHED))
+
+
+def wait_for_reports(launched, spec, condition):
+    """Until two reports of progress that come one after the other from now on are so."""
+    seen = len(launched.said)
+
+    def come():
+        mine = [m for m in launched.said[seen:] if m["did"] == "progress" and m["name"] == spec.name]
+        return len(mine) > 3 and condition(*mine[-2:])
+
+    launched.wait(come)
+
+
 def test_when_the_launcher_dies_so_do_its_nodes(tmp_path):
     specs = loopback_specs(tmp_path, regions=1)
     with launcher() as launched:
