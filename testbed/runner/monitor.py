@@ -6,6 +6,7 @@ decision.
 """
 
 import asyncio
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -58,12 +59,14 @@ async def watch(
     before = parse_processor_times(STAT.read_text())
     disk_was_low = False
     while True:
-        for _ in range(LOOKS_PER_PERIOD):
+        end_s, now_s = time.monotonic() + PERIOD_S, -math.inf
+        while now_s < end_s:  # at least once
             await asyncio.sleep(PERIOD_S / LOOKS_PER_PERIOD)
             reason = failure()
             if reason is not None:
                 on_failure(reason)
                 return
+            now_s = time.monotonic()
         after = parse_processor_times(STAT.read_text())
         on_busy(time.time_ns(), busy_fraction(before, after))
         before = after
