@@ -25,6 +25,7 @@ BESIDE = CapturePoint(CapturePlan("beside.pcap"), None, INTERFACE)
 NO_SUCH_POINT = CapturePoint(CapturePlan("none.pcap"), None, "nowhere0")
 ROTATIONS = 2
 FRAMES, FRAME_BYTES = 500, 46
+FRAMES_AT_ONCE = 50
 HELD_UP_S = 0.2  # from when the captures are told to end
 
 
@@ -39,11 +40,11 @@ def make_interface() -> None:
     run_batch("ip", lines, doing="making the interface")
 
 
-def send_frames() -> None:
+def send_frames(count: int = FRAMES) -> None:
     """To nobody."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
         sender.bind((INTERFACE, 0))
-        for number in range(FRAMES):
+        for number in range(count):
             sender.send(number.to_bytes(FRAME_BYTES))
 
 
@@ -95,9 +96,9 @@ def _points(what: str) -> list[CapturePoint]:
 
 
 async def _send_until_rotated(folder: Path) -> None:
-    """Packets without a pause, so that rotations happen in between."""
+    """Packets with hardly a pause, so that rotations happen in between."""
     while len(list(folder.iterdir())) <= ROTATIONS:
-        send_frames()
+        send_frames(FRAMES_AT_ONCE)
         await asyncio.sleep(0.01)
     await asyncio.sleep(FLUSH_S)
 

@@ -53,7 +53,7 @@ def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
 
 
