@@ -48,7 +48,6 @@ def test_a_cut_shorter_than_the_delay_swallows_what_is_in_flight(kind: str) -> N
 
 def test_a_cut_swallows_what_waits_for_the_rate(kind: str) -> None:
     seen = sandboxed(_cut_and_heal_at_once, kind, {"rate_bits_per_s": 100_000, "queue_packets": 90}, 80)
-    assert seen["before"] + seen["dropped"] == 80
     assert seen["before"] < 80  # the whole burst takes 7 s
     assert seen["late"] == 0
     assert seen["after"] == 10
