@@ -1,21 +1,44 @@
 """The same experiment on real processes and in virtual time: what takes how long is alike."""
 
 from pathlib import Path
-from statistics import median
+from statistics import quantiles
 
 import pytest
 
 from experiments.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.pytest_plugin.fixture import Cutset
-from tests.testbed.runner.live import write_experiment
 
 pytestmark = pytest.mark.network
-NEAR_MS = 5.0  # half a flush interval: real processes take time to compute, simulated ones do not
+
+TOPOLOGY = """
+name: two-regions
+regions:
+  r0: {lan: {delay: 80ms, rate: 1gbit}}
+  r1: {lan: {delay: 80ms, rate: 1gbit}}
+links:
+  - {between: [r0, r1], delay: 200ms, rate: 1gbit}
+"""
+EXPERIMENT = """
+name: tiny
+topology: ./two-regions.yaml
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 1}
+workload: {event_size: 10B, rate: 40/s}
+duration: 4s
+drain: 60s
+"""
+NEAR_MS = 40.0
+"""Half of the shortest way from one process to another: so no message may go a step more or a step less, but
+real processes, unlike simulated ones, may wait for a processor.
+"""
 
 
 def latency_ms(run: RunDirectory, source: str, target: str) -> float:
-    """From a driver's acknowledgement in one region to the delivery in another, the median over batches."""
+    """From a driver's acknowledgement in one region to the delivery in another, the lower quartile over
+    batches: a processor that lets a driver wait makes some shorter, one that lets others wait makes more
+    longer.
+    """
     published, _ = read_records(run.host_deliveries(f"{source}-driver-0").read_bytes())
     delivered, _ = read_records(run.host_deliveries(f"{target}-client-0").read_bytes())
     at_ns = {
@@ -27,11 +50,13 @@ def latency_ms(run: RunDirectory, source: str, target: str) -> float:
     keys = [(record.stream, record.first_seq) for record in batches]
     found = [at_ns[key] - record.time_ns for key, record in zip(keys, batches, strict=True) if key in at_ns]
     assert len(found) > len(batches) / 2
-    return median(found) / 1e6
+    return quantiles(found)[0] / 1e6
 
 
 def test_latencies_are_those_of_real_processes(cutset: Cutset, tmp_path: Path) -> None:
-    experiment = write_experiment(tmp_path)
+    (tmp_path / "two-regions.yaml").write_text(TOPOLOGY)
+    experiment = tmp_path / "tiny.yaml"
+    experiment.write_text(EXPERIMENT)
     [real] = cutset.run(experiment, on="local", analyze=False).runs
     [virtual] = cutset.run(experiment, on="simulator", analyze=False).runs
     for source, target in (("r0", "r0"), ("r0", "r1"), ("r1", "r0")):
