@@ -82,8 +82,13 @@ class RunRecord:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the run cannot be believed, and of any run what could not be measured and why."""
+        """Why the run cannot be believed."""
         return tuple((self.summary.get("fidelity") or {}).get("reasons") or ())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be measured, and why."""
+        return tuple((self.summary.get("fidelity") or {}).get("notes") or ())
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ class Story:
     trust_status: str
     trust_meaning: str
     evidence: tuple[str, ...]  # why it can be believed, or why not
-    notes: tuple[str, ...]  # what could not be measured in a run that can be believed
-    more_reasons: int
+    notes: tuple[str, ...]  # what could not be measured
+    more: int  # reasons and notes
     headlines: tuple[Headline, ...]
 
 
@@ -58,7 +58,6 @@ def story(record: RunRecord) -> Story:
     word, status, meaning = _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
-    told = record.reasons
     held = sum(bool(e.get("held")) for e in expectations)
     return Story(
         word=word,
@@ -73,9 +72,9 @@ def story(record: RunRecord) -> Story:
         trust=trust,
         trust_status=trust_status,
         trust_meaning=trust_meaning,
-        evidence=_evidence(record) if record.valid else told[:_REASONS_SHOWN],
-        notes=told[:_NOTES_SHOWN] if record.valid else (),
-        more_reasons=max(0, len(told) - (_NOTES_SHOWN if record.valid else _REASONS_SHOWN)),
+        evidence=_evidence(record) if record.valid else record.reasons[:_REASONS_SHOWN],
+        notes=record.notes[:_NOTES_SHOWN],
+        more=len(record.reasons[_REASONS_SHOWN:]) + len(record.notes[_NOTES_SHOWN:]),
         headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
     )
 

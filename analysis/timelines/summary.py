@@ -1,7 +1,8 @@
 """summary.json: the verdicts and headline numbers of a run, schema 1 (DESIGN, Run directory).
 
-Pure: plain data in, plain data out. A figure that could not be measured is null, and the reason stands in
-`fidelity.reasons`. Keys beyond the design's: `agreement`, `problems`; `events` has `tombstoned`,
+Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
+A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
+`fidelity.notes`, `agreement`, `problems`; `events` has `tombstoned`,
 `resurrected`, `unverified` and `unordered_publishers`; `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` says which direction and period of it
@@ -73,7 +74,8 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "verdict": "",
         "fidelity": {
             "valid": not invalid,
-            "reasons": list(dict.fromkeys([*invalid, *findings.notes, *notes, *_of_links(findings)])),
+            "reasons": list(dict.fromkeys(invalid)),
+            "notes": list(dict.fromkeys([*findings.notes, *notes, *_of_links(findings)])),
             "links": _links(findings.fidelity or []),
             "capture_drops": capture_drops(run),
             "cpu_max": cpu_max(run, facts),

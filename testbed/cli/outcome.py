@@ -52,7 +52,7 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for expectation in summary["expectations"]:
         held = "held" if expectation["held"] else "NOT HELD"
         rows.append(("expected", f"{expectation['text']}: {held} ({_number(expectation['value'])})"))
-    return rows
+    return rows + [("note", note) for note in fidelity["notes"]]
 
 
 def _events(events: dict[str, Any]) -> str:

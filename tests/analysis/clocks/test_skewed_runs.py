@@ -132,7 +132,7 @@ def test_the_clocks_are_kept_with_what_they_rest_on(apart: RunDirectory) -> None
 
 
 def test_a_clock_that_was_set_is_said(apart: RunDirectory) -> None:
-    said = [reason for reason in apart.read_summary()["fidelity"]["reasons"] if reason.startswith("clock")]
+    said = [note for note in apart.read_summary()["fidelity"]["notes"] if note.startswith("clock")]
     assert said == ["clock of r3: it was set ahead by 30.000 ms about 3.0 s"]
 
 
@@ -204,9 +204,9 @@ def test_without_packets_both_ways_it_is_said_and_bars_are_those_of_the_control_
     run = copied(plain, tmp_path)
     set_apart(run, APART | {"r3": lambda t_ns: 0 * t_ns + 30 * MS}, wires=False)
     summary = analysed(run)
-    said = [reason for reason in summary["fidelity"]["reasons"] if reason.startswith("clock of")]
+    said = [note for note in summary["fidelity"]["notes"] if note.startswith("clock of")]
     assert len(said) == 3
-    assert all("known from the control connection alone" in reason for reason in said)
+    assert all("known from the control connection alone" in note for note in said)
     assert summary["latency"]["bar_ms"] > 0.8
     assert {row["from"] for row in summary["clocks"]} == {"reference", "control"}
 

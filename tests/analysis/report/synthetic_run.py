@@ -228,6 +228,7 @@ def summary_json(name: str, scenario: Scenario) -> dict[str, Any]:
         "fidelity": {
             "valid": scenario.valid and not crashed,
             "reasons": reasons,
+            "notes": [],
             "links": []
             if crashed
             else [

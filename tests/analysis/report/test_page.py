@@ -170,7 +170,7 @@ def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirectory) -> None:
     def unmeasured(summary: dict[str, Any]) -> None:
         summary["recovery"]["cut"] |= {"catch_up_s": None, "settled_s": None}
-        summary["fidelity"]["reasons"] = ["recovery.cut: catch_up_s: it was not over at the end"]
+        summary["fidelity"]["notes"] = ["recovery.cut: catch_up_s: it was not over at the end"]
 
     change_json(fresh_run.summary_json, unmeasured)
     write_report(fresh_run)

@@ -11,7 +11,11 @@ from testbed.cli.outcome import show_outcome
 RUN = RunDirectory(Path("runs/x"))
 SUMMARY: dict[str, Any] = {
     "verdict": "failed",
-    "fidelity": {"valid": False, "reasons": ["capture drops: 3"]},
+    "fidelity": {
+        "valid": False,
+        "reasons": ["capture drops: 3"],
+        "notes": ["recovery.cut: catch_up_s: too late"],
+    },
     "events": {
         "published": 4_800_000,
         "delivered": 38_400_000,
@@ -47,6 +51,7 @@ def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
         "after cut    noticed 0.512 s, new way 0.98 s, settled 1.5 s",
         "expected     recovery.cut.switch_s <= 0.5: NOT HELD (0.98)",
+        "note         recovery.cut: catch_up_s: too late",
         "report       runs/x/report.html",
         "summary      runs/x/summary.json",
     ]
