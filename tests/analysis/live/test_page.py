@@ -28,6 +28,7 @@ from tests.testbed.runner.live import CUTSET, write_experiment
 
 pytestmark = pytest.mark.browser
 
+WATCHED_MS = 300_000  # the process that reads a run that goes on gives way to all others
 REGIONS = [{"name": "r0", "colour": "#0072B2"}, {"name": "r1", "colour": "#D55E00"}]
 NUMBER, SECONDS = re.compile(r"[1-9]"), re.compile(r"^\d+\.\d$")
 
@@ -181,7 +182,7 @@ class WatchedRun:
     """`cutset run --live` of a small network, as long as a test needs it, and analysed when interrupted."""
 
     def __init__(self, folder: Path) -> None:
-        options = ["--live", "--out", str(folder / "runs"), "--set", "duration=300s", "--set", "drain=20s"]
+        options = ["--live", "--out", str(folder / "runs"), "--set", "duration=900s", "--set", "drain=20s"]
         self._said: list[str] = []
         self.process = subprocess.Popen(
             [*CUTSET, "run", str(write_experiment(folder)), *options],
@@ -219,7 +220,7 @@ def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
         page = browser.new_page()
         page.set_default_timeout(LOADED_MS)
         page.goto(url)
-        expect(page.locator("#rate")).to_have_text(NUMBER)
+        expect(page.locator("#rate")).to_have_text(NUMBER, timeout=WATCHED_MS)
         expect(page.locator("#p95")).to_have_text(NUMBER)
         expect(page.locator("#behind")).to_have_text(SECONDS)
         wait_until(lambda: inked(page, "throughput", REGIONS[1]["colour"]) > 0, "a line of the second region")
