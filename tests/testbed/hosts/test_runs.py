@@ -172,7 +172,7 @@ def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_describe
     lab: Lab, before: dict[str, Any], tmp_path: Path
 ) -> None:
     """So slowly do they come that nobody would wait for all of them."""
-    slowly = {"when": "end", "rate": "100kbit"}
+    slowly = {"when": "end", "rate": "20kbit"}
     inventory = lab.write_inventory("slow.yaml", machines=SERVES, shipping=slowly)
     with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
         run.wait_for("restore: r0-r1 up")
