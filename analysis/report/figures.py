@@ -114,18 +114,26 @@ def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
         )
     axes.tick_params(length=0, axis="y")
     axes.tick_params(length=3, color=GRID, axis="x")
+    free = 0.0  # in pixels: names that would overlap are left out
     for band in chart.bands:
-        _shade(axes, band, chart.x_end_s, named=not chart.links or bool({*chart.links} & {*band.links}))
+        end_s = chart.x_end_s if band.end_s is None else band.end_s
+        axes.axvspan(band.start_s, end_s, color=BAND, linewidth=0, zorder=0)
+        if not chart.links or {*chart.links} & {*band.links}:
+            free = _name_band(axes, band, free)
     _label_directly(axes, lines, chart.x_end_s)
 
 
-def _shade(axes: Axes, band: Band, end_s: float, *, named: bool) -> None:
-    axes.axvspan(band.start_s, end_s if band.end_s is None else band.end_s, color=BAND, linewidth=0, zorder=0)
-    if named:
-        axes.annotate(
-            band.label, (band.start_s, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
-            textcoords="offset points", va="top", color=MUTED, size=8.5,
-        )  # fmt: skip
+def _name_band(axes: Axes, band: Band, free: float) -> float:
+    """Its name, if it begins beyond `free`; from where on the next one may."""
+    name = axes.annotate(
+        band.label, (band.start_s, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
+        textcoords="offset points", va="top", color=MUTED, size=8.5,
+    )  # fmt: skip
+    extent = name.get_window_extent()
+    if extent.x0 < free:
+        name.remove()
+        return free
+    return float(extent.x1)
 
 
 def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:

@@ -2,6 +2,7 @@
 "use strict";
 const Axes = (() => {
   const LABEL_HEIGHT = 15; // pixels between two direct labels
+  const BAND_FONT = 12; // pixels, of the names of faults
   const HEADROOM = 1.14; // above the highest value, for the names of faults
   const HOVER = { ms: "%{y:,.1f} ms", "events/s": "%{y:,.0f} events/s", "B/s": "%{y:.3~s}B/s" };
   const GROUP_DASH = { p95: "dash", p99: "dot" };
@@ -111,8 +112,17 @@ const Axes = (() => {
   // A colour made for lines, mixed with ink until it can be read as text.
   const readable = (colour) => Theme.colour(`color-mix(in oklab, ${colour} 72%, var(--ink))`);
 
-  const faults = (chart, bands, state, look) => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const textWidth = (text, size) => {
+    pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text).width;
+  };
+
+  // width: of the plot's inside, in pixels. Names that would overlap are left out, until there is room for them.
+  const faults = (chart, bands, state, look, width) => {
     const shapes = [], names = [];
+    const pixels = (seconds) => (seconds - state.range[0]) / (state.range[1] - state.range[0]) * width;
+    let free = -Infinity;
     for (const band of bands) {
       const end = band.end_s ?? state.end;
       if (end < state.range[0] || band.start_s > state.range[1]) continue;
@@ -121,9 +131,12 @@ const Axes = (() => {
         fillcolor: look.band, line: { width: 0 }, layer: "below",
       });
       const touches = !chart.links.length || band.links.includes(chart.links[0]);
-      if (band.named && touches) names.push({
-        xref: "x", yref: "paper", x: Math.max(band.start_s, state.range[0]), y: 1, xanchor: "left", yanchor: "top",
-        xshift: 3, showarrow: false, text: escape(band.label), font: { color: look.muted, size: 12 },
+      const start = Math.max(band.start_s, state.range[0]);
+      if (!band.named || !touches || pixels(start) < free) continue;
+      free = pixels(start) + textWidth(band.label, BAND_FONT) + 8;
+      names.push({
+        xref: "x", yref: "paper", x: start, y: 1, xanchor: "left", yanchor: "top",
+        xshift: 3, showarrow: false, text: escape(band.label), font: { color: look.muted, size: BAND_FONT },
       });
     }
     return { shapes, names };
@@ -133,7 +146,7 @@ const Axes = (() => {
     const look = theme();
     const margin = { l: size.small ? 46 : 54, r: size.small ? 54 : 34, t: 26, b: 38 };
     const range = yRange(chart, lines, state);
-    const { shapes, names } = faults(chart, bands, state, look);
+    const { shapes, names } = faults(chart, bands, state, look, size.width - margin.l - margin.r);
     if (nearLimit(chart, extent(lines, state.range)[1])) {
       shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: "y", y0: chart.limit, y1: chart.limit,
         line: { color: look.muted, width: 1, dash: "dash" } });

@@ -27,6 +27,7 @@ class Scenario:
     restore_s: float = 41.0
     switched_s: dict[str, float] = field(default_factory=lambda: {"r2": 19.98, "r3": 19.71})  # by origin
     fault: bool = True
+    more_cuts: tuple[tuple[str, float], ...] = ()  # links, and when; nothing follows from them
     captures: bool = True
     valid: bool = True
     crashed: bool = False

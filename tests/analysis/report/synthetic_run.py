@@ -94,10 +94,11 @@ def make_plan(scenario: Scenario) -> Plan:
         if scenario.fault
         else []
     )
-    shape = next(link.forward for link in wan if link.name == target)
+    faults += [FaultPlan(f"cut-{link}", "cut", link, int(at_s * 1e6)) for link, at_s in scenario.more_cuts]
+    shapes = {link.name: link.forward for link in wan}
     states = {"cut": LinkState.BLACKHOLE, "restore": LinkState.UP}
     changes = tuple(
-        LinkChange(fault.at_us, fault.name, target, direction, states[fault.name], shape)
+        LinkChange(fault.at_us, fault.name, fault.target, direction, states[fault.kind], shapes[fault.target])
         for fault in faults
         for direction in Direction
     )
