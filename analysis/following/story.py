@@ -83,18 +83,30 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | 
         return None
     link = direct[0]
     ends = [regions[0], regions[-1]]
-    lost_ns = [
-        hop.copy.t_ns for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], facts) == ends
-    ]
-    crossed_ns = min(lost_ns, default=_start(way)) + facts.delay_us((ends[0], ends[1]), _start(way)) * 1_000
+    lost = [hop for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], facts) == ends]
+    first = min(lost, key=lambda hop: hop.copy.t_ns, default=None)
+    entered_ns = _start(way) if first is None else _entered_ns(first, f"{link}@{ends[0]}", facts)
+    crossed_ns = entered_ns + facts.delay_us((ends[0], ends[1]), entered_ns) * 1_000
     period = period_at(facts.periods[direct], crossed_ns)
-    why = "lost" if lost_ns else "not sent"
+    why = "lost" if first else "not sent"
     if period.up or period.start_ns is None:
         return f"round {link}, over which it was {why}, though the link was up"
     since = f"the link was {_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
-    if lost_ns and min(lost_ns) < period.start_ns:
+    if first and first.copy.t_ns < period.start_ns:
         since = f"{since}, with it on the way"
     return f"round {link}, over which it was {why}: {since}"
+
+
+def _entered_ns(hop: Hop, near_side: str, facts: Facts) -> int:
+    """When its last byte first came to the link: as captured there, else after the sender's LAN."""
+    copy = hop.copy
+    seen = [
+        one.t_ns
+        for one in hop.sightings
+        if one.place.name == near_side and one.last == copy.row["length"] - 1
+    ]
+    lan_ns = facts.hosts[copy.sender].lan_delay_us[0] * 1_000
+    return min(seen, default=(copy.left_ns or copy.t_ns) + lan_ns)
 
 
 def _state(state: str) -> str:

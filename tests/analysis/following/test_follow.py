@@ -133,6 +133,29 @@ def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path
     assert published == [0, 500 * MS]
 
 
+@pytest.mark.parametrize(
+    ("sent_ms", "entered_ms", "why"),
+    [
+        (-15.5, None, "the link was cut at 5.000 s, with it on the way"),  # 1 ms of LAN, then 15 ms of link
+        (-16.5, None, "though the link was up"),
+        (-16.5, -14.5, "the link was cut at 5.000 s, with it on the way"),
+        (-15.5, -15.2, "though the link was up"),
+    ],
+)
+def test_what_a_cut_caught_last_is_told_by_when_it_entered_the_link(tmp_path, sent_ms, entered_ms, why):
+    world = Scenario()
+    batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", sent_ms, None, **batch)
+    if entered_ms is not None:
+        world.packet("r2-r3@r2", ZERO + CUT + int(entered_ms * MS))
+        world.packet("r2-r3@r2", ZERO + CUT + 200 * MS)  # sent again, in vain
+    world.send("EVENTS", "r2-proxy-0", "r1-proxy-0", sent_ms, 37, **batch)
+    world.send("EVENTS", "r1-proxy-0", "r3-proxy-0", 1_000, 45, **batch)
+    world.send("EVENTS", "r3-proxy-0", "r3-client-1", 1_046, 2, **batch)
+    story, _ = story_of(world.write(tmp_path / "run"))
+    assert story.detour.endswith(why)
+
+
 def test_json_says_the_same(followed, capsys):
     assert cutset(["follow", str(followed.path), "2", str(SEQ), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
