@@ -17,14 +17,16 @@ import click
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The archive, as RUN.tar.zst; unless given, the run's name here.",
+    help="The archive; unless given RUN.tar.zst here, or RUN-no-captures.tar.zst.",
 )
-def command(run_name: str, captures: bool, output: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Replace the archive if it is there already.")
+def command(run_name: str, captures: bool, output: Path | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
     RUN is a path, a name below runs/, or `latest`. All commands that take a RUN take the archive too, as
     `cutset analyze FILE` and `cutset packets FILE`, and unpack it below runs/ first; `tar --zstd -xf FILE`
-    unpacks it by hand. Exit codes: 0 packed, 2 no such run, or the archive cannot be written.
+    unpacks it by hand. Exit codes: 0 packed, 2 no such run, or the archive cannot be written or is there
+    already.
     """
     from experiments.packing import ENDING, pack
     from testbed.cli.named_run import named
@@ -32,10 +34,13 @@ def command(run_name: str, captures: bool, output: Path | None) -> None:
     from topologies.errors import InputError
 
     found = named(run_name)
-    archive = output or Path(f"{found.path.absolute().name}{ENDING}")
+    kind = "" if captures else "-no-captures"
+    archive = output or Path(f"{found.path.absolute().name}{kind}{ENDING}")
     if not archive.name.endswith(ENDING):
         raise InputError(str(archive), None, "", f"should end with {ENDING}, by which commands know it")
     check_directory(archive)
+    if archive.exists() and not force:  # its captures may be nowhere else any more
+        raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
     packed = pack(found.path, archive, captures=captures)
     without = "" if captures else ", without captures"
     click.echo(

@@ -37,6 +37,37 @@ def test_the_archive_is_named_after_the_run(here: Path) -> None:
     assert [path.name for path in here.iterdir()] == [f"{run.name}.tar.zst"]
 
 
+def test_without_captures_it_is_named_otherwise(here: Path) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    assert cutset(["export", str(run), "--no-captures"]) == 0
+    assert [path.name for path in here.iterdir()] == [f"{run.name}-no-captures.tar.zst"]
+
+
+@pytest.mark.parametrize("named", [[], ["-o", "a.tar.zst"]])
+def test_an_archive_that_is_there_is_replaced_only_by_force(
+    here: Path, capsys: pytest.CaptureFixture[str], named: list[str]
+) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    archive = here / (named[1] if named else f"{run.name}.tar.zst")
+    archive.write_bytes(b"captures that are nowhere else")
+    capsys.readouterr()
+    assert cutset(["export", str(run), *named]) == 2
+    said = f"cutset: {archive.name}: is there already: --force replaces it, -o names another\n"
+    assert capsys.readouterr().err == said
+    assert archive.read_bytes() == b"captures that are nowhere else"
+    assert cutset(["export", str(run), *named, "--force"]) == 0
+    assert archive.read_bytes() != b"captures that are nowhere else"
+
+
+def test_an_unpacked_run_does_not_replace_the_archive_that_it_came_from(here: Path) -> None:
+    (run,) = (here.parent / "elsewhere").iterdir()
+    assert cutset(["export", str(run)]) == 0
+    archive = here / f"{run.name}.tar.zst"
+    before = archive.stat().st_mtime_ns
+    assert cutset(["export", archive.name]) == 2
+    assert archive.stat().st_mtime_ns == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
