@@ -1,7 +1,12 @@
-"""The same for many machines at once, in threads: a machine that is slow or broken holds up no other."""
+"""The same for many machines at once, in threads: a machine that is slow or broken holds up no other.
 
+Nor does it hold up who interrupts us: the threads are daemons, which nobody waits for when the command ends.
+"""
+
+import queue
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 from testbed.errors import MachineError, TestbedError
@@ -15,19 +20,39 @@ _Result = TypeVar("_Result")
 def on_each(do: Callable[[_Each], _Result], each: Sequence[_Each]) -> list[_Result | TestbedError]:
     """`do` with each of these, at the same time; in their order what it returned, or the error it raised.
 
-    Any other error is a bug of ours and is raised.
+    Any other error is a bug of ours and is raised. When that or a KeyboardInterrupt leaves here, what has not
+    begun never does, and what has begun is left to itself: it ends with its connection, or with the process.
     """
+    futures: list[Future[_Result | TestbedError]] = [Future() for _ in each]
+    waiting: queue.SimpleQueue[tuple[_Each, Future[_Result | TestbedError]]] = queue.SimpleQueue()
+    for job in zip(each, futures, strict=True):
+        waiting.put(job)
 
-    def result(one: _Each) -> _Result | TestbedError:
-        try:
-            return do(one)
-        except TestbedError as error:
-            return error
+    def work() -> None:
+        while True:
+            try:
+                one, future = waiting.get_nowait()
+            except queue.Empty:
+                return
+            if future.set_running_or_notify_cancel():
+                _carry_out(do, one, future)
 
-    if not each:
-        return []
-    with ThreadPoolExecutor(min(len(each), THREADS_MAX), thread_name_prefix="machine") as pool:
-        return list(pool.map(result, each))
+    for number in range(min(len(each), THREADS_MAX)):
+        threading.Thread(target=work, name=f"machine {number}", daemon=True).start()
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _carry_out(do: Callable[[_Each], _Result], one: _Each, future: Future[_Result | TestbedError]) -> None:
+    try:
+        future.set_result(do(one))
+    except TestbedError as error:
+        future.set_result(error)
+    except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+        future.set_exception(error)
 
 
 def all_or_raise(results: Sequence[_Result | TestbedError]) -> list[_Result]:
