@@ -10,6 +10,7 @@ from testbed.cli import exit_codes
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from testbed.cli.following import Follower
+    from testbed.hosts.inventory import Inventory
     from testbed.shipping.lane import Listener
     from testbed.shipping.result import Progress
 
@@ -29,44 +30,58 @@ def command(run_name: str, inventory: Path | None, rate: str | None, disk: str |
     """Bring here what of RUN is still on its machines, after a connection or this command's machine failed.
 
     RUN is a path, a name below runs/, or `latest`. What is here already is checked, not fetched again.
-    Machines that have nothing more to give are cleared of the run. Exit codes: 0 all is here, 1 something is
-    not.
+    Machines that have nothing more to give are cleared of the run. Machines that RUN has not ended on are
+    waited for until their lease is over. Exit codes: 0 all is here, 1 something is not, 2 bad input, 3 RUN
+    cannot be written here, 130 interrupted.
     """
     from testbed.cli.following import follower
     from testbed.cli.named_run import named_run
     from testbed.hosts.archive import machine_archive
-    from testbed.hosts.inventory import load_inventory
-    from testbed.shipping.fetching import Fetch
+    from testbed.shipping.fetching import Fetch, not_all_here
     from testbed.shipping.limits import Limits
     from testbed.shipping.result import all_complete
 
     run = named_run(run_name)
-    machines = load_inventory(inventory or _inventory_of(run))
+    if not not_all_here(run):
+        return _all_here(run)
+    machines = _loaded(run, inventory)
     limits = Limits(
         _quantity("--rate", rate) if rate else machines.shipping.rate_bits_per_s,
         _quantity("--disk", disk) if disk else machines.shipping.disk_bytes,
     )
-    with follower() as follow:
-        shipped = Fetch(run, machines, machine_archive(), limits, _shown_by(follow), follow.say).fetch()
+    again = f"to go on: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
+    try:
+        with follower() as follow:
+            shipped = Fetch(run, machines, machine_archive(), limits, _shown_by(follow), follow.say).fetch()
+    except KeyboardInterrupt:
+        click.echo(f"What came is kept; {again}")
+        raise
     for one in shipped.values():
         for line in one.lines():
             click.echo(line)
     if not all_complete(shipped):
-        click.echo(f"Not everything is here; to go on: cutset fetch {run.path}")
+        click.echo(f"Not everything is here; {again}")
         return exit_codes.FAILED
+    return _all_here(run)
+
+
+def _all_here(run: "RunDirectory") -> int:
     click.echo(f"All files of {run.name} are here: cutset analyze {run.path}")
     return exit_codes.FINE
 
 
-def _inventory_of(run: "RunDirectory") -> Path:
-    """Where the run says its inventory is. Raises InputError."""
+def _loaded(run: "RunDirectory", given: Path | None) -> "Inventory":
+    """The inventory that is given, or the one that the run was started with. Raises InputError."""
+    from testbed.hosts.inventory import load_inventory
     from topologies.errors import InputError
 
-    noted = run.read_run().get("inventory")
-    if noted is None:
-        problem = "was not on machines: there is nothing to fetch"
+    if given is not None:
+        return load_inventory(given)
+    noted = run.read_run().get("inventory", {}).get("file", "the inventory")
+    if not Path(noted).is_file():
+        problem = f"{noted}, with which it was started, is gone: name its machines' inventory with --on"
         raise InputError(str(run.path), None, "", problem)
-    return Path(noted["file"])
+    return load_inventory(Path(noted))
 
 
 def _quantity(option: str, text: str) -> int:

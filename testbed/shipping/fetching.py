@@ -68,11 +68,12 @@ class Fetch:
             return self._fetch()
 
     def _fetch(self) -> dict[str, Shipped]:
+        lacking = not_all_here(self.run)
+        if not lacking:
+            return {}
         machines = self._machines()
         known = {each["machine"]: each for each in self.run.read_run().get("shipped", ())}
-        asked = [each for each in machines if not known.get(each.name, {}).get("complete", False)]
-        if not asked:
-            return {}
+        asked = [each for each in machines if each.name in lacking]
         self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
         with connected(asked) as connections:
             shipped = {
@@ -94,9 +95,7 @@ class Fetch:
     def _machines(self) -> list[Machine]:
         """Those that the run was on, the reference first."""
         by_name = {machine.name: machine for machine in self.inventory.machines}
-        names = [each["name"] for each in self.run.read_run().get("machines", ())]
-        if not names:
-            raise InputError(str(self.run.path), None, "", "was not on machines: there is nothing to fetch")
+        names = _names(self.run)
         unknown = [name for name in names if name not in by_name]
         if unknown:
             problem = f"has no machine {', '.join(unknown)}, on which {self.run.name} was"
@@ -108,7 +107,8 @@ class Fetch:
         machine = connection.machine
         deploy_to(connection, self.archive)
         command = [*self._with_our_code(machine), "-c", STATE, self._folder(machine)]
-        deadline_s, said = time.monotonic() + self.inventory.lease_us / 1e6 + TIDY_END_S, False
+        patience_s = self.inventory.lease_us / 1e6 + TIDY_END_S
+        deadline_s, said = time.monotonic() + patience_s, False
         while True:
             answer = connection.run(command, root=True)
             state = answer.stdout.decode(errors="replace").strip()
@@ -121,7 +121,10 @@ class Fetch:
             if time.monotonic() > deadline_s:
                 raise TestbedError(f"{machine.name}: the run does not end there: try `cutset hosts --clean`")
             if not said:
-                self.say(f"{machine.name}: waiting until its lease is over, and the run has ended there")
+                self.say(
+                    f"{machine.name}: waiting until its lease is over and the run has ended there, for"
+                    f" {patience_s:g} s at most"
+                )
                 said = True
             time.sleep(LOOK_S)
 
@@ -174,6 +177,20 @@ class Fetch:
 
     def _with_our_code(self, machine: Machine) -> list[str]:
         return our_python(code_folder(machine, self.archive))
+
+
+def not_all_here(run: RunDirectory) -> set[str]:
+    """The machines of a run that have not shipped all that they have. Raises InputError if it was on none."""
+    complete = {each["machine"] for each in run.read_run().get("shipped", ()) if each["complete"]}
+    return set(_names(run)) - complete
+
+
+def _names(run: RunDirectory) -> list[str]:
+    """Of the machines that the run was on, the reference first. Raises InputError."""
+    names = [each["name"] for each in run.read_run().get("machines", ())]
+    if not names:
+        raise InputError(str(run.path), None, "", "was not on machines: there is nothing to fetch")
+    return names
 
 
 def _machines(content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

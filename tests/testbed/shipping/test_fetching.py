@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,9 +14,11 @@ import pytest
 from experiments.loader import load_experiment
 from experiments.rundir import RunDirectory, write_json
 from testbed.hosts.agent.files import STATE
+from testbed.hosts.inventory import LEASE_US
 from testbed.planning import make_plan
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.start import write_plan
+from testbed.shipping.fetching import TIDY_END_S
 from tests.testbed.hosts.lab import ControllerProcess, Lab
 from tests.testbed.runner.live import CUTSET, write_experiment
 from tests.testbed.shipping.machines import noise, write_files
@@ -134,8 +137,8 @@ def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirector
     assert not folder(lab, run, "h1").exists()
 
 
-def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirectory) -> None:
-    """Somebody holds the run there, and files grow until they let go."""
+def waits_for_h0(lab: Lab, run: RunDirectory) -> ControllerProcess:
+    """`cutset fetch` that waits, because the run goes on on h0: somebody holds it there."""
     there = folder(lab, run, "h0")
     going_on = json.loads(machine_files(run, 0)["run.json"]) | {"phase": "running", "outcome": None}
     (there / "run.json").write_text(json.dumps(going_on))
@@ -150,13 +153,38 @@ def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirec
     )
     assert process.stderr is not None
     said = ""
-    while "waiting until its lease is over" not in said:
+    while "h0: waiting until its lease is over" not in said:
         said = process.stderr.readline()
         assert said
-    write_files(there, {"captures/late.pcap": b"late", **machine_files(run, 0)})
-    assert lab["h0"].kill("testbed.hosts.agent", "start", run.name) == 1
+    assert said.endswith(f"for {LEASE_US / 1e6 + TIDY_END_S:g} s at most\n")
+    return process
+
+
+def let_go(lab: Lab, run: RunDirectory) -> int:
+    """End who holds the run on h0; how many there were."""
+    return lab["h0"].kill("testbed.hosts.agent", "start", run.name)
+
+
+def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirectory) -> None:
+    """Files grow until they let go."""
+    process = waits_for_h0(lab, run)
+    write_files(folder(lab, run, "h0"), {"captures/late.pcap": b"late", **machine_files(run, 0)})
+    assert let_go(lab, run) == 1
     assert process.wait(60) == 0
     assert (run.captures / "late.pcap").read_bytes() == b"late"
+
+
+def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: RunDirectory) -> None:
+    process = waits_for_h0(lab, run)
+    try:
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)  # less than it would wait
+    finally:
+        process.kill()
+        let_go(lab, run)
+    assert process.returncode == 130
+    assert stdout == f"What came is kept; to go on: cutset fetch {run.path} --on {lab.inventory}\n"
+    assert stderr.endswith("cutset: interrupted\n")
 
 
 def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDirectory) -> None:
