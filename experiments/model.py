@@ -3,7 +3,7 @@
 Validated as far as the file alone allows; what depends on the topology is checked by `experiments.checks`.
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,12 +18,22 @@ from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable
 from experiments.workload import Workload
 from topologies.model import Topology
-from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, problems_under, suggestion
+from topologies.strict import (
+    DurationUs,
+    Name,
+    StrictModel,
+    WholeNumber,
+    problem,
+    problems_under,
+    spelled,
+    suggestion,
+)
 
 DURATION_US_MIN = 1_000_000
 DURATION_US_MAX = 24 * 3600 * 1_000_000
 EXPECTATIONS_MAX = 200
 REPEAT_MAX = 1_000
+CongestionControl = Annotated[str, *spelled("[a-z][a-z0-9_]{0,14}", "the name of one, as cubic", 15)]
 
 
 class Paper(StrictModel):
@@ -62,7 +72,7 @@ class Experiment(StrictModel):
     """How long to wait at most, after that, until every client has everything."""
     seed: WholeNumber = Field(1, ge=0)
     """Where all randomness begins; `--seed` overrides it. Each further repetition has the next."""
-    congestion_control: str | None = Field(None, pattern=r"^[a-z][a-z0-9_]{0,14}$")
+    congestion_control: CongestionControl | None = None
     """TCP's, on all hosts, such as `reno` or `cubic`; without it, what the machine has chosen."""
     captures: Captures = Field(default_factory=Captures)
     """What is captured, or `none`."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from topologies.errors import InputError
+from topologies.validation_words import said_of
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 20
@@ -43,6 +44,16 @@ class Document:
     def line_of(self, path: FieldPath) -> int | None:
         """The line of this value, or of the nearest one around it."""
         return next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), None)
+
+    def written(self, path: FieldPath) -> Any:
+        """The value at `path`, or None if there is none."""
+        value = self.data
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         """The error to raise about the value at `path`."""
@@ -123,21 +134,25 @@ def validated(model: type[Model], document: Document) -> Model:
 
 
 def first_problem(document: Document, error: ValidationError) -> tuple[FieldPath, str]:
-    """Where the first problem in the file's order is, and what it is."""
-    problems = [_located(details) for details in error.errors(include_url=False)]
+    """Where the first problem in the file's order is, and what it is; what follows from others is none."""
+    found = error.errors(include_url=False)
+    problems = [_located(details, document) for details in found if not _follows(details, found)]
     return min(problems, key=lambda found: document.line_of(found[0]) or 0)
 
 
-def _located(details: ErrorDetails) -> tuple[FieldPath, str]:
+def _located(details: ErrorDetails, document: Document) -> tuple[FieldPath, str]:
     """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of it."""
     inner = details.get("ctx", {}).get("path", ())
     path = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]"))) + tuple(inner)
-    if details["type"] == "missing":
-        return path, "is missing"
-    message = details["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if message.startswith("Input should"):
-        message = f"{message.removeprefix('Input ')}, not {details['input']!r:.40}"
-    return path, message
+    return path, said_of(details, document.written(path))
+
+
+def _follows(details: ErrorDetails, found: list[ErrorDetails]) -> bool:
+    """Whether too few items are there only because some of them are wrong."""
+    loc = details["loc"]
+    return details["type"] == "too_short" and any(
+        len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in found
+    )
 
 
 def _read_text(path: Path, file: str) -> str:

@@ -21,6 +21,7 @@ from topologies.strict import (
     SizeBytes,
     StrictModel,
     problem,
+    spelled,
 )
 
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
@@ -40,7 +41,7 @@ def _two_regions(given: Any) -> Any:
 
 
 LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
-RegionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=20)]
+RegionName = Annotated[str, *spelled("[a-z][a-z0-9]*", "a letter of a-z, then any of a-z and 0-9", 20)]
 
 
 class ShapeChange(StrictModel):

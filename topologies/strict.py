@@ -7,11 +7,13 @@ Docstrings of fields are their descriptions in the JSON schema. How an error fin
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -108,6 +110,20 @@ def _annotations(quantity: Quantity) -> tuple[BeforeValidator, PlainSerializer, 
     )
 
 
+def spelled(pattern: str, words: str, length_max: int) -> tuple[AfterValidator, WithJsonSchema]:
+    """For Annotated: a text that matches the pattern as a whole. words: what it should be."""
+
+    def check(text: str) -> str:
+        if len(text) > length_max:
+            raise problem(f"should have at most {length_max} characters, not {len(text)}")
+        if not re.fullmatch(pattern, text):
+            raise problem(f"should be {words}, not {text!r:.40}")
+        return text
+
+    schema = {"type": "string", "pattern": f"^{pattern}$", "maxLength": length_max}
+    return AfterValidator(check), WithJsonSchema(schema)
+
+
 DurationUs = Annotated[int, *_annotations(DURATION)]
 RateBitsPerS = Annotated[int, *_annotations(RATE)]
 SizeBytes = Annotated[int, *_annotations(SIZE)]
@@ -117,4 +133,4 @@ Packets = Annotated[int, *_annotations(PACKETS)]
 
 WholeNumber = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60)]
+Name = Annotated[str, *spelled("[a-z][a-z0-9_-]*", "a letter of a-z, then any of a-z, 0-9, _ and -", 60)]

@@ -116,8 +116,33 @@ def test_what_is_wrong_is_said_with_file_line_and_field(read, old, new, said):
     assert said in refused(read, old, new)
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("allow_failur: true", "allow_failur: unknown field: did you mean allow_failure?"),
+        ("repeat: 0", "repeat: should be greater than or equal to 1, not 0"),
+        ("budget: 5", "budget: 5 has no unit: write a duration such as 15ms"),
+        ("budget: 5s", "budget: should be greater than or equal to 10s, not '5s'"),
+        ("links: nettem", "links: should be 'auto', 'netem' or 'relay', not 'nettem'"),
+    ],
+)
+def test_the_only_entry_is_blamed_for_its_own_mistake(read, field, said):
+    with pytest.raises(InputError) as caught:
+        read(
+            f"suite: one\nbudget: 1min\nentries:\n  - name: cut\n    experiment: link-failure\n    {field}\n"
+        )
+    assert str(caught.value) == f"small.yaml:6: entries.0.{said}"
+
+
+def test_a_name_that_is_none_is_told_how_to_be_one(read):
+    said = (
+        "small.yaml:4: entries.0.name: should be a letter of a-z, then any of a-z, 0-9, _ and -, not 'a b/c'"
+    )
+    assert refused(read, "name: cut", "name: a b/c") == said
+
+
 def test_a_suite_without_entries_is_none(read):
-    with pytest.raises(InputError, match="entries"):
+    with pytest.raises(InputError, match=r"small\.yaml:3: entries: should have at least 1 item, not 0"):
         read("suite: small\nbudget: 1min\nentries: []\n")
 
 

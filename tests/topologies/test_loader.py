@@ -108,8 +108,8 @@ def test_the_cut_set_is_the_links_between_groups():
         ("delay: 20ms, ", "", "pair.yaml:6: links.0.delay: is missing"),
         ("delay: 20ms", "delay: 20", "pair.yaml:6: links.0.delay: 20 has no unit"),
         ("delay: 20ms", "delay: 15 seconds-ish", "pair.yaml:6: links.0.delay: '15 seconds-ish' is not"),
-        ("delay: 20ms", "delay: 2h", "pair.yaml:6: links.0.delay: should be less than or equal to"),
-        ("rate: 1gbit", "rate: 1bit", "pair.yaml:6: links.0.rate: should be greater than or equal to 1000"),
+        ("delay: 20ms", "delay: 2h", "pair.yaml:6: links.0.delay: should be less than or equal to 60s"),
+        ("rate: 1gbit", "rate: 1bit", "pair.yaml:6: links.0.rate: should be greater than or equal to 1kbit"),
         ("rate: 1gbit", "queue: 100", "pair.yaml:6: links.0.queue: 100 has no unit"),
         ("rate: 1gbit", "loss: 150%", "pair.yaml:6: links.0.loss: 150% is more than 100%"),
         ("rate: 1gbit", "jitter: 30ms", "pair.yaml:6: links.0.jitter: is more than the delay"),
@@ -125,7 +125,9 @@ def test_the_cut_set_is_the_links_between_groups():
             "pair.yaml:7: links.1.between: ",
         ),
         ("r1: {}", "lan: {}", "pair.yaml:4: regions.lan: is a reserved name"),
-        ("r1: {}", "R-1: {}", "pair.yaml:4: regions.R-1: String should match"),
+        ("r1: {}", "R-1: {}", "pair.yaml:4: regions.R-1: should be a letter of a-z, then any of"),
+        ("name: pair", "name: a b", "pair.yaml:1: name: should be a letter of a-z, then any of"),
+        ("name: pair", f"name: {'a' * 61}", "pair.yaml:1: name: should have at most 60 characters, not 61"),
         ("r1: {}", "r1:", "pair.yaml:4: regions.r1: should be a mapping of fields, not None"),
         ("{delay: 2ms, rate: 100mbit}", "1ms", "pair.yaml:3: regions.r0.lan: should be a mapping of fields"),
     ],
@@ -140,6 +142,17 @@ def test_errors_name_file_line_and_field(load, old, new, said):
 def test_the_first_of_several_mistakes_in_the_file_is_named(load):
     with pytest.raises(InputError, match=r"pair\.yaml:3: regions\.r0\.lan\.dley"):
         load(GOOD.replace("lan: {delay", "lan: {dley").replace("delay: 20ms", "delay: 20"))
+
+
+def test_the_only_link_or_region_is_blamed_for_its_own_mistake(load):
+    with pytest.raises(InputError, match=r"pair\.yaml:6: links\.0\.dely: unknown field"):
+        load(GOOD.replace("delay: 20ms", "dely: 20ms"))
+    with pytest.raises(InputError, match=r"pair\.yaml:3: regions\.r0\.lna: unknown field"):
+        load("name: one\nregions:\n  r0: {lna: {}}\n")
+    with pytest.raises(InputError, match=r"pair\.yaml:2: links: should be a list, not 5"):
+        load("name: one\nlinks: 5\nregions: {r0: {}}\n")
+    with pytest.raises(InputError, match=r"pair\.yaml:2: regions: should have at least 1 item, not 0"):
+        load("name: one\nregions: {}\n")
 
 
 def test_a_file_that_is_no_mapping_is_refused(load):

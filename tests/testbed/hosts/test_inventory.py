@@ -74,6 +74,12 @@ def test_mistakes_are_said_with_file_line_and_field(
     assert str(raised.value).startswith(f"{path}:{line}: {problem}")
 
 
+def test_the_only_machine_is_blamed_for_its_own_mistake(tmp_path: Path) -> None:
+    path = written(tmp_path, "inventory: one\nmachines:\n  - {name: h0, control: h0, prt: 22}\n")
+    with pytest.raises(InputError, match=r"3: machines\.0\.prt: unknown field: did you mean port"):
+        load_inventory(path)
+
+
 # Its JSON schema.
 
 
