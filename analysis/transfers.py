@@ -26,8 +26,8 @@ from analysis.ordering import InOrder
 from analysis.pcap.batches import TimeRange
 from analysis.pcap.compressed import capture_name
 from analysis.schemas import MESSAGES, TRANSFERS
+from analysis.unanalysed import check_transfers
 from experiments.rundir import RunDirectory
-from topologies.errors import InputError
 
 _OF_REACH = (*CONNECTION, "stream_offset")
 
@@ -160,9 +160,7 @@ def read(
 
     Only the row groups that meet the times are read. Raises InputError if the run was not analysed.
     """
-    table = run.table("transfers")
-    if not table.is_dir():
-        raise InputError(str(run.path), None, "", "has no table of transfers yet: `cutset analyze` makes it")
+    check_transfers(run)
     wanted = [
         condition
         for condition in (
@@ -176,5 +174,7 @@ def read(
     for condition in wanted[1:]:
         whole = whole & condition
     needed = list(dict.fromkeys((*columns, "t_ns")))
-    found = ds.dataset(table, TRANSFERS, format="parquet").to_table(columns=needed, filter=whole)
+    found = ds.dataset(run.table("transfers"), TRANSFERS, format="parquet").to_table(
+        columns=needed, filter=whole
+    )
     return found.sort_by("t_ns").select(list(columns))

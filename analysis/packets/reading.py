@@ -18,8 +18,8 @@ from analysis.packets.arrays import from_arrow, to_arrow
 from analysis.packets.filters import Filter
 from analysis.pcap.batches import TimeRange
 from analysis.schemas import TRANSFERS
+from analysis.unanalysed import check_transfers
 from experiments.rundir import RunDirectory
-from topologies.errors import InputError
 
 BATCH_ROWS = 2_048
 _TIME = "t_ns"
@@ -38,11 +38,9 @@ def transfers(
     run: RunDirectory, wanted: Filter, columns: Collection[str] = tuple(TRANSFERS.names)
 ) -> Iterator[pa.Table]:
     """Matching transfers with these columns, by time. Raises InputError if there is no such table."""
-    table = run.table("transfers")
-    if not table.is_dir():
-        raise InputError(str(run.path), None, "", f"is not analysed yet: `cutset analyze {run.path}` does it")
+    check_transfers(run)
     needed = tuple(dict.fromkeys((*columns, *wanted.columns)))
-    files = sorted(path for path in table.glob("*.parquet") if not path.name.startswith("."))
+    files = sorted(path for path in run.table("transfers").glob("*.parquet") if not path.name.startswith("."))
     for merged in merge([_steps(path, wanted, needed) for path in files]):
         yield merged.select(list(columns))
 

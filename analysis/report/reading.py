@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from analysis.clocks.machines import ONE_CLOCK, Clocks
 from analysis.clocks.making import read_details, read_on_reference
+from analysis.unanalysed import refuse
 from experiments.rundir import RunDirectory
-from topologies.errors import InputError
 
 Row = Mapping[str, Any]
 
@@ -105,9 +105,7 @@ def read_record(directory: RunDirectory) -> RunRecord:
     """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
-        raise InputError(
-            str(directory.path), None, "", "is not analysed yet: cutset analyze " + str(directory.path)
-        )
+        refuse(directory)
     tables = {name: _read_table(directory.table(name)) for name in TABLES}
     return RunRecord(
         run=run,

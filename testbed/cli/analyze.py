@@ -54,11 +54,12 @@ class _Work:
 
 def _run(run: "RunDirectory", work: _Work) -> int:
     from analysis.report import write_report
+    from analysis.unanalysed import check_measured
     from experiments.left_out import check_captures
     from testbed.cli.following import follower
     from testbed.cli.outcome import show_outcome
 
-    _check_measured(run)
+    check_measured(run)
     check_captures(run)
     click.echo(f"run {run.path}", err=True)
     with follower() as follow:
@@ -94,14 +95,3 @@ def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     write_sweep_page(directory)
     show_sweep(directory, sweep.record, (sweep.record.experiment["name"], ()))
     return exit_codes.FINE if all_passed(sweep.record) else exit_codes.FAILED
-
-
-def _check_measured(run: "RunDirectory") -> None:
-    """Raises InputError if the run ended before time 0, so that nothing was measured."""
-    from topologies.errors import InputError
-
-    content = run.read_run()
-    if not content.get("plan") or not (content.get("times") or {}).get("zero_ns"):
-        phase = content.get("phase") or "unknown"
-        problem = f"holds nothing to analyse: it ended before its nodes published anything (phase: {phase})"
-        raise InputError(str(run.path), None, "", problem)

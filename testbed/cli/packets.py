@@ -81,12 +81,14 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     from analysis.clocks.making import read_on_reference
     from analysis.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
+    from analysis.unanalysed import check_measured, check_transfers
     from testbed.cli.named_run import named_run
     from testbed.cli.packets_output import Output
     from testbed.cli.piping import reader_may_leave
 
     _check(asked, as_json)
     run = named_run(run_name)
+    (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
     content, clocks = read_on_reference(run)
     facts = read_facts(content, clocks)
     output = Output(run, facts, _wanted(asked, facts, codec_of(content).by_name), asked["limit"])

@@ -404,7 +404,9 @@ def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
     bare.make()
     bare.run_json.write_text(run.run_json.read_text())
     assert cutset(["packets", str(bare.path)]) == 2
-    assert f"`cutset analyze {bare.path}` does it" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"cutset: {bare.path}: is not analysed yet: `cutset analyze {bare.path}` does it\n"
 
 
 SLOW = ("pandas", "pydantic", "pyspark", "pyarrow.dataset", "scapy")

@@ -1,6 +1,7 @@
 """`cutset report` and `cutset analyze`: what they print; one line and exit code 2 where there is nothing."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,27 @@ def test_report_of_a_run_without_analysis_says_what_to_do(
     assert f"cutset analyze {run.path}" in refused(["report", str(run.path)], capsys)
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("analyze", []),
+        ("report", []),
+        ("packets", []),
+        ("packets", ["--pcap", "-"]),
+        ("follow", ["2", "1"]),
+        ("diagram", ["--from", "1", "--to", "2"]),
+    ],
+)
 def test_a_run_that_ended_before_time_0_has_nothing_to_analyse(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, options: list[str]
 ) -> None:
     run = write_run(tmp_path)
+    run.summary_json.unlink()
+    shutil.rmtree(run.table("transfers"))
     content = json.loads(run.run_json.read_text())
     content |= {"phase": "building", "times": {"started_ns": 1}}
     run.run_json.write_text(json.dumps(content))
-    assert "nothing to analyse" in refused(["analyze", str(run.path)], capsys)
+    assert "nothing to analyse" in refused([command, str(run.path), *options], capsys)
 
 
 def test_a_torn_run_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,29 @@
+"""A run that was not analysed, or has nothing to analyse: said in one line, the same by every command."""
+
+import shlex
+from typing import NoReturn
+
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+
+def check_measured(run: RunDirectory) -> None:
+    """Raises InputError if the run ended before time 0, so that nothing was measured."""
+    content = run.read_run()
+    if not content.get("plan") or not (content.get("times") or {}).get("zero_ns"):
+        phase = content.get("phase") or "unknown"
+        problem = f"holds nothing to analyse: it ended before its nodes published anything (phase: {phase})"
+        raise InputError(str(run.path), None, "", problem)
+
+
+def check_transfers(run: RunDirectory) -> None:
+    """Raises InputError if the run has no table of transfers."""
+    if not run.table("transfers").is_dir():
+        refuse(run)
+
+
+def refuse(run: RunDirectory) -> NoReturn:
+    """Raises InputError: the run lacks what its analysis makes."""
+    check_measured(run)
+    command = shlex.join(["cutset", "analyze", str(run.path)])
+    raise InputError(str(run.path), None, "", f"is not analysed yet: `{command}` does it")
