@@ -18,7 +18,10 @@ module Fake
     def action(name)
       return unless name == :up
 
-      Vagrant::Action::Builder.new.tap { |builder| builder.use Vagrant::Action::Builtin::Provision }
+      Vagrant::Action::Builder.new.tap do |builder|
+        builder.use Vagrant::Action::Builtin::Provision
+        builder.use Vagrant::Action::Builtin::SyncedFolders if ENV.key?("GUEST")
+      end
     end
 
     def state = Vagrant::MachineState.new(:running, "running", "running")

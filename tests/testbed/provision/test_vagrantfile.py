@@ -12,6 +12,12 @@ from testbed.hosts.inventory import load_inventory
 
 PROJECT = Path(__file__).parents[3]
 FAKE = Path(__file__).with_name("fake_provider.rb")
+RSYNC_TO_GUEST = """\
+#!/usr/bin/env python3
+import os, sys
+os.execv(os.environ["RSYNC"], ["rsync", *sys.argv[1:-1], os.environ["GUEST"]])
+"""
+"""rsync, to a folder of this computer instead of a machine's."""
 Vagrant = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -51,6 +57,7 @@ def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
 def pretended(tmp_path: Path) -> Path:
     """A copy of what Vagrant reads, with the provider that only writes down what is asked of it."""
     (tmp_path / "testbed" / "provision").mkdir(parents=True)
+    shutil.copy(PROJECT / ".gitignore", tmp_path)
     shutil.copy(PROJECT / "testbed" / "provision" / "lab.rb", tmp_path / "testbed" / "provision")
     text = (PROJECT / "Vagrantfile").read_text()
     (tmp_path / "Vagrantfile").write_text(f"require {str(FAKE)!r}\n{text}")
@@ -63,6 +70,11 @@ def up(vagrant: Vagrant, folder: Path, **environment: str) -> tuple[subprocess.C
     own = {"FAKE_LOG": str(log), "VAGRANT_DOTFILE_PATH": str(folder / "dot")}
     done = vagrant("up", "--provider", "fake", cwd=folder, **own, **environment)
     return done, log.read_text()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 @pytest.mark.parametrize("provider", ["virtualbox", "libvirt"])
@@ -100,6 +112,30 @@ def test_what_is_no_key_is_not_written_where_keys_are(vagrant, pretended):
     assert "h0 has no key of its own: vagrant provision h0" in done.stdout + done.stderr
     assert "authorized_keys" not in log
     assert not (pretended / "lab.yaml").exists()
+
+
+def test_a_copy_brings_and_deletes_nothing_of_what_is_made_in_the_folder(
+    vagrant, pretended, tmp_path_factory
+):
+    """Neither here nor on the machine; but what is no more here goes there, too."""
+    folder = tmp_path_factory.mktemp("copied")
+    rsync, guest = folder / "bin" / "rsync", folder / "guest"
+    made = ["runs/one/run.json", "history/runs.jsonl", ".venv/pyvenv.cfg", "node/__pycache__/a.pyc"]
+    sources = ["node/a.py", "analysis/history/store.py"]
+    write(rsync, RSYNC_TO_GUEST)
+    rsync.chmod(0o755)
+    for name in made:
+        write(pretended / name, "of here")
+        write(guest / name, "of the machine")
+    for name in sources:
+        write(pretended / name, "of here")
+    write(guest / "node/gone.py", "of before")
+    path = f"{rsync.parent}:{os.environ['PATH']}"
+    done, _ = up(vagrant, pretended, PATH=path, RSYNC=str(shutil.which("rsync")), GUEST=str(guest))
+    assert done.returncode == 0, done.stderr
+    assert [(guest / name).read_text() for name in made] == ["of the machine"] * len(made)
+    assert [(guest / name).read_text() for name in sources] == ["of here"] * len(sources)
+    assert not (guest / "node/gone.py").exists()
 
 
 def test_a_lab_is_one_to_twenty_machines(vagrant):
