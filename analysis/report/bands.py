@@ -4,7 +4,7 @@ A band opens when a fault's change takes a link's direction (or a process) out o
 when a later change, of whichever fault, brings it back. The plan says what each change means, run.json when
 it was applied; the k-th change of a fault to a direction in the one is the k-th in the other. Where a change
 was never applied (the run ended early) the planned time stands in only if the run has no applied times at
-all.
+all, and lasted until then.
 """
 
 from collections import defaultdict
@@ -66,6 +66,8 @@ def _changes(record: RunRecord) -> list[_Change]:
         key = _key(planned)
         if applied is None:
             at_s = planned["at_us"] / 1e6
+            if at_s > record.length_s:
+                continue
         elif applied[key]:
             at_s = applied[key].pop(0)
         else:

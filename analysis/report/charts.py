@@ -145,8 +145,8 @@ def _chart(record: RunRecord, lines: Sequence[Line], **looks: Any) -> Chart:
 
 
 def end_of_axis(record: RunRecord, last_s: float) -> float:
-    """The planned end; a drain of more than a second is shown as well."""
-    return record.duration_s if last_s <= record.duration_s + SHORT_DRAIN_S else math.ceil(last_s)
+    """Where the run ended; a drain that is not short is shown as well."""
+    return record.length_s if last_s <= record.length_s + SHORT_DRAIN_S else math.ceil(last_s)
 
 
 def _region_lines(

@@ -71,6 +71,20 @@ class RunRecord:
         return float(self.plan.get("duration_us") or 0) / 1e6
 
     @property
+    def length_s(self) -> float:
+        """Length in seconds, without the drain: as planned, or less if the run ended before that."""
+        times = self.run.get("times") or {}
+        ended_ns = times.get("stopped_ns") or times.get("ended_ns")
+        if ended_ns is None or ended_ns <= (zero_ns := times.get("zero_ns") or ended_ns):
+            return self.duration_s
+        return min(self.duration_s, (ended_ns - zero_ns) / 1e9)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether someone ended it before its time."""
+        return self.run.get("outcome") == "interrupted"
+
+    @property
     def verdict(self) -> str:
         """passed, failed, invalid or crashed."""
         return str(self.summary.get("verdict") or "crashed")

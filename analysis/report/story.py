@@ -14,6 +14,11 @@ _VERDICTS = {
     "invalid": ("Invalid", "bad", "The testbed did not do what was asked, so this run shows nothing."),
     "crashed": ("Crashed", "bad", "The run did not reach its end. What was measured until then is shown."),
 }
+_INTERRUPTED = (
+    "Interrupted",
+    "bad",
+    "The run was ended before its time. What was measured until then is shown.",
+)
 _TRUST = {
     True: ("Valid", "good", "The testbed did what was asked."),
     False: ("Invalid", "bad", "Do not rely on the numbers:"),
@@ -55,7 +60,7 @@ class Story:
 
 def story(record: RunRecord) -> Story:
     """The first screen of this run."""
-    word, status, meaning = _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
+    word, status, meaning = _verdict(record)
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
     held = sum(bool(e.get("held")) for e in expectations)
@@ -77,6 +82,13 @@ def story(record: RunRecord) -> Story:
         more=len(record.reasons[_REASONS_SHOWN:]) + len(record.notes[_NOTES_SHOWN:]),
         headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
     )
+
+
+def _verdict(record: RunRecord) -> tuple[str, str, str]:
+    """The verdict `crashed` is also that of a run that somebody ended, which is told apart here."""
+    if record.verdict == "crashed" and record.interrupted:
+        return _INTERRUPTED
+    return _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
 
 
 def _failures(record: RunRecord) -> tuple[str, ...]:

@@ -105,6 +105,13 @@ def test_a_process_is_disturbed_until_it_runs_again(begins: ProcessAction, ends:
     assert bands(record)[0].processes == ("r2/proxy-0",)
 
 
+@pytest.mark.parametrize(("ended_s", "found"), [(6, []), (30, [("cut", 19, None)])])
+def test_what_was_planned_for_after_the_end_makes_no_band(ended_s: int, found: list[Any]) -> None:
+    record = record_of((19, "cut", "r2-r3", BLACKHOLE, None), (41, "restore", "r2-r3", UP, None))
+    record.run["times"]["stopped_ns"] = ZERO_NS + ended_s * 10**9
+    assert spans(record) == found
+
+
 def test_a_change_that_was_never_applied_makes_no_band() -> None:
     record = record_of(
         (19, "cut", "r2-r3", BLACKHOLE, None), (41, "again", "r0-r1", BLACKHOLE, None), applied=True

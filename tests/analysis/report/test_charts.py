@@ -8,6 +8,7 @@ import pytest
 from analysis.report.charts import latency_chart, link_charts, throughput_chart
 from analysis.report.reading import RunRecord, read_record
 from experiments.rundir import RunDirectory
+from tests.analysis.report.scenario import ZERO_NS
 from topologies.palette import REGION_COLOURS, colour_of, dash_of
 
 Reported = Callable[[str], RunDirectory]
@@ -53,6 +54,14 @@ def test_the_axis_is_logarithmic_from_two_decades_on(record: RunRecord) -> None:
 def test_a_long_drain_is_shown_and_a_short_one_is_not(record: RunRecord, last_s: float, end_s: float) -> None:
     tail = {**record.throughput[0], "start_s": last_s}
     assert throughput_chart(replace(record, throughput=(*record.throughput, tail))).x_end_s == end_s
+
+
+@pytest.mark.parametrize(("phase", "ended_s"), [("stopped_ns", 6), ("ended_ns", 6), ("stopped_ns", 60)])
+def test_the_axis_ends_where_the_run_did(record: RunRecord, phase: str, ended_s: int) -> None:
+    times = {"zero_ns": ZERO_NS, phase: ZERO_NS + ended_s * 10**9}
+    rows = tuple(row for row in record.throughput if row["start_s"] < ended_s)
+    ended = replace(record, run={**record.run, "times": times}, throughput=rows)
+    assert throughput_chart(ended).x_end_s == ended_s
 
 
 def test_utilisation_is_told_against_the_links_rate(reported: Reported) -> None:

@@ -137,6 +137,17 @@ def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
     assert "Tables that the analysis did not write: throughput" in found.sections["what-ran"]
 
 
+def test_a_run_that_somebody_ended_is_not_called_crashed(fresh_run: RunDirectory) -> None:
+    change_json(fresh_run.run_json, lambda run: run.update(outcome="interrupted"))
+    change_json(fresh_run.summary_json, lambda summary: summary.update(verdict="crashed"))
+    change_json(fresh_run.summary_json, lambda summary: summary["fidelity"].update(valid=False))
+    write_report(fresh_run)
+    found = page(fresh_run)
+    assert "Interrupted" in found.sections["first"]
+    assert "Interrupted run." in found.text
+    assert "crashed" not in found.text.lower()
+
+
 def test_without_captures_the_page_says_what_it_rests_on(reported: Reported) -> None:
     found = page(reported("uncaptured"))
     assert "No packets were captured" in found.sections["what-happened"]
