@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 12
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
-RECOVERY = {"detect_s": "noticed", "switch_s": "new way", "catch_up_s": "caught up", "settled_s": "settled"}
+INTERRUPTED = "interrupted: it was ended before its time"
+RECOVERY = {
+    "detect_s": "noticed",
+    "switch_s": "new way",
+    "catch_up_s": "caught up",
+    "settled_s": "latency settled",
+}
 
 
 def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, Any] | None) -> None:
@@ -23,7 +29,7 @@ def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, 
         row("run", f"{content['outcome']} ({content['phase']})")
         row("captures", str(run.captures))
         return
-    row("verdict", click.style(summary["verdict"], fg=COLOURS.get(summary["verdict"]), bold=True))
+    row("verdict", _verdict(content, summary))
     for label, text in summary_rows(summary):
         row(label, text)
     row("report", str(run.report_html))
@@ -39,6 +45,14 @@ def exit_code(ended: "Ended", summary: dict[str, Any] | None, *, analyze: bool) 
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
 
+def _verdict(content: dict[str, Any], summary: dict[str, Any]) -> str:
+    """A run that somebody ended also counts as crashed, and is told apart here."""
+    verdict = summary["verdict"]
+    if verdict == "crashed" and content["outcome"] == "interrupted":
+        return click.style(INTERRUPTED, fg="yellow", bold=True)
+    return click.style(verdict, fg=COLOURS.get(verdict), bold=True)
+
+
 def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Label and text of each line about the numbers."""
     fidelity = summary["fidelity"]
@@ -46,13 +60,20 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [("", reason) for reason in fidelity["reasons"]]
     rows.append(("events", _events(summary["events"])))
     rows.append(("throughput", f"{_number(summary['throughput']['events_per_s'])} events/s at a client"))
-    latency = summary["latency"]
-    rows.append(("latency", ", ".join(f"{name[:-3]} {_number(latency[name])} ms" for name in latency)))
+    rows.append(("latency", _latency(summary["latency"])))
     rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
     for expectation in summary["expectations"]:
         held = "held" if expectation["held"] else "NOT HELD"
         rows.append(("expected", f"{expectation['text']}: {held} ({_number(expectation['value'])})"))
     return rows + [("note", note) for note in fidelity["notes"]]
+
+
+def _latency(latency: dict[str, Any]) -> str:
+    """The percentiles, and by how much they may be wrong where several clocks measured them."""
+    figures = {name: f"{_number(value)} ms" for name, value in latency.items()}
+    bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
+    shown = ", ".join(f"{name[:-3]} {figure}" for name, figure in figures.items())
+    return shown if bar is None else f"{shown} (clocks: ±{bar}, at most ±{bar_max})"
 
 
 def _events(events: dict[str, Any]) -> str:

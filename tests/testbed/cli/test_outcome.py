@@ -49,12 +49,25 @@ def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
         "1 lost, 0 duplicated, unknown out of order, 0 corrupted",
         "throughput   79,998 events/s at a client",
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
-        "after cut    noticed 0.512 s, new way 0.98 s, settled 1.5 s",
+        "after cut    noticed 0.512 s, new way 0.98 s, latency settled 1.5 s",
         "expected     recovery.cut.switch_s <= 0.5: NOT HELD (0.98)",
         "note         recovery.cut: catch_up_s: too late",
         "report       runs/x/report.html",
         "summary      runs/x/summary.json",
     ]
+
+
+def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    latency = {"p50_ms": 84.25, "bar_ms": 0.024, "bar_max_ms": 0.0335}
+    said = "latency      p50 84.2 ms (clocks: ±0.024 ms, at most ±0.0335 ms)"
+    assert said in shown(capsys, [], {**SUMMARY, "latency": latency})
+
+
+def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
+    crashed = {**SUMMARY, "verdict": "crashed"}
+    show_outcome(RUN, {"problems": [], "outcome": "interrupted", "phase": "collected"}, crashed)
+    assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()
+    assert "verdict      crashed" in shown(capsys, [], crashed)
 
 
 def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[str]) -> None:
