@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from analysis.charting.drawing import day_text
 from analysis.nights.places import Site, to_comparison, to_entry, to_run
+from analysis.regressions.circumstances import in_short
 from analysis.regressions.findings import Finding
 from analysis.report.metric_words import change_text, title_of, value_text
 
@@ -83,7 +84,7 @@ def commits(finding: Finding) -> str:
 
 
 def _commits_say(finding: Finding) -> str:
-    also = f" Also changed: {', '.join(finding.also_changed)}." if finding.also_changed else ""
+    also = f" Also changed: {in_short(finding.also_changed)}." if finding.also_changed else ""
     if commits(finding):
         return "Between the commits" if not also else also.strip() + " Commits"
     same = finding.first_bad_commit and finding.first_bad_commit == finding.last_good_commit

@@ -22,7 +22,7 @@ class Finding:
     first_bad_night is the likeliest. It may be any from earliest_night to latest_night (95 %), so the commits
     are those beside all of them: what changed it came after last_good_commit and is in first_bad_commit;
     if they are the same, it was no commit. also_changed: what else is not as it was on those two nights, as
-    "kernel 6.18.1 -> 6.18.4".
+    "kernel 6.18.1 -> 6.18.4" or, of settings, "workload.rate 2000/s -> 1000/s".
 
     runs_before, runs_after: names of runs to look at, of the nights last before and first since. confidence:
     of 1; the more series are looked at, the more each must show. new: nobody could know before this night.

@@ -1,7 +1,7 @@
 """From what the detectors saw, in indices, to findings: nights, commits, runs, and what else changed."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.regressions.change_points import NIGHTS_BESIDE, Shift
 from analysis.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
+from analysis.regressions.circumstances import CIRCUMSTANCES, also_changed
 from analysis.regressions.findings import Direction, Finding, Kind
 from analysis.regressions.intervals import change_interval
 from analysis.regressions.missing import Measured, Missing
@@ -20,8 +21,6 @@ from analysis.regressions.tonight import AGREEING_MIN, LEVEL_NIGHTS, Departure
 Floats = NDArray[np.float64]
 
 RUNS_SHOWN: Final = 6
-CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
-"""Columns of the table `runs` that may be why a figure changed, besides the commit."""
 
 
 def levels(series: Series, shift: Shift) -> tuple[float, float]:
@@ -80,7 +79,7 @@ def of_missing(
         latest_night=first,
         first_bad_commit=bad["commit"],
         last_good_commit=good["commit"],
-        also_changed=_also_changed(good, bad),
+        also_changed=also_changed(good, bad),
         runs_before=_names(series, runs, range(len(series.dates) - 1, -1, -1)),
         runs_after=tuple(runs["run"][row].as_py() for night in gone.nights for row in measured[night])[
             :RUNS_SHOWN
@@ -130,7 +129,7 @@ def _finding(
         latest_night=series.dates[span.latest],
         first_bad_commit=bad["commit"],
         last_good_commit=good["commit"],
-        also_changed=_also_changed(good, bad),
+        also_changed=also_changed(good, bad),
         runs_before=_names(series, runs, range(span.at - 1, -1, -1)),
         runs_after=_names(series, runs, range(span.at, len(series.dates))),
         confidence=confidence,
@@ -161,14 +160,6 @@ def _interval(before: Floats, after: Floats) -> tuple[float, float]:
 def _circumstances(runs: pa.Table, row: int) -> dict[str, str]:
     """What the run of that row ran with."""
     return {name: runs[name][row].as_py() or "" for name in ("commit", *CIRCUMSTANCES)}
-
-
-def _also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(
-        f"{name} {good[name] or 'unknown'} -> {bad[name] or 'unknown'}"
-        for name in CIRCUMSTANCES
-        if good[name] != bad[name]
-    )
 
 
 def _names(series: Series, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:

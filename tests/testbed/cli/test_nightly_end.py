@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.regressions import checking
 from analysis.regressions.findings import Checked, Finding
+from testbed.cli.nightly_findings import finding_line
 from tests.testbed.cli.nights import NEVER, NIGHT, NO_TIME, Nights
 
 HOLDER = """
@@ -134,6 +136,14 @@ def test_what_got_worse_and_may_fail_is_shown_and_the_night_is_fine(
     assert [line.endswith("(allowed)") for line in lines if line.startswith("worse")] == [
         entry == "may" for entry in worse
     ]
+
+
+def test_a_finding_says_in_its_line_what_else_has_changed():
+    same = replace(finding("cut"), first_bad_commit="c1", last_good_commit="c1")
+    line = finding_line(same)
+    assert line.endswith(", since 2026-11-21, the same commit")
+    changed = replace(same, also_changed=("workload.rate 2000/s -> 1000/s",))
+    assert finding_line(changed) == f"{line}; also changed: workload.rate 2000/s -> 1000/s"
 
 
 def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_said(

@@ -1,0 +1,59 @@
+"""What else than the commit is not as it was between two nights: settings, links, machine, versions.
+
+Of columns that hold JSON only what differs is told, by dotted path.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
+"""Columns of the table `runs` that may be why a figure changed, besides the commit."""
+SETTINGS: Final = "settings"
+NESTED: Final = (SETTINGS, "machine")
+"""The columns that hold JSON. Paths of settings are the experiment's and stand without the column's name."""
+SHOWN_MAX: Final = 4
+LETTERS_MAX: Final = 40
+
+
+def also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, ...]:
+    """`workload.rate 2000/s -> 1000/s`, `kernel 6.18.1 -> 6.18.4`. good, bad: texts by column."""
+    return tuple(
+        f"{path} {_shown(before.get(path), name)} -> {_shown(after.get(path), name)}"
+        for name in CIRCUMSTANCES
+        for before, after in [(_laid_out(name, good[name]), _laid_out(name, bad[name]))]
+        for path in dict.fromkeys((*before, *after))
+        if before.get(path) != after.get(path)
+    )
+
+
+def in_short(changes: Sequence[str]) -> str:
+    """The first few, and how many there are besides."""
+    more = len(changes) - SHOWN_MAX
+    return ", ".join(changes[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _laid_out(column: str, text: str) -> dict[str, Any]:
+    """Values by path; of text that is no JSON object, the text by the column's name."""
+    if column in NESTED:
+        with contextlib.suppress(ValueError):
+            content = json.loads(text or "{}")
+            if isinstance(content, dict):
+                return dict(_leaves(content, "" if column == SETTINGS else column))
+    return {column: text}
+
+
+def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(content, dict | list) and content:
+        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif path:
+        yield path, content
+
+
+def _shown(value: Any, column: str) -> str:
+    if value in (None, ""):
+        return "not set" if column == SETTINGS else "unknown"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LETTERS_MAX else f"{text[: LETTERS_MAX - 1]}…"
