@@ -3,8 +3,10 @@
 A packed run is unpacked below runs/ first, and stays there.
 """
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from experiments.rundir import RUNS
 
@@ -14,13 +16,20 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 PACKED = ".tar.zst"
+NAMED_MAX = 5
+"""How many runs of a sweep stand in a line."""
 
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
     """The run of that name. Raises InputError if there is none, or if it is no run directory."""
     from experiments.rundir import RunDirectory
+    from experiments.sweepdir import SweepDirectory
 
-    return RunDirectory.open(_named(name, runs))
+    path = _named(name, runs)
+    sweep = SweepDirectory(path)
+    if sweep.sweep_json.is_file():
+        _refuse(sweep)
+    return RunDirectory.open(path)
 
 
 def named_sweep(name: str, runs: Path = RUNS) -> "SweepDirectory":
@@ -57,11 +66,31 @@ def _named(name: str, runs: Path) -> Path:
         return runs / known[-1]
     found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
     if found is None:
-        from topologies.strict import suggestion  # slow to import, and seldom needed
-
-        advice = suggestion(name, known[-1:]) if known else f"; there are no runs in {runs}/ yet"
-        raise InputError(name, None, "", f"there is no such run{advice}")
+        raise InputError(name, None, "", f"there is no such run{_advice(name, known, runs)}")
     return found
+
+
+def _advice(name: str, known: Sequence[str], runs: Path) -> str:
+    """Which run may be meant: the one that has this in its name, best at its beginning, or the nearest."""
+    if not known:
+        return f"; there are no runs in {runs}/ yet"
+    asked = name.removeprefix(f"{runs}/").rstrip("/")
+    meant = [each for each in known if each.startswith(asked)] or [each for each in known if asked in each]
+    if len(meant) > 1:
+        return f"; {len(meant)} have that in their names, the latest is {meant[-1]}"
+    near = meant or difflib.get_close_matches(asked, known, n=1)
+    return f": did you mean {near[0]}?" if near else f"; the latest is {known[-1]}"
+
+
+def _refuse(sweep: "SweepDirectory") -> NoReturn:
+    """Raises InputError: where one run is asked for, one of the sweep's has to be named."""
+    from experiments.rundir import POINTS
+    from topologies.errors import InputError
+
+    names = sorted(f"{POINTS}/{path.parent.name}" for path in sweep.points.glob("*/run.json"))
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    runs = ", ".join(names[:NAMED_MAX]) + more if names else "it has none yet"
+    raise InputError(str(sweep.path), None, "", f"is a sweep: name one of its runs, below it: {runs}")
 
 
 def _unpacked(archive: Path, runs: Path) -> Path:

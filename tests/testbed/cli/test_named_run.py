@@ -34,14 +34,44 @@ def test_latest_is_the_one_that_started_last(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nope", "there is no such run"),
+        ("nope", "there is no such run; the latest is 20260103T000000Z-b-000002"),
         ("20260103T000000Z-b-000003", "did you mean 20260103T000000Z-b-000002"),
+        ("20260101T000000Z-a-00000", "did you mean 20260101T000000Z-a-000001"),
+        ("20260101T000000Z-a-000007", "did you mean 20260101T000000Z-a-000001"),
+        ("c-000003", "did you mean 20260102T000000Z-c-000003"),
+        ("202601", "3 have that in their names, the latest is 20260103T000000Z-b-000002"),
         ("20269999T000000Z-no-run", "is no run directory: it has no run.json"),
     ],
 )
 def test_what_is_no_run_is_refused(runs: Path, name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         named_run(name, runs)
+
+
+def test_a_mistyped_path_below_runs_finds_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("20260101T000000Z-a-000001", "20260103T000000Z-b-000002"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="did you mean 20260101T000000Z-a-000001"):
+        named_run("runs/20260101T000000Z-a-00000/", Path("runs"))
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "below it: it has none yet$"),
+        (2, "below it: points/1-r0, points/2-r0$"),
+        (7, "below it: points/1-r0, .*, points/5-r0 and 2 more$"),
+    ],
+)
+def test_where_one_run_is_asked_for_a_sweep_names_its_runs(tmp_path: Path, count: int, said: str) -> None:
+    (tmp_path / "sweep.json").write_text("{}")
+    for number in range(1, count + 1):
+        (tmp_path / f"points/{number}-r0").mkdir(parents=True)
+        (tmp_path / f"points/{number}-r0/run.json").write_text("{}")
+    with pytest.raises(InputError, match=f"is a sweep: name one of its runs, {said}"):
+        named_run(str(tmp_path))
 
 
 def test_without_any_run_it_says_how_to_get_one(tmp_path: Path) -> None:
