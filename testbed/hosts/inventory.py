@@ -163,6 +163,12 @@ class _Inventory(StrictModel):
             for number, given in enumerate(values):
                 if given is not None and Counter(values[:number])[given]:
                     raise problem(f"another machine has the {value} {given}", "machines", number, name)
+        reached: dict[tuple[str, int | None], str] = {}
+        for number, machine in enumerate(self.machines):  # ports tell machines behind one address apart
+            other = reached.setdefault((machine.control, machine.port or self.port), machine.name)
+            if other != machine.name:
+                text = f"{other} is reached in the same way, {machine.control}: it would be the same machine"
+                raise problem(text, "machines", number, "control")
         return self
 
 

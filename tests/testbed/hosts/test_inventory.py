@@ -51,6 +51,13 @@ def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
     assert second.address("r0-r2") == "10.10.1.11"
 
 
+def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
+    text = TWO.replace("192.168.56.11", "h0.example.org")
+    assert [machine.port for machine in load_inventory(written(tmp_path, text)).machines] == [None, 2222]
+    with pytest.raises(InputError, match=r":7: machines\.1\.control: h0 is reached in the same way"):
+        load_inventory(written(tmp_path, text.replace("takes: 4", "port: 2222")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
@@ -60,7 +67,8 @@ def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
         ("experiment: 10.10.1.11, ", "", 7, "machines.1.experiment: needs an address in the experiment"),
         ("port: 2222", "password: hunter2", 7, "machines.1.password: unknown field"),
         ("h0.example.org", "h0;reboot", 6, "machines.0.control: 'h0;reboot' is no host name or address"),
-        ("takes: 4", "lease: 1s", 4, "lease: "),
+        ("takes: 4", "lease: 1s", 4, "lease: should be greater than or equal to 5s, not '1s'"),
+        ("192.168.56.11, port: 2222", "h0.example.org", 7, "machines.1.control: h0 is reached in the same"),
         ("takes: 4", "folder: tmp/../etc", 4, "folder: 'tmp/../etc' is no plain absolute path"),
         ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
     ],
