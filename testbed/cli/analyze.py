@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from testbed.cli import exit_codes
+from testbed.cli.options import run_argument
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="analyze")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 @click.option("--master", metavar="URL", help="A Spark master; without it, this machine does the work.")
 @click.option(
     "--captures",
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 def command(run_name: str, master: str | None, captures: str | None) -> int:
     """Analyse a run, or all runs of a sweep, and write the report.
 
-    RUN is a path, a name below runs/, or `latest`. Running it again gives the same answer. Exit codes: 0
-    passed, 1 an expectation or the fidelity failed, 2 no such run, or nothing in it to analyse.
+    Running it again gives the same answer. Exit codes: 0 passed, 1 an expectation or the fidelity failed, 2
+    no such run, or nothing in it to analyse.
     """
     from experiments.sweepdir import SweepDirectory
     from testbed.cli.named_run import named

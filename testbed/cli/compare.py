@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from testbed.cli.options import run_arguments
+
 
 @click.command(name="compare")
-@click.argument("run_names", metavar="RUN RUN...", nargs=-1, required=True)
+@run_arguments("RUN RUN...")
 @click.option(
     "-o",
     "--output",
@@ -17,8 +19,8 @@ import click
 def command(run_names: tuple[str, ...], output: Path | None, text: bool) -> None:
     """Hold runs against the first one: settings, versions, numbers, and timelines over each other.
 
-    A RUN is a path, a name below runs/, or `latest`. All must have been analysed; captures are not needed.
-    Exit codes: 0 compared, whatever came out, 2 no such run, or not analysed yet.
+    All must have been analysed; captures are not needed. Exit codes: 0 compared, whatever came out, 2 no such
+    run, or not analysed yet.
     """
     from analysis.comparing.page import write_page
     from analysis.comparing.sides import read_sides

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli.options import once
+from testbed.cli.options import once, run_argument
 
 if TYPE_CHECKING:
     from analysis.diagram.choosing import Wanted
@@ -15,17 +15,21 @@ if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
 
 
+_SPAN = "Seconds before and after it.  [default: until all flowed again]"
+
+
 @click.command(name="diagram")
-@click.argument("run_name", metavar="RUN")
-@click.option("--from", "from_s", type=float, metavar="T", help="Seconds since start.")
-@click.option("--to", "to_s", type=float, metavar="T", help="Seconds since start.")
+@run_argument
+@click.option("--from", "from_s", type=float, metavar="T", help="Seconds since time 0.")
+@click.option("--to", "to_s", type=float, metavar="T", help="Seconds since time 0.")
 @click.option("--around", metavar="FAULT", help="The moment of a fault, and what was disturbed by it.")
-@click.option("--span", "span_s", type=click.FloatRange(min=0.001), help="Seconds before and after it.")
+@click.option("--span", "span_s", type=click.FloatRange(min=0.001), metavar="S", help=_SPAN)
 @click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
 @click.option("--region", "regions", multiple=True, help="Messages of this region, or among several.")
 @click.option("--type", "types", multiple=True, help="Messages of this type, as EVENTS; may be repeated.")
 @once("--stream", metavar="STREAM", help="Messages about this stream: 2, s2 or its region.")
 @click.option(
+    "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; without it, one in the run's figures/.",
@@ -44,8 +48,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
 ) -> None:
     """Draw the messages between hosts of a moment: time downwards, lost messages end in a cross.
 
-    RUN is a path, a name below runs/, or `latest`. Too many messages are thinned out; the picture says what
-    it leaves out. Exit codes: 0 drawn, 2 no such run, moment, fault or message, or not analysed yet.
+    Too many messages are thinned out; the picture says what it leaves out. Exit codes: 0 drawn, 2 no such
+    run, moment, fault or message, or not analysed yet.
     """
     from analysis.diagram.drawing import diagram_svg
     from analysis.diagram.making import command as command_of

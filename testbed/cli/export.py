@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from testbed.cli.options import run_argument
+
 
 @click.command(name="export")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 @click.option(
     "--captures/--no-captures",
     default=True,
@@ -23,10 +25,8 @@ import click
 def command(run_name: str, captures: bool, output: Path | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
-    RUN is a path, a name below runs/, or `latest`. All commands that take a RUN take the archive too, as
-    `cutset analyze FILE` and `cutset packets FILE`, and unpack it below runs/ first; `tar --zstd -xf FILE`
-    unpacks it by hand. Exit codes: 0 packed, 2 no such run, or the archive cannot be written or is there
-    already.
+    Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. Exit codes: 0
+    packed, 2 no such run, or the archive cannot be written or is there already.
     """
     from experiments.packing import ENDING, pack
     from testbed.cli.named_run import named

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from testbed.cli import exit_codes
+from testbed.cli.options import run_argument
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="fetch")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 @click.option(
     "--on",
     "inventory",
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
 def command(run_name: str, inventory: Path | None, rate: str | None, disk: str | None) -> int:
     """Bring here what of RUN is still on its machines, after a connection or this command's machine failed.
 
-    RUN is a path, a name below runs/, or `latest`. What is here already is checked, not fetched again.
-    Machines that have nothing more to give are cleared of the run. Machines that RUN has not ended on are
-    waited for until their lease is over. Exit codes: 0 all is here, 1 something is not, 2 bad input, 3 RUN
-    cannot be written here, 130 interrupted.
+    What is here already is checked, not fetched again. Machines that have nothing more to give are cleared
+    of the run. Exit codes: 0 all is here, 1 something is not.
     """
     from testbed.cli.following import follower
     from testbed.cli.named_run import named_run

@@ -4,9 +4,11 @@ from typing import Any
 
 import click
 
+from testbed.cli.options import run_argument
+
 
 @click.command(name="follow")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 @click.argument("stream")
 @click.argument("seq", type=click.IntRange(min=1))
 @click.option(
@@ -16,10 +18,10 @@ import click
 def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: bool) -> None:
     """Follow one event: published, numbered, and every hop from host to host with where its time went.
 
-    RUN is a path, a name below runs/, or `latest`. STREAM is a number, as 2 or s2, or the region that owns
-    the stream. SEQ is the event's sequence number. Columns, in ms: waited at the sender; sending it again
-    until it got through; the links' delay; queueing beyond that; the rest of the message; the hop's total.
-    Exit codes: 0 shown, 1 there is no such event in the captures, 2 bad input.
+    STREAM is a number, as 2 or s2, or the region that owns the stream. SEQ is the event's sequence number.
+    Columns, in ms: waited at the sender; sending it again until it got through; the links' delay; queueing
+    beyond that; the rest of the message; the hop's total. Exit codes: 0 shown, 1 there is no such event in
+    the captures, 2 bad input.
     """
     import json
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from testbed.cli import exit_codes
-from testbed.cli.options import history_option
+from testbed.cli.options import history_option, run_arguments
 
 if TYPE_CHECKING:
     from analysis.history import History
@@ -77,7 +77,7 @@ def list_(
 
 
 @command.command(name="add", short_help="Add runs that were made by hand.")
-@click.argument("run_names", metavar="RUN...", nargs=-1, required=True)
+@run_arguments("RUN...")
 @history_option
 @click.option("--suite", default="by-hand", show_default=True, help="The suite that they count to.")
 @click.option("--entry", help="Its entry.  [default: the experiment's name]")
@@ -87,7 +87,7 @@ def list_(
 def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None, night: str | None) -> None:
     """Add runs to the history, so that later ones are held against them.
 
-    RUN is a path, a name below runs/, `latest`, or a packed run. Exit codes: 0 added, or there already, 2 no
+    Exit codes: 0 added, or there already, 2 no
     such run.
     """
     from analysis.history import History

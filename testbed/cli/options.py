@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,6 +65,27 @@ def _only_one(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
     if len(values) > 1:
         raise click.BadParameter(f"is given {len(values)} times, and has one value", ctx, param)
     return values[0] if values else None
+
+
+RUN = "RUN is a path, a name below runs/, `latest`, or an archive that `cutset export` made."
+
+
+def run_argument(command: Command) -> Command:
+    """RUN, and in the help what that is."""
+    return _run_argument(click.argument("run_name", metavar="RUN"), command)
+
+
+def run_arguments(metavar: str) -> Callable[[Command], Command]:
+    """Several RUNs, at least one, and in the help what each is."""
+    argument = click.argument("run_names", metavar=metavar, nargs=-1, required=True)
+    return partial(_run_argument, argument)
+
+
+def _run_argument(argument: Callable[[Command], Command], command: Command) -> Command:
+    """What RUN is begins the help's second paragraph."""
+    first, _, rest = cleandoc(command.__doc__ or "").partition("\n\n")
+    command.__doc__ = f"{first}\n\n{RUN} {rest}"
+    return argument(command)
 
 
 _EXPERIMENT = (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import Seconds, message_options, once
+from testbed.cli.options import Seconds, message_options, once, run_argument
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,7 +39,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 @click.command(name="packets")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 @once("--from", "from_s", type=Seconds(), help="Seconds since time 0.")
 @once("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
 @once("--around", metavar="FAULT", help="The time around this fault instead.")
@@ -66,9 +66,9 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def command(run_name: str, as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
 
-    RUN is a path, a name below runs/, or `latest`; it has to be analysed. --host, --region, --link, --type
-    and --stream given again widen the choice; options of different kinds narrow it. A message's delay is
-    from its first byte at the sender until it was whole at the receiver.
+    It has to be analysed. --host, --region, --link, --type and --stream given again widen the choice; options
+    of different kinds narrow it. A message's delay is from its first byte at the sender until it was whole at
+    the receiver.
 
     --pcap merges the packets of all hosts and links by time: each packet comes once for every place that saw
     it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as

@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from testbed.cli.options import run_argument
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command(name="report")
-@click.argument("run_name", metavar="RUN")
+@run_argument
 def command(run_name: str) -> None:
     """Write report.html and figures/ of a run that has been analysed, or of a sweep.
 
-    RUN is a path, a name below runs/, or `latest`. Needs neither captures nor Spark. Exit codes: 0 written,
-    2 no such run, or not analysed yet.
+    Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet.
     """
     from analysis.report import write_report
     from experiments.sweepdir import SweepDirectory

@@ -28,7 +28,7 @@ def test_around_a_fault_it_shows_what_the_fault_did(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "cut.svg"
-    out, err = drawn([str(run.path), "--around", "cut", "--output", str(path)], capsys)
+    out, err = drawn([str(run.path), "--around", "cut", "-o", str(path)], capsys)
     assert out.startswith(f"diagram      {path} (")
     assert out.endswith("messages between 3 hosts)\n")
     others = "what is about other streams (s0, s1, s3)"

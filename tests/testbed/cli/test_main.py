@@ -5,6 +5,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from testbed.cli import main
+from testbed.cli.options import RUN
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 
@@ -49,6 +50,21 @@ def test_a_bug_of_ours_keeps_its_traceback(
 def test_an_unknown_command_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["fly"]) == 2
     assert "fly" in capsys.readouterr().err
+
+
+def test_what_a_run_is_called_stands_in_the_help_of_every_command_that_takes_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taking = set()
+    for name in main.COMMANDS:
+        assert main.run([name, "--help"]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        if RUN in said:
+            taking.add(name)
+        assert (" RUN" in said.partition(" Options: ")[0]) == (RUN in said)
+    assert taking == {"analyze", "report", "compare", "fetch", "export", "packets", "follow", "diagram"}
+    assert main.run(["history", "add", "--help"]) == 0
+    assert RUN in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_listed_command_exists_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
