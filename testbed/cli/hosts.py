@@ -82,6 +82,14 @@ def columns_for(examined: Sequence["Examined"], console: "Console") -> list[str]
     return columns
 
 
+def left_out_line(columns: Sequence[str]) -> str | None:
+    """Which subjects there was no room for, and where they are."""
+    left_out = [column for column in COLUMNS if column not in {*columns, *SHOWN_IF_WRONG}]
+    if not left_out:
+        return None
+    return f"No room for: {', '.join(left_out)}. All columns: cutset hosts INVENTORY | less -S"
+
+
 def _mark(each: "Examined") -> "Text":
     from rich.text import Text
 
@@ -122,14 +130,17 @@ def problem_lines(examined: Sequence["Examined"]) -> list[str]:
 
 
 def show(examined: Sequence["Examined"], *, aside: bool = False) -> None:
-    """The table: what fits on the terminal; elsewhere all. aside: on standard error."""
+    """The table: what fits on the terminal, and what did not; elsewhere all. aside: on standard error."""
     import sys
 
     from rich.console import Console
 
     stream = sys.stderr if aside else sys.stdout
     console = Console(file=stream, width=None if stream.isatty() else WIDTH_ELSEWHERE)
-    console.print(table(examined, columns_for(examined, console)))
+    columns = columns_for(examined, console)
+    console.print(table(examined, columns))
+    if line := left_out_line(columns):
+        console.print(line, markup=False, highlight=False)
 
 
 def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:

@@ -192,7 +192,8 @@ def _named(echoes: list[Echo], name: dict[str, str]) -> str:
 
 
 def _clock(facts: Facts, clock: ClockReading) -> Finding:
-    cell = f"{clock.offset_ns / 1e6:+.1f} ±{clock.error_ns / 1e6:.1f} ms"
+    offset = f"{clock.offset_ns / 1e6:+z.1f}"
+    cell = f"{'0.0' if offset == '+0.0' else offset} ±{clock.error_ns / 1e6:.1f} ms"
     if facts.synchronised is False:
         return Finding(
             "clock",

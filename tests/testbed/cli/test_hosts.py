@@ -1,15 +1,24 @@
 """The table of machines: it fits the terminal, and what is wrong stays in sight."""
 
+import io
+
 import click
 import pytest
 from rich.console import Console
 
-from testbed.cli.hosts import cleared_lines, columns_for, problem_lines, table
+from testbed.cli.hosts import COLUMNS, cleared_lines, columns_for, problem_lines, show, table
 from testbed.hosts.checks import Examined
 from testbed.hosts.cleaning import Cleared
 from tests.testbed.hosts.test_findings import findings, machine
 
 NARROW, WIDE = 80, 160
+
+
+class Terminal(io.StringIO):
+    """As far as is asked."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def drawn(examined: list[Examined], width: int) -> list[str]:
@@ -51,6 +60,27 @@ def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(examined
     assert not any("…" in line for line in lines)
     assert "tools" in lines[1]
     assert any("1 missing" in line for line in lines)
+
+
+def test_what_a_narrow_one_has_no_room_for_is_named(
+    examined: list[Examined], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(width: int) -> list[str]:
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stdout", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", str(width))
+        show(examined)
+        return click.unstyle(terminal.getvalue()).splitlines()
+
+    assert not any("No room" in line for line in said(WIDE))
+    narrow = said(NARROW)
+    (line,) = [line for line in narrow if line.startswith("No room for: ")]
+    shown = set(narrow[1].split()[1:])
+    left_out = line.removeprefix("No room for: ").partition(".")[0].split(", ")
+    assert left_out
+    assert shown | set(left_out) == set(COLUMNS) - {"login", "Python"}
+    assert shown.isdisjoint(left_out)
 
 
 def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[Examined]) -> None:

@@ -208,6 +208,15 @@ def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share(
     assert request(inventory(a, b), a)["peers"] == peers(inventory(a, b), a)
 
 
+@pytest.mark.parametrize(
+    ("offset_ns", "cell"),
+    [(-40_000, "0.0 ±0.2 ms"), (40_000, "0.0 ±0.2 ms"), (-60_000, "-0.1 ±0.2 ms"), (0, "0.0 ±0.2 ms")],
+)
+def test_a_clock_that_is_right_has_no_sign(offset_ns: int, cell: str) -> None:
+    found = judge(inventory(), machine(0), FIT, ClockReading(offset_ns, 200_000), OURS)
+    assert {finding.cell for finding in found if finding.subject == "clock"} == {cell}
+
+
 def test_the_quickest_answer_says_most_of_a_clock() -> None:
     slow, quick = (1_000, 90_000, 101_000), (200_000, 250_500, 201_000)
     assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
