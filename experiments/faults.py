@@ -293,12 +293,23 @@ def _named(faults: Sequence[Fault]) -> tuple[Fault, ...]:
     first_of: dict[str, int] = {}
     for index, fault in enumerate(faults):
         numbers[fault.kind] += 1
-        name = fault.name or f"{fault.kind}-{numbers[fault.kind]}"
+        name = fault.name or _own_name(fault.kind, numbers[fault.kind])
         if name in first_of:
             raise problem(f"the name {name} is taken by faults.{first_of[name]}", index, "name")
         first_of[name] = index
         named.append(fault.model_copy(update={"name": name}))
     return tuple(named)
+
+
+def _own_name(kind: str, number: int) -> str:
+    return f"{kind}-{number}"
+
+
+def path_to(index: int, faults: Sequence[Fault]) -> str:
+    """What `--set` calls the fault: `faults.cut`, or `faults.0` if the file gives it no name."""
+    fault = faults[index]
+    number = sum(other.kind == fault.kind for other in faults[: index + 1])
+    return f"faults.{index if fault.name == _own_name(fault.kind, number) else fault.name}"
 
 
 Faults = Annotated[tuple[AnyFault, ...], Field(max_length=FAULTS_MAX), AfterValidator(_named)]

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from experiments.captures import Captures
 from experiments.expectations import ExpectationField
-from experiments.faults import Fault, Faults, Restore
+from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
 from experiments.parameters import complete_parameters, known_systems, roles_of
@@ -141,7 +141,9 @@ class Experiment(StrictModel):
     def _check_faults(self) -> None:
         for number, fault in enumerate(self.faults):
             if fault.at_us >= self.duration_us:
-                raise problem(_too_late(fault.at_us, self.duration_us), "faults", number, "at")
+                how = f"fault {fault.name}: --set {path_to(number, self.faults)}.at=\u2026 moves it"
+                late = _too_late(fault.at_us, self.duration_us)
+                raise problem(f"{late} ({how})", "faults", number, "at")
             if isinstance(fault, Restore) and isinstance(fault.what, str):
                 self._check_restored(number, fault, fault.what)
         if self.nemesis is not None:

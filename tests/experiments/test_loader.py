@@ -172,7 +172,12 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "small.yaml:6: workload.closed_loop: a closed loop has",
         ),
         ("event_size: 10B", "event_size: 1GB", "small.yaml:6: workload.event_size: should be less than"),
-        ("at: 10s", "at: 41s", "small.yaml:9: faults.0.at: 41 s is after the end of the run, 30 s"),
+        (
+            "at: 10s",
+            "at: 41s",
+            "small.yaml:9: faults.0.at: 41 s is after the end of the run, 30 s "
+            "(fault cut: --set faults.cut.at=\u2026 moves it)",
+        ),
         (
             "at: 10s",
             "at: 30000001us",

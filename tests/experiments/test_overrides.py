@@ -72,6 +72,22 @@ def test_errors_name_the_override(override, said):
     assert error_of(override).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("faults", "how"),
+    [
+        ("[{name: a, at: 5s, cut: [r0, r1]}, {name: b, at: 70s, restore: a}]", "fault b: --set faults.b.at"),
+        (
+            "[{at: 5s, cut: [r0, r1]}, {at: 70s, cut: [r1, r2]}]",
+            "fault cut-2: --set faults.1.at",
+        ),
+    ],
+)
+def test_a_fault_that_is_too_late_is_named_and_so_is_what_moves_it(faults, how):
+    assert error_of(f"faults={faults}", "expect=[]").endswith(
+        f"the end of the run, 60 s ({how}=\u2026 moves it)"
+    )
+
+
 def test_an_error_elsewhere_that_an_override_brings_about_has_its_line_in_the_file():
     assert "link-failure.yaml:13: faults.0.cut: three-regions has no region r3" in error_of(
         "topology=three-regions"
