@@ -27,13 +27,15 @@ def command(run_names: tuple[str, ...], output: Path | None, text: bool) -> None
     from analysis.comparing.text import lines
     from testbed.cli.named_run import named_run
     from testbed.cli.output_file import check_directory
+    from testbed.cli.piping import reader_may_leave
     from topologies.errors import InputError
 
     sides = read_sides([named_run(name) for name in run_names])
     if text:
         if output is not None:
             raise click.UsageError("--text writes no page: leave out -o")
-        click.echo("\n".join(lines(sides)))
+        with reader_may_leave():
+            click.echo("\n".join(lines(sides)))
         return
     page = output or sides[-1].directory.comparison_html
     check_directory(page)

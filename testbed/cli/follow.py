@@ -34,17 +34,19 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from analysis.packets.filters import stream_of
     from analysis.timelines.facts import read_facts
     from testbed.cli.named_run import named_run
+    from testbed.cli.piping import reader_may_leave
 
     run = named_run(run_name)
     facts = read_facts(*read_on_reference(run))
     found = find(run, stream_of(stream, facts.owner), seq)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
     story = tell(found, hops(found, facts, Packets(run, everything).of), facts)
-    if as_json:
-        click.echo(json.dumps(to_json(story, facts), indent=1))
-        return
-    for line in lines(story, facts, packets=packets, style=_style):
-        click.echo(line)
+    with reader_may_leave():
+        if as_json:
+            click.echo(json.dumps(to_json(story, facts), indent=1))
+            return
+        for line in lines(story, facts, packets=packets, style=_style):
+            click.echo(line)
 
 
 COLOURS: dict[str, dict[str, Any]] = {

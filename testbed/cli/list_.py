@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from testbed.cli.piping import reader_may_leave
+
 
 @click.command(name="list")
 def command() -> None:
@@ -12,11 +14,12 @@ def command() -> None:
     from experiments.suite import read_suite, suite_names
     from topologies.loader import load_topology, topology_names
 
-    _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
-    click.echo()
-    _section("Topologies", topology_names(), lambda name: load_topology(name).description)
-    click.echo()
-    _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
+    with reader_may_leave():
+        _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
+        click.echo()
+        _section("Topologies", topology_names(), lambda name: load_topology(name).description)
+        click.echo()
+        _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
 
 
 def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:

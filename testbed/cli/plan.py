@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from testbed.cli.options import experiment_options, read_chosen
+from testbed.cli.piping import reader_may_leave
 
 if TYPE_CHECKING:
     from testbed.plan import Plan
@@ -45,10 +46,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
     file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place=None, links=links, seed=seed, repeat=repeat)
     plan = plan_of(chosen)
-    if as_json:
-        click.echo(json.dumps(plan_to_json(plan), indent=2))
-    else:
-        show_plan(chosen, full=full)
+    with reader_may_leave():
+        if as_json:
+            click.echo(json.dumps(plan_to_json(plan), indent=2))
+        else:
+            show_plan(chosen, full=full)
     if svg:
         _draw(svg, plan)
 

@@ -15,6 +15,7 @@ def command(kind: str) -> None:
     """
     from experiments.schema import experiment_schema
     from experiments.suite import suite_schema
+    from testbed.cli.piping import reader_may_leave
     from testbed.hosts.inventory import inventory_schema
     from topologies.json_schema import topology_schema
 
@@ -24,4 +25,5 @@ def command(kind: str) -> None:
         "suite": suite_schema,
         "inventory": inventory_schema,
     }
-    click.echo(json.dumps(schemas[kind](), indent=2))
+    with reader_may_leave():
+        click.echo(json.dumps(schemas[kind](), indent=2))
