@@ -77,7 +77,7 @@ class RunRecord:
         ended_ns = times.get("stopped_ns") or times.get("ended_ns")
         if ended_ns is None or ended_ns <= (zero_ns := times.get("zero_ns") or ended_ns):
             return self.duration_s
-        return min(self.duration_s, (ended_ns - zero_ns) / 1e9)
+        return min(self.duration_s, float(ended_ns - zero_ns) / 1e9)
 
     @property
     def interrupted(self) -> bool:
