@@ -1,4 +1,7 @@
-"""What came out otherwise: every headline number of the runs, and by how much it differs from the first's."""
+"""What came out otherwise: every headline number of the runs, and by how much it differs from the first's.
+
+A number is called better or worse only where both runs can be relied on.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +56,8 @@ def compared(sides: Sequence[Side]) -> tuple[Compared, ...]:
     """Every headline number that any of the runs has, in the summary's order."""
     found = [{metric.name: metric for metric in headline(side.record.summary)} for side in sides]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
-    return tuple(_compared(name, [metrics.get(name) for metrics in found]) for name in names)
+    judged = [sides[0].record.valid and side.record.valid for side in sides]
+    return tuple(_compared(name, [metrics.get(name) for metrics in found], judged) for name in names)
 
 
 def standing_out(rows: Sequence[Compared], limit: int = 6) -> tuple[Compared, ...]:
@@ -62,17 +66,19 @@ def standing_out(rows: Sequence[Compared], limit: int = 6) -> tuple[Compared, ..
     return tuple(sorted(clear, key=lambda row: -row.size)[:limit])
 
 
-def _compared(name: str, metrics: Sequence[Metric | None]) -> Compared:
+def _compared(name: str, metrics: Sequence[Metric | None], judged: Sequence[bool]) -> Compared:
     known = next(metric for metric in metrics if metric is not None)
     first = metrics[0].value if metrics[0] is not None else None
-    values = [_measured(metric, known, first) for metric in metrics]
+    values = [
+        _measured(metric, known, first, judged=both) for metric, both in zip(metrics, judged, strict=True)
+    ]
     sizes = [_size(first, metric.value) for metric in metrics[1:] if metric is not None and first is not None]
     return Compared(
         name, title_of(name), (Measured(values[0].text, first), *values[1:]), max(sizes, default=0.0)
     )
 
 
-def _measured(metric: Metric | None, known: Metric, first: float | None) -> Measured:
+def _measured(metric: Metric | None, known: Metric, first: float | None, *, judged: bool) -> Measured:
     if metric is None:
         return Measured(EN_DASH, None)
     text = value_text(metric.value, known.unit)
@@ -82,7 +88,7 @@ def _measured(metric: Metric | None, known: Metric, first: float | None) -> Meas
         return Measured(text, metric.value, SAME)
     change = change_of(first, metric.value)
     clear = change is None or abs(change) >= SMALL_CHANGE
-    direction = direction_of(metric.value - first, known.better) if clear else ""
+    direction = direction_of(metric.value - first, known.better) if clear and judged else ""
     sign = "+" if metric.value > first else "\u2212"
     difference = change_text(change) or sign + value_text(abs(metric.value - first), known.unit)
     return Measured(text, metric.value, difference, _STATUS.get(direction, ""))

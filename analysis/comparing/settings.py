@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.clocks.machines import machines_of
 from analysis.comparing.sides import Side
+from analysis.history.record import place_of
 from analysis.report.page import short_commit
 
+PLACE = "place"
 ASKED = ("experiment", "topology")
-RAN = ("seed", "links", "place", "commit", "versions", "machine", "tcp")
+RAN = ("seed", "links", PLACE, "shaping", "commit", "versions", "machine", "tcp")
 _PROSE = {"experiment.description", "topology.description"}
 _NAMES = ("name", "link", "between", "process")
 
@@ -53,7 +56,7 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
         {
             path: _shown(path, value)
             for key in keys
-            for path, value in _leaves(side.record.run.get(key), key)
+            for path, value in _leaves(_place(side) if key == PLACE else side.record.run.get(key), key)
             if path not in _PROSE
         }
         for side in sides
@@ -62,6 +65,13 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
     every = [Setting(path, tuple(found.get(path) for found in laid_out)) for path in paths]
     different = tuple(each for each in every if any(each.differs))
     return different, len(every) - len(different)
+
+
+def _place(side: Side) -> str:
+    """Where it ran: here, in virtual time, or on which machines."""
+    names = machines_of(side.record.run)
+    noun = "machine" if len(names) == 1 else "machines"
+    return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(side.record.run)
 
 
 def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -124,7 +124,7 @@ def record_of(
         kernel=str(versions.get("kernel") or ""),
         machine=_mapping(content, "machine"),
         links=str(content.get("links") or ""),
-        place=_place(content),
+        place=place_of(content),
         outcome=str(content.get("outcome") or f"died while {content.get('phase') or 'it was planned'}"),
         verdict=verdict,
         valid=bool(fidelity.get("valid", False)),
@@ -196,7 +196,8 @@ def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _place(content: Mapping[str, Any]) -> str:
+def place_of(content: Mapping[str, Any]) -> str:
+    """local, simulator or hosts: where a run was carried out. content: of run.json."""
     if "simulation" in content or content.get("links") == "simulator":
         return "simulator"
     return "hosts" if content.get("machines") else "local"
@@ -205,7 +206,7 @@ def _place(content: Mapping[str, Any]) -> str:
 def _started_ns(run: RunDirectory, content: Mapping[str, Any]) -> int:
     """Virtual time begins where it likes: then the name of the directory says when the run was made."""
     noted = _mapping(content, "times").get("started_ns")
-    if noted is not None and _place(content) != "simulator":
+    if noted is not None and place_of(content) != "simulator":
         return int(noted)
     try:
         made = datetime.strptime(run.name.split("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)

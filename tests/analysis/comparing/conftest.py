@@ -11,7 +11,7 @@ import pytest
 from experiments.rundir import RunDirectory
 from tests.analysis.report.browsing import browser, opened
 from tests.analysis.report.conftest import SCENARIOS
-from tests.analysis.report.scenario import DEFAULT
+from tests.analysis.report.scenario import DEFAULT, Scenario
 from tests.analysis.report.synthetic_run import write_run
 
 __all__ = ["browser", "opened"]  # fixtures
@@ -21,13 +21,22 @@ LATER = replace(DEFAULT, switched_s={origin: s + 1.0 for origin, s in DEFAULT.sw
 
 def make(parent: Path, name: str) -> RunDirectory:
     """The run of that name."""
-    run = write_run(parent / name, LATER if name == "later" else SCENARIOS[name])
+    run = write_run(parent / name, _scenario(name))
     if name == "later":
         content = json.loads(run.run_json.read_text())
         content |= {"commit": "f00dfeed" * 5, "seed": 7}
         content["experiment"]["workload"]["rate"] = "10000/s"
         run.run_json.write_text(json.dumps(content))
+    if name == "on machines":
+        content = json.loads(run.run_json.read_text())
+        content |= {"machines": [{"name": "h0", "hosts": []}, {"name": "h1", "hosts": []}]}
+        run.run_json.write_text(json.dumps(content))
     return run
+
+
+def _scenario(name: str) -> Scenario:
+    own = {"later": LATER, "doubtful": replace(LATER, valid=False), "on machines": DEFAULT}
+    return own.get(name) or SCENARIOS[name]
 
 
 @pytest.fixture(scope="session")

@@ -88,6 +88,30 @@ def test_the_text_says_which_run_cannot_be_relied_on(run_of: RunOf) -> None:
     assert "A cannot" not in told
 
 
+@pytest.mark.parametrize("names", [("passed", "doubtful"), ("doubtful", "passed")])
+def test_nothing_is_better_or_worse_where_a_run_cannot_be_relied_on(
+    run_of: RunOf, names: tuple[str, str]
+) -> None:
+    found = read_sides([run_of(name) for name in names])
+    row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
+    assert row.values[1].change
+    assert standing_out(compared(found)) == ()
+    told = "\n".join(lines(found))
+    assert "better" not in told
+    assert "worse" not in told
+
+
+def test_runs_that_can_be_relied_on_are_judged_beside_one_that_cannot(run_of: RunOf) -> None:
+    found = read_sides([run_of("passed"), run_of("doubtful"), run_of("later")])
+    row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
+    assert [value.status for value in row.values] == ["", "", "bad"]
+
+
+def test_that_one_ran_on_machines_is_told(run_of: RunOf) -> None:
+    (place,) = settings(read_sides([run_of("passed"), run_of("on machines")])).ran
+    assert (place.path, place.values) == ("place", ("local", "2 machines: h0, h1"))
+
+
 @pytest.mark.parametrize("count", [1, RUNS_MAX + 1])
 def test_too_few_or_many_runs_are_refused(run_of: RunOf, count: int) -> None:
     with pytest.raises(InputError, match="takes 2 to"):
