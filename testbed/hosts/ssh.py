@@ -19,6 +19,7 @@ import fabric
 import paramiko
 
 from testbed.errors import MachineError, TestbedError
+from testbed.hosts.connection_words import what_happened
 from testbed.hosts.host_keys import HostKeyRule, RefusedError
 from testbed.hosts.inventory import Machine
 from testbed.hosts.known_hosts import read_known_hosts
@@ -92,7 +93,7 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
     except paramiko.BadHostKeyException as error:
         raise MachineError(str(rule.changed(error))) from None
     except (OSError, EOFError, ValueError, paramiko.SSHException) as error:
-        said = one_line(str(error)) or type(error).__name__
+        said = what_happened(error)
         if isinstance(error, OSError) and error.filename is not None:
             raise MachineError(f"{name}: SSH needs {error.filename}: {error.strerror}") from None
         if isinstance(error, ValueError):
@@ -152,7 +153,7 @@ class Connection:
             )
             channel.exec_command(quoted([*BEGINNING, *(self._as_root(argv) if root else argv)]))
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise self._lost(error) from None
+            raise _lost(self.machine.name, error) from None
         return RemoteProcess(channel, self.machine.name)
 
     def run(
@@ -186,10 +187,6 @@ class Connection:
 
     def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
         return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
-
-    def _lost(self, error: Exception) -> UnreachableError:
-        said = one_line(str(error)) or type(error).__name__
-        return UnreachableError(f"{self.machine.name}: the SSH connection is lost: {said}")
 
 
 class RemoteProcess:
@@ -240,7 +237,7 @@ class RemoteProcess:
         except TimeoutError:
             raise UnreachableError(f"{self._name}: no answer for {self.timeout_s:g} s") from None
         except OSError as error:
-            raise UnreachableError(f"{self._name}: the SSH connection is lost: {error}") from None
+            raise _lost(self._name, error) from None
         if not data and not self._channel.eof_received:  # a broken connection reads like an end
             raise UnreachableError(f"{self._name}: the SSH connection is lost")
         return data
@@ -253,7 +250,7 @@ class RemoteProcess:
         except TimeoutError:
             raise UnreachableError(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
         except OSError as error:
-            raise UnreachableError(f"{self._name}: the SSH connection is lost: {error}") from None
+            raise _lost(self._name, error) from None
 
     def end_input(self) -> None:
         """Say that there is no more input."""
@@ -288,6 +285,10 @@ class _Transport(paramiko.Transport):
         "aes256-gcm@openssh.com",
         *paramiko.Transport._preferred_ciphers,
     )
+
+
+def _lost(name: str, error: Exception) -> UnreachableError:
+    return UnreachableError(f"{name}: the SSH connection is lost: {what_happened(error)}")
 
 
 def _let_errors_speak() -> None:
