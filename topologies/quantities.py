@@ -8,7 +8,7 @@ unchanged in value.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 WRITTEN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
@@ -155,9 +155,9 @@ def yaml_name(field_name: str) -> str:
     return field_name.removesuffix(quantity.suffix) if quantity else field_name
 
 
-def parse_duration_us(text: object) -> int:
-    """Microseconds of `15ms`. Raises QuantityError."""
-    return DURATION.parse_whole(text)
+def parse_duration_us(text: object, *, such_as: str = DURATION.example) -> int:
+    """Microseconds of `15ms`. such_as: what the message shows. Raises QuantityError."""
+    return replace(DURATION, example=such_as).parse_whole(text)
 
 
 def parse_rate_bits_per_s(text: object) -> int:
@@ -165,9 +165,9 @@ def parse_rate_bits_per_s(text: object) -> int:
     return RATE.parse_whole(text)
 
 
-def parse_size_bytes(text: object) -> int:
-    """Bytes of `10B`. Raises QuantityError."""
-    return SIZE.parse_whole(text)
+def parse_size_bytes(text: object, *, such_as: str = SIZE.example) -> int:
+    """Bytes of `10B`. such_as: what the message shows. Raises QuantityError."""
+    return replace(SIZE, example=such_as).parse_whole(text)
 
 
 def parse_event_rate_per_s(text: object) -> int | float:

@@ -89,7 +89,9 @@ def _quantity(option: str, text: str) -> int:
     from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
 
     try:
-        return parse_rate_bits_per_s(text) if option == "--rate" else parse_size_bytes(text)
+        if option == "--rate":
+            return parse_rate_bits_per_s(text)
+        return parse_size_bytes(text, such_as="50GB")
     except ValueError as error:
         raise InputError(option, None, "", str(error)) from None
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from testbed.cli import exit_codes
-from testbed.cli.options import history_option, run_arguments
+from testbed.cli.options import history_option, kept_bytes, run_arguments
 
 if TYPE_CHECKING:
     from analysis.history import History
@@ -114,13 +114,8 @@ def prune(history: Path, keep: str, dry: bool) -> int:
     codes: 0 it fits, 1 it does not even so, 2 bad input.
     """
     from testbed.cli.history_prune import prune as prune_to
-    from topologies.errors import InputError
-    from topologies.quantities import QuantityError, parse_size_bytes
 
-    try:
-        budget_bytes = parse_size_bytes(keep)
-    except QuantityError as error:
-        raise InputError("--keep", None, "", str(error)) from None
+    budget_bytes = kept_bytes(keep)
     opened = _opened(history)
     fits = prune_to(opened, budget_bytes, dry=dry)
     _tell_problems(opened)

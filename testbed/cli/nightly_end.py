@@ -85,7 +85,7 @@ def end_night(night: "Night", ending: Ending, options: "NightOptions", *, user_k
             _tell(options, message(night.directory, record, ending.page), night.say)
     with night.going_on("how the night ended was not written down"):
         night.update(record)
-    show_night(night.directory, record, night.file, ending.page)
+    show_night(night.directory, record, night.file, ending.page, options)
     return record.exit_code or exit_codes.FINE
 
 

@@ -80,7 +80,7 @@ def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> 
     named = suite if (FOLDER / f"{suite}.yaml").is_file() else str(Path(suite).absolute())
     return Installed(
         suite=file.suite.suite,
-        command=[_cutset(), "nightly", "run", named, "--wait", f"{WAIT_H}h", *options.words()],
+        command=[_cutset(), "nightly", "run", named, "--wait", f"{WAIT_H}h", *options.words(absolute=True)],
         folder=Path.cwd(),
         path=os.environ.get("PATH", os.defpath),
         hour=at.hour,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from experiments.rundir import RUNS
-from testbed.cli.options import HISTORY, history_option, out_option
+from testbed.cli.options import HISTORY, history_option, kept_bytes, out_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SITE = "site"
@@ -35,21 +35,15 @@ class NightOptions:
     @property
     def keep_bytes(self) -> int | None:
         """What the history's runs may take on the disk. Raises InputError."""
-        from topologies.errors import InputError
-        from topologies.quantities import QuantityError, parse_size_bytes
+        return None if self.keep is None else kept_bytes(self.keep)
 
-        try:
-            return None if self.keep is None else parse_size_bytes(self.keep)
-        except QuantityError as error:
-            raise InputError("--keep", None, "", str(error)) from None
-
-    def words(self) -> list[str]:
-        """As on a command line, with absolute paths; what is as usual is left out."""
+    def words(self, *, absolute: bool) -> list[str]:
+        """As on a command line; what is as usual is left out. absolute: paths count from anywhere."""
         paths = {"--out": (self.out, RUNS), "--history": (self.history, HISTORY), "--site": (self.site, None)}
         words = [] if self.jobs == 1 else ["--jobs", str(self.jobs)]
         for option, (path, usual) in paths.items():
             if path is not None and path != usual:
-                words += [option, str(path.absolute())]
+                words += [option, str(path.absolute() if absolute else path)]
         if self.keep is not None:
             words += ["--keep", self.keep]
         for hook in self.hooks:

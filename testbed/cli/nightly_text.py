@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from testbed.cli.outcome import COLOURS, row
 from testbed.cli.sweep_text import duration_text
 from testbed.nightly.planning import Expected, budget_left_s
 from testbed.nightly.results import not_fine
+
+if TYPE_CHECKING:
+    from testbed.cli.nightly_options import NightOptions
 
 SHOWN_MAX = 10
 
@@ -63,8 +67,14 @@ def show_planned(file: SuiteFile, record: NightRecord, expected: Expected) -> No
     click.echo(f"{count} runs, about {total} of at most {duration_text(record.budget_s)}")
 
 
-def show_night(directory: NightDirectory, record: NightRecord, file: SuiteFile, page: Path | None) -> None:
-    """What a night came to, on standard output."""
+def show_night(
+    directory: NightDirectory,
+    record: NightRecord,
+    file: SuiteFile,
+    page: Path | None,
+    options: "NightOptions",
+) -> None:
+    """What a night came to, on standard output. options: those that it was run with."""
     verdict = verdict_of(record)
     colour = COLOURS["passed"] if verdict == "fine" else COLOURS["failed"]
     row("night", click.style(verdict, fg=colour, bold=True))
@@ -84,7 +94,8 @@ def show_night(directory: NightDirectory, record: NightRecord, file: SuiteFile, 
     if (more := len(failed) - SHOWN_MAX) > 0:
         row("", f"and {more} more")
     if not record.over:
-        row("go on with", f"cutset nightly {shlex.quote(file.named)} --date {record.night} --resume")
+        words = ["cutset", "nightly", file.named, "--date", record.night, "--resume"]
+        row("go on with", shlex.join([*words, *options.words(absolute=False)]))
     if page is not None:
         row("page", str(page))
     row("results", str(directory.junit_xml))

@@ -135,6 +135,17 @@ no_analyze_option = click.option(
 )
 
 
+def kept_bytes(keep: str) -> int:
+    """The bytes of `--keep 50GB`. Raises InputError."""
+    from topologies.errors import InputError
+    from topologies.quantities import QuantityError, parse_size_bytes
+
+    try:
+        return parse_size_bytes(keep, such_as="50GB")
+    except QuantityError as error:
+        raise InputError("--keep", None, "", str(error)) from None
+
+
 def experiment_options(command: Command) -> Command:
     """EXPERIMENT, --set, --topology, --links and --seed."""
     return _with(_EXPERIMENT, command)

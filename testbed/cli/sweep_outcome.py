@@ -25,9 +25,10 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
         row("", f"and {more} more")
     if any(not point.ended for point in record.points):
         name, overrides = given
-        settings = "".join(f" --set {shlex.quote(override)}" for override in overrides)
-        options = f"--seed {record.seed} --repeat {record.repeat} --on {record.place} --links {record.links}"
-        row("go on with", f"cutset run {name}{settings} {options} --resume {directory.path}")
+        words = ["cutset", "run", name, *(word for override in overrides for word in ("--set", override))]
+        words += ["--seed", str(record.seed), "--repeat", str(record.repeat), "--on", record.place]
+        words += ["--links", record.links, "--resume", str(directory.path)]
+        row("go on with", shlex.join(words))
     if directory.report_html.exists():
         row("report", str(directory.report_html))
     row("sweep", str(directory.sweep_json))

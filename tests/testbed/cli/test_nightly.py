@@ -206,9 +206,16 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["--date", "2026-13-01"], ["--hook", "'"], ["--jobs", "0"], ["--keep", "9"], ["--wait", "soon"]],
+    ("words", "said"),
+    [
+        (["--date", "2026-13-01"], "2026-13-01 is no date, as 2026-11-21"),
+        (["--hook", "'"], "is no command"),
+        (["--jobs", "0"], "0 is not in the range"),
+        (["--keep", "9"], "'9' is not a size: write one such as 50GB"),
+        (["--wait", "soon"], "'soon' is not a duration: write one such as 2h"),
+    ],
 )
-def test_options_that_cannot_be_are_bad_input(nights, words):
+def test_options_that_cannot_be_are_bad_input(nights, capsys, words, said):
     nights.suite("name: good")
     assert nights.run(*words) == 2
+    assert said in capsys.readouterr().err

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
 from experiments.suite import read_suite
+from testbed.cli.nightly_options import NightOptions
 from testbed.cli.nightly_text import replay_command, run_line, show_night
+from testbed.cli.options import HISTORY
 
 BUSY = {"verdict": "invalid", "failure": Failure.FIDELITY, "problem": "busy"}
 DONE = NightRun(
@@ -28,6 +30,7 @@ RUNS = (
     replace(PEAK, **BUSY, allow_failure=True),
     replace(PEAK, entry="nemesis", state=State.SKIPPED, verdict=None, problem="no time left"),
 )
+USUAL = NightOptions(jobs=1, out=Path("runs"), history=HISTORY, site=None, hooks=(), hooks_always=())
 RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 0, RUNS, outcome="completed")
 
 
@@ -47,7 +50,7 @@ def test_a_run_is_a_line():
 def test_the_end_of_a_night_is_a_screen(capsys):
     directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
     record = replace(RECORD, findings=("link-failure latency.p99_ms: 30 ms, then 34 ms",))
-    show_night(directory, record, read_suite("quick"), Path("history/site/index.html"))
+    show_night(directory, record, read_suite("quick"), Path("history/site/index.html"), USUAL)
     lines = [line for line in capsys.readouterr().out.splitlines() if "replay: " not in line]
     assert lines == [
         "night        1 got worse, 2 failed",
@@ -63,10 +66,25 @@ def test_the_end_of_a_night_is_a_screen(capsys):
 
 def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
     directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
-    show_night(directory, replace(RECORD, outcome="interrupted"), read_suite("quick"), None)
+    interrupted = replace(RECORD, outcome="interrupted")
+    show_night(directory, interrupted, read_suite("quick"), None, USUAL)
     said = capsys.readouterr().out
     assert said.startswith("night        interrupted\n")
     assert "go on with   cutset nightly quick --date 2026-11-21 --resume\n" in said
+    asked = NightOptions(
+        jobs=2,
+        out=Path("../my runs"),
+        history=Path("../h"),
+        site=Path("/srv/page"),
+        hooks=("mail --to ada",),
+        hooks_always=("log",),
+        keep="50GB",
+    )
+    show_night(directory, interrupted, replace(read_suite("quick"), named="my suite.yaml"), None, asked)
+    assert (
+        "go on with   cutset nightly 'my suite.yaml' --date 2026-11-21 --resume --jobs 2 --out '../my runs'"
+        " --history ../h --site /srv/page --keep 50GB --hook 'mail --to ada' --hook-always log\n"
+    ) in capsys.readouterr().out
 
 
 def test_one_run_of_a_sweep_is_replayed_by_itself():
