@@ -10,6 +10,7 @@ import sys
 import traceback
 
 import click
+from click.exceptions import NoSuchCommand
 
 from testbed.cli import exit_codes
 
@@ -50,6 +51,15 @@ class CommandGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"testbed.cli.{COMMANDS[cmd_name]}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, which would not know what to suggest for a name that is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
 
 @click.command(

@@ -4,6 +4,7 @@ from datetime import date, datetime
 from typing import Any
 
 import click
+from click.exceptions import NoSuchCommand
 
 from testbed.cli.nightly_install import install
 from testbed.cli.nightly_options import NightOptions, night_options
@@ -13,10 +14,20 @@ class SuiteOrCommand(click.Group):
     """`cutset nightly SUITE` is `cutset nightly run SUITE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Whatever names no command belongs to `run`."""
+        """Whatever names no command belongs to `run`, unless it is nearly a command's name and no suite's."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            self._refuse_mistyped_command(ctx, args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def _refuse_mistyped_command(self, ctx: click.Context, word: str) -> None:
+        mistyped = NoSuchCommand(word, possibilities=self.commands, ctx=ctx)
+        if not mistyped.possibilities or word.startswith("-") or "/" in word:
+            return
+        from experiments.suite import suite_names
+
+        if word not in suite_names():
+            raise mistyped
 
 
 class Night(click.ParamType[date]):
@@ -40,7 +51,7 @@ class Wait(click.ParamType[float]):
         from topologies.quantities import QuantityError, parse_duration_us
 
         try:
-            return parse_duration_us(value) / 1e6
+            return parse_duration_us(value, such_as="2h") / 1e6
         except QuantityError as error:
             self.fail(str(error), param, ctx)
 

@@ -67,6 +67,31 @@ def test_what_a_run_is_called_stands_in_the_help_of_every_command_that_takes_one
     assert RUN in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["anlyze"], "analyze"),
+        (["runn", "link-failure"], "run"),
+        (["history", "lst"], "list"),
+        (["nightly", "instal", "quick"], "install"),
+        (["nightly", "rnu", "quick"], "run"),
+    ],
+)
+def test_a_mistyped_command_is_told_which_one_may_be_meant(
+    capsys: pytest.CaptureFixture[str], words: list[str], meant: str
+) -> None:
+    assert main.run(words) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suite", ["quik", "./runs", "runs.yaml"])
+def test_a_suite_that_is_not_there_is_no_mistyped_command(
+    capsys: pytest.CaptureFixture[str], suite: str
+) -> None:
+    assert main.run(["nightly", suite, "--dry"]) == 2
+    assert f"cutset: {suite.removeprefix('./')}: " in capsys.readouterr().err
+
+
 def test_every_listed_command_exists_and_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--help"]) == 0
     listed = capsys.readouterr().out
