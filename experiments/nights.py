@@ -82,7 +82,7 @@ class NightRun:
     @property
     def title(self) -> str:
         """What people call it."""
-        return f"{self.entry} r{self.repeat}"
+        return run_title(self.entry, self.repeat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +181,11 @@ class NightDirectory:
         """Write night.json, and make the folder if need be. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.night_json, asdict(record))
+
+
+def run_title(entry: str, repeat: int) -> str:
+    """`cut r2` is the third run of the entry `cut`: repetitions count from 0, as in the history."""
+    return f"{entry} r{repeat}"
 
 
 def _run(item: dict[str, Any]) -> NightRun:

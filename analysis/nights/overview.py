@@ -19,6 +19,7 @@ from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake,
 from analysis.regressions.series import Series
 from analysis.report.formatting import EN_DASH, count_of, number, percent
 from analysis.report.metric_words import change_of, change_text, value_text
+from experiments.nights import run_title
 
 FLAKES_SHOWN = 60
 WHY_MAX = 160
@@ -123,15 +124,15 @@ def _wrong(key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: Past, s
     entry, kind, allowed = key
     why = runs[0].why
     row = past.run(runs[0].run)
-    times = f", {len(runs)} times" if len(runs) > 1 else f", repeat {runs[0].repeat}"
+    times = f", {len(runs)} times" if len(runs) > 1 else ""
     return Wrong(
         f"{kind}, which is allowed" if allowed else kind,
-        entry + times,
+        f"{entry}{times}" if times else run_title(entry, runs[0].repeat),
         brief(why, 2),
         to_run(runs[0].run),
         report_of(row, site.index) if row else None,
         to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
-        f"{entry}: {kind[:1].lower() + kind[1:]}{times if len(runs) > 1 else ''}, {brief(why)}",
+        f"{entry}: {kind[:1].lower() + kind[1:]}{times}, {brief(why)}",
         allowed,
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments.nights import run_title
 from testbed.cli.outcome import COLOURS
 from testbed.cli.piping import reader_may_leave
 from testbed.cli.sweep_text import duration_text
@@ -81,7 +82,7 @@ def _show_lines(
         measured = values.get((row["night"], row["run"]), {})
         numbers = [_number(measured[name][0]) if name in measured else NOT_MEASURED for name in metrics]
         took = duration_text(row["duration_s"]) if row["duration_s"] else NOT_MEASURED
-        entry = f"{row['entry']} #{row['repeat'] + 1}" if row["repeat"] else row["entry"]
+        entry = run_title(row["entry"], row["repeat"])
         lines.append([row["night"], row["suite"], entry, row["verdict"], *numbers, took, row["run"]])
     widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
     right = range(4, len(heads) - 1)

@@ -43,6 +43,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed),
     ]
     told = lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
+    shown = str(page.absolute()) if page else None
     subject = (
         f"{record.suite} {record.night} on {socket.gethostname()}: {'fine' if fine else _counted(record)}"
     )
@@ -53,13 +54,13 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         "outcome": record.outcome,
         "exit_code": record.exit_code,
         "subject": subject,
-        "text": "\n".join([subject, *told, *([str(page)] if page else [])]),
+        "text": "\n".join([subject, *told, *([shown] if shown else [])]),
         "findings": list(record.findings),
         "unchecked": record.unchecked,
         "failed": failed,
         "skipped": [run.title for run in record.runs if run.state is State.SKIPPED],
         "runs": len(record.runs),
-        "page": str(page) if page else None,
+        "page": shown,
         "log": str(directory.log.absolute()),
     }
 

@@ -40,7 +40,7 @@ def _case(directory: NightDirectory, record: NightRecord, run: NightRun) -> Elem
     case = ElementTree.Element(
         "testcase",
         classname=f"{record.suite}.{run.entry}",
-        name=f"{run.entry} r{run.repeat}",
+        name=run.title,
         time=f"{run.duration_s or 0.0:.3f}",
     )
     made = directory.run_of(run)

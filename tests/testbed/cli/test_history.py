@@ -39,9 +39,9 @@ def test_runs_are_listed_the_latest_last(history: History, capsys: Said) -> None
     assert cutset(["history"]) == 0
     assert lines(capsys) == [
         "night       suite  entry   verdict        took  run",
-        "2026-03-14  quick  cut     passed   1 min 00 s  run-a",
-        "2026-03-14  quick  cut #2  failed            -  run-b",
-        "2026-03-15  full   cut     passed   1 min 00 s  run-c",
+        "2026-03-14  quick  cut r0  passed   1 min 00 s  run-a",
+        "2026-03-14  quick  cut r1  failed            -  run-b",
+        "2026-03-15  full   cut r0  passed   1 min 00 s  run-c",
         "3 runs of 2 nights: 2 passed, 1 failed",
     ]
 
@@ -53,9 +53,9 @@ def test_metrics_have_columns_with_their_units(history: History, capsys: Said) -
     assert lines(capsys) == [
         "night       suite  entry   verdict  latency.p95_ms  events.lost (events)  throughput.events_per_s"
         "        took  run",
-        "2026-03-14  quick  cut #2  failed               80                     0                        -"
+        "2026-03-14  quick  cut r1  failed               80                     0                        -"
         "           -  run-b",
-        "2026-03-15  full   cut     passed           12,346                     -                    0.123"
+        "2026-03-15  full   cut r0  passed           12,346                     -                    0.123"
         "  1 min 00 s  run-c",
         "3 runs of 2 nights: 2 passed, 1 failed; 1 earlier one is not shown (--limit 0 shows all)",
     ]
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys:
         (["--since", "yesterday"], "--since: yesterday is no date: write it as 2026-03-14"),
         (["--metric", "latency.p95"], "no run has latency.p95: did you mean latency.p95_ms?"),
         (["add", "nope"], "there is no such run"),
-        (["prune", "--keep", "10"], "'10' is not a size: write one such as"),
+        (["prune", "--keep", "10"], "'10' is not a size: write one such as 50GB"),
     ],
 )
 def test_what_cannot_be_understood_is_said_in_a_line(

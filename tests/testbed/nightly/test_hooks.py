@@ -38,8 +38,9 @@ def test_a_message_says_what_got_worse_and_what_failed():
     assert content["text"].splitlines()[1:] == [
         "cut slower",
         "cut r1: expectation: 3 events lost",
-        "history/site/index.html",
+        str(Path("history/site/index.html").absolute()),
     ]
+    assert content["page"] == str(Path("history/site/index.html").absolute())
     assert content["failed"][0]["run"].endswith("/runs/abc")
     assert json.loads(json.dumps(content)) == content
 
