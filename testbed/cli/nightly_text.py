@@ -128,6 +128,8 @@ def replay_command(run: NightRun, file: SuiteFile) -> str:
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
     if entry.topology is not None:
         options.append(f"--topology {shlex.quote(read.experiment.topology)}")
+    if entry.links != "auto":
+        options.append(f"--links {entry.links}")
     last = [f"--seed {run.seed}", f"--on {shlex.quote(run.place)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
 

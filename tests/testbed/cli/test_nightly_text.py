@@ -91,3 +91,11 @@ def test_one_run_of_a_sweep_is_replayed_by_itself():
     assert replay_command(PEAK, read_suite("quick")).endswith(
         "--set sweep=null --set repeat=null --seed 11 --on local"
     )
+
+
+def test_a_run_is_replayed_with_the_links_that_its_entry_asks_for(tmp_path):
+    suite = tmp_path / "small.yaml"
+    entry = "{name: cut, experiment: link-failure, links: relay}"
+    suite.write_text(f"suite: small\nbudget: 1min\nentries: [{entry}]\n")
+    run = replace(DONE, entry="cut")
+    assert replay_command(run, read_suite(str(suite))).endswith(" --links relay --seed 11 --on local")
