@@ -7,6 +7,9 @@ from dataclasses import dataclass
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _EMPTY = (0.0, 1.0)  # what an axis without any value shows
 _DECADES_FOR_DECADES_ALONE = 3  # a logarithmic axis that is longer has no ticks at 2 and 5
+TICK_DIGITS = 5  # significant ones, with which a tick is written
+_DECIMALS_MAX = 6  # `analysis.report.formatting.number` writes no more
+_STEP_LEAST = 4  # of the last of these digits: a step of 5 is told by it, one of 2.5 would not be
 _MARGIN = 0.08  # of an axis that does not start at 0, beyond the values, as a share of their span
 
 
@@ -36,17 +39,27 @@ def linear(values: Iterable[float], *, from_zero: bool = True, ticks: int = 4) -
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
     elif high > low:
-        margin = (high - low) * _MARGIN
+        margin = _margin(low, high, ticks)
         low, high = (low - margin if low - margin > 0 or low < 0 else 0.0), high + margin
     if high <= low:  # one value
         low, high = (0.0, 1.0) if high == 0 else (min(0.0, 2 * low), max(0.0, 2 * high))
     step = _round_up((high - low) / ticks)
     first, last = (math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9))
+    if first >= last:  # a fourth fits twice at least: rounding up not quite doubles it
+        step = _round_up((high - low) / 4)
+        first, last = (math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9))
     if from_zero:
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         low, high = first * step, last * step
     digits = max(0, 2 - math.floor(math.log10(step)))
     return Axis(low, high, tuple(round(i * step, digits) for i in range(first, last + 1)))
+
+
+def _margin(low: float, high: float, ticks: int) -> float:
+    """Room beyond the values: a little, and so much that the ticks differ as they are written."""
+    digits = TICK_DIGITS - 1 - math.floor(math.log10(max(-low, high)))
+    last_digit = 10.0 ** -min(digits, _DECIMALS_MAX)
+    return max((high - low) * _MARGIN, (ticks * _STEP_LEAST * last_digit - (high - low)) / 2)
 
 
 def spanning(low: float, high: float, ticks: int = 6) -> Axis:

@@ -6,13 +6,13 @@ distorted and labels keep their size on a phone (SVG 2, sections 8.11 and 13.5).
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from analysis.charting.axis import Axis
+from analysis.charting.axis import TICK_DIGITS, Axis
 from analysis.charting.chart import Curve, Figure, Ribbon, Span
 from analysis.report.direct_labels import spread
 from analysis.report.formatting import number
@@ -161,9 +161,10 @@ def _y_ticks(axis: Axis) -> list[Markup]:
 
 def _x_ticks(figure: Figure) -> list[Markup]:
     ticks = []
-    for i, tick in enumerate(figure.x.ticks):
-        day = figure.x_first_day
-        name = short(tick) if day is None else _date_tick(day + timedelta(days=tick), first=i == 0)
+    first_day = figure.x_first_day
+    days = [] if first_day is None else [first_day + timedelta(days=tick) for tick in figure.x.ticks]
+    names = _date_ticks(days) if days else [short(tick) for tick in figure.x.ticks]
+    for i, (tick, name) in enumerate(zip(figure.x.ticks, names, strict=True)):
         unit = f"\u00a0{figure.x_unit}" if figure.x_unit and i == len(figure.x.ticks) - 1 else ""
         at = figure.x.at(tick)
         end = " first" if at < 0.02 else " last" if at > 0.93 else ""
@@ -194,11 +195,13 @@ def _height(axis: Axis, value: float) -> float:
     return SIDE * (1 - axis.at(value))
 
 
-def _date_tick(day: date, *, first: bool) -> str:
-    """Months by their names, with the year where it begins; other days by their numbers."""
-    if day.day != 1:
-        return f"{day.day}\u00a0{day:%b}"
-    return f"{day:%b}\u00a0{day.year}" if first or day.month == 1 else f"{day:%b}"
+def _date_ticks(days: Sequence[date]) -> list[str]:
+    """The beginnings of months by the months' names, with the year where it begins; other days as days."""
+    if any(day.day != 1 for day in days):
+        return [f"{day.day}\u00a0{day:%b}" for day in days]
+    return [
+        f"{day:%b}\u00a0{day.year}" if i == 0 or day.month == 1 else f"{day:%b}" for i, day in enumerate(days)
+    ]
 
 
 def day_text(day: date) -> str:
@@ -210,5 +213,5 @@ def short(value: float) -> str:
     """A tick's number: 80 k, 1.5 M, 0.02."""
     for factor, prefix in _PREFIXES:
         if abs(value) >= factor * (10 if prefix == "k" else 1):
-            return f"{number(round(value / factor, 4), 4)}\u00a0{prefix}"
-    return number(value, 4)
+            return f"{number(round(value / factor, 4), TICK_DIGITS)}\u00a0{prefix}"
+    return number(value, TICK_DIGITS)

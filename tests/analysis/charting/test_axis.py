@@ -5,8 +5,27 @@ import math
 import pytest
 
 from analysis.charting.axis import linear, logarithmic, spanning
+from analysis.charting.drawing import short
 
-VALUES = ([3.0], [0.0], [], [1, 2, 3], [79_900.0, 80_100.0], [0.002, 0.0031], [-4.0, 9.0], [1e9, 3e9])
+NEARLY_ALIKE = (
+    [793.45, 793.52],
+    [793.5, 793.5000001],
+    [79_998.2, 79_998.6],
+    [999.9, 1000.1],
+    [0.0021, 0.002101],
+)
+VALUES = (
+    *NEARLY_ALIKE,
+    [18.0, 24.7],
+    [3.0],
+    [0.0],
+    [],
+    [1, 2, 3],
+    [79_900.0, 80_100.0],
+    [0.002, 0.0031],
+    [-4.0, 9.0],
+    [1e9, 3e9],
+)
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -16,6 +35,16 @@ def test_a_linear_axis_holds_its_values_and_has_ticks(values: list[float], from_
     assert all(axis.low <= value <= axis.high for value in values)
     assert len(axis.ticks) >= 2
     assert all(axis.low - 1e-9 <= tick <= axis.high + 1e-9 for tick in axis.ticks)
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("ticks", [2, 3, 4])
+def test_an_axis_that_does_not_start_at_zero_has_ticks_that_differ_as_written(
+    values: list[float], ticks: int
+) -> None:
+    written = [short(tick) for tick in linear(values, from_zero=False, ticks=ticks).ticks]
+    assert len(written) >= 2
+    assert len(set(written)) == len(written)
 
 
 def test_an_axis_from_zero_begins_there() -> None:

@@ -5,7 +5,9 @@ import re
 from datetime import date
 from html import unescape
 
-from analysis.charting.axis import linear, spanning
+import pytest
+
+from analysis.charting.axis import Axis, linear, spanning
 from analysis.charting.chart import Curve, Figure, Mark, Ribbon, Span
 from analysis.charting.drawing import drawn, short
 
@@ -58,10 +60,20 @@ def test_what_the_pointer_reads_is_what_is_drawn() -> None:
     assert [(curve["name"], curve["x"], curve["y"]) for curve in data["curves"]] == [("a", [0, 1], [1, None])]
 
 
-def test_days_are_written_as_dates() -> None:
-    x = linear([0, 31])
-    html = drawn(figure([], x_first_day=date(2026, 1, 1), x=x))
-    assert "Jan" in html
+@pytest.mark.parametrize(
+    ("first_day", "ticks", "written"),
+    [
+        (date(2026, 11, 1), (0, 3, 6, 9), ["1 Nov", "4 Nov", "7 Nov", "10 Nov"]),
+        (date(2026, 11, 28), (0, 3), ["28 Nov", "1 Dec"]),
+        (date(2026, 11, 1), (0, 30, 61), ["Nov 2026", "Dec", "Jan 2027"]),
+    ],
+)
+def test_days_are_written_as_dates_and_months_by_their_names(
+    first_day: date, ticks: tuple[float, ...], written: list[str]
+) -> None:
+    html = drawn(figure([], x_first_day=first_day, x_unit="", x=Axis(-0.5, ticks[-1] + 0.5, ticks)))
+    found = re.findall(r'class="tick x[^>]*>([^<]*)<', html)
+    assert [name.replace("\u00a0", " ") for name in found] == written
 
 
 def test_a_band_goes_there_and_back() -> None:
