@@ -56,7 +56,9 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
         {
             path: _shown(path, value)
             for key in keys
-            for path, value in _leaves(_place(side) if key == PLACE else side.record.run.get(key), key)
+            for path, value in leaves(
+                place_text(side.record.run) if key == PLACE else side.record.run.get(key), key
+            )
             if path not in _PROSE
         }
         for side in sides
@@ -67,21 +69,21 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
     return different, len(every) - len(different)
 
 
-def _place(side: Side) -> str:
-    """Where it ran: here, in virtual time, or on which machines."""
-    names = machines_of(side.record.run)
+def place_text(run: Mapping[str, Any]) -> str:
+    """Where a run was carried out: here, in virtual time, or on which machines. run: run.json's content."""
+    names = machines_of(run)
     noun = "machine" if len(names) == 1 else "machines"
-    return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(side.record.run)
+    return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)
 
 
-def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
+def leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Dotted paths and values. What is null or empty was not set."""
     if isinstance(content, Mapping):
         for key, value in content.items():
-            yield from _leaves(value, f"{path}.{key}")
+            yield from leaves(value, f"{path}.{key}")
     elif isinstance(content, Sequence) and not isinstance(content, str) and _nested(content):
         for i, value in enumerate(content):
-            yield from _leaves(value, f"{path}.{_name(value, i)}")
+            yield from leaves(value, f"{path}.{_name(value, i)}")
     elif content not in (None, "", [], ()):
         yield path, content
 

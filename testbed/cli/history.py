@@ -80,26 +80,33 @@ def list_(
 @run_arguments("RUN...")
 @history_option
 @click.option("--suite", default="by-hand", show_default=True, help="The suite that they count to.")
-@click.option("--entry", help="Its entry.  [default: the experiment's name]")
+@click.option("--entry", help="Its entry.  [default: the experiment's name, and what was set of it]")
 @click.option(
     "--night", metavar="DATE", help="The night that they count to.  [default: when each was started]"
 )
-def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None, night: str | None) -> None:
+def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None, night: str | None) -> int:
     """Add runs to the history, so that later ones are held against them.
 
-    Exit codes: 0 added, or there already, 2 no
-    such run.
+    Runs of the same experiment with the same settings, topology, links and place are one series. Exit codes:
+    0 added, or there already, 2 no such run, or one that was not analysed: all others are added.
     """
     from analysis.history import History
     from testbed.cli.history_add import record
     from testbed.cli.named_run import named_run
+    from topologies.errors import InputError
 
     _check_night("--night", night)
-    opened = History(history)
+    opened, code = History(history), exit_codes.FINE
     for run in [named_run(name) for name in run_names]:
-        kept = record(opened, run, suite, entry, night)
+        try:
+            kept = record(opened, run, suite, entry, night)
+        except InputError as error:
+            click.echo(f"cutset: {error}", err=True)
+            code = exit_codes.BAD_INPUT
+            continue
         added = opened.append(kept)
         click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {kept.night}")
+    return code
 
 
 @command.command(name="prune", short_help="Remove old captures until all fits a budget.")

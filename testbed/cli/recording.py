@@ -1,23 +1,17 @@
 """Writes runs of tests into a history, so that they are compared with those of other nights."""
 
-import hashlib
 import os.path
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.sweep import value_text
 from testbed.cli.made_runs import MadeRun
+from testbed.cli.series import AUTO, is_file, series_name
 from testbed.sweeps import Chosen
 
 SUITE = "pytest"
 """The suite that runs of tests belong to."""
-ENTRY_MAX = 60
-DIGEST_LETTERS = 8
-AUTO = "auto"
-"""The kind of links that nobody asked for."""
 
 
 class Recorder:
@@ -67,39 +61,15 @@ class Recorder:
 
 
 def entry_of(chosen: Chosen, settings: Mapping[str, Any]) -> str:
-    """What a series is called: the experiment, and what was changed of it, where and over which links it runs
-    among that. So people know it; a digest tells apart what would be called the same.
-
-    A name as those of suites' entries: lower case letters, digits, - and _.
-    """
-    from analysis.history.record import settings_json
-
+    """What a series of tests' runs is called: the place and the links count among what was changed."""
     experiment, folder = chosen.file.experiment, chosen.file.folder
     place = {"on": chosen.place} if chosen.place != experiment.on else {}
     links = {"links": chosen.links} if chosen.links != AUTO else {}
     changed = {**settings, **place, **links}
-    words = [f"{path.split('.')[-1]}-{_short(value)}" for path, value in sorted(changed.items())]
-    name = _plain("-".join([experiment.name, *words]))
-    if not changed and len(name) <= ENTRY_MAX:
-        return name
-    text = settings_json({path: _lasting(value, folder) for path, value in changed.items()})
-    digest = hashlib.sha256(f"{experiment.name} {text}".encode()).hexdigest()[:DIGEST_LETTERS]
-    return f"{name[: ENTRY_MAX - 1 - len(digest)].strip('-')}-{digest}"
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
-
-
-def _short(value: Any) -> str:
-    """A path's last part says enough."""
-    return Path(value).stem if _is_file(value) else value_text(value)
+    lasting = {path: _lasting(value, folder) for path, value in changed.items()}
+    return series_name(experiment.name, changed, lasting)
 
 
 def _lasting(value: Any, folder: Path) -> Any:
     """A value that stays the same if a checkout moves: files count from the experiment's folder."""
-    return os.path.relpath(value, folder) if _is_file(value) and Path(value).is_absolute() else value
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, str) and value.endswith((".yaml", ".yml"))
+    return os.path.relpath(value, folder) if is_file(value) and Path(value).is_absolute() else value

@@ -1,17 +1,23 @@
 """`cutset history`: lists what was asked for, adds runs made by hand, and makes room."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis.history import History, Metric
 from analysis.history.files import Partition
 from analysis.history.schemas import RUNS
+from experiments.loader import load_experiment
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
+from testbed.sweeps import plain
 from tests.analysis.history.records import NIGHT, P95, make_record
 from tests.analysis.report.synthetic_run import write_run
+from topologies.loader import load_topology
 
 Said = pytest.CaptureFixture[str]
 
@@ -116,8 +122,27 @@ def test_what_cannot_be_understood_is_said_in_a_line(
     assert said.count("\n") == 1
 
 
+def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> RunDirectory:
+    """The run, with another run.json."""
+    content = run.read_run()
+    change(content)
+    run.run_json.write_text(json.dumps(content))
+    return run
+
+
+def made(parent: Path, name: str = "run", *overrides: str) -> RunDirectory:
+    """A run of the experiment that comes with Cutset, with these overrides."""
+    experiment = load_experiment("link-failure", overrides)
+    topology = load_topology(experiment.topology)
+    run = write_run(parent / name)
+    run = RunDirectory(run.path.rename(run.path.with_name(f"{run.name}-{name}")))
+    return changed(
+        run, lambda content: content.update(experiment=plain(experiment), topology=plain(topology))
+    )
+
+
 def test_a_run_made_by_hand_is_added_once_to_the_night_it_started_in(tmp_path: Path, capsys: Said) -> None:
-    run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
+    run, folder = made(tmp_path / "runs"), tmp_path / "history"
     arguments = ["history", "add", str(run.path), "--history", str(folder)]
     assert cutset(arguments) == 0
     assert cutset(arguments) == 0
@@ -128,6 +153,67 @@ def test_a_run_made_by_hand_is_added_once_to_the_night_it_started_in(tmp_path: P
     ]
     assert (row["suite"], row["entry"], row["repeat"]) == ("by-hand", row["experiment"], 0)
     assert History(folder).metrics().num_rows > 10
+
+
+def on_machines(content: dict[str, Any]) -> None:
+    content["machines"] = [{"name": f"h{number}", "hosts": []} for number in range(4)]
+
+
+def of_ones_own(content: dict[str, Any]) -> None:
+    content["experiment"]["name"] = "mine"
+
+
+def more_latency(content: dict[str, Any]) -> None:
+    content["topology"]["links"][0]["delay"] = "500ms"
+
+
+def test_runs_with_other_settings_topology_or_place_are_other_series(tmp_path: Path) -> None:
+    slow, fast = "workload.rate=1000/s", "workload.rate=2000/s"
+    runs = {
+        "as-it-comes": made(tmp_path, "as-it-comes"),
+        "again": made(tmp_path, "again", "seed=7"),
+        "slow": made(tmp_path, "slow", slow),
+        "fast": made(tmp_path, "fast", fast),
+        "fast-again": made(tmp_path, "fast-again", fast),
+        "on-machines": changed(made(tmp_path, "on-machines", fast), on_machines),
+        "topology": made(tmp_path, "topology", "topology=three-regions", "faults=[]", "expect=[]"),
+        "edited": changed(made(tmp_path, "edited"), more_latency),
+        "relay": changed(made(tmp_path, "relay"), lambda content: content["plan"].update(links_kind="relay")),
+        "own": changed(made(tmp_path, "own"), of_ones_own),
+        "own-fast": changed(made(tmp_path, "own-fast", fast), of_ones_own),
+        "own-again": changed(made(tmp_path, "own-again"), of_ones_own),
+    }
+    names = [str(run.path) for run in runs.values()]
+    assert cutset(["history", "add", *names, "--history", str(tmp_path / "history")]) == 0
+    rows = {row["run"]: row for row in History(tmp_path / "history").runs().to_pylist()}
+    found = {name: rows[run.name] for name, run in runs.items()}
+    entries = {name: row["entry"] for name, row in found.items()}
+    assert entries["as-it-comes"] == entries["again"] == "link-failure"
+    assert re.fullmatch("link-failure-rate-2000-s-[0-9a-f]{8}", entries["fast"])
+    assert re.fullmatch("mine-[0-9a-f]{8}", entries["own"])
+    assert entries["fast"] == entries["fast-again"]
+    assert entries["own"] == entries["own-again"]
+    assert len(set(entries.values())) == len(runs) - 3
+    assert json.loads(found["fast"]["settings"]) == {"workload.rate": "2000/s"}
+    on = json.loads(found["on-machines"]["settings"])
+    assert on == {"on": "4 machines: h0, h1, h2, h3", "workload.rate": "2000/s"}
+
+
+def test_runs_that_were_not_analysed_are_left_out_with_the_reason(tmp_path: Path, capsys: Said) -> None:
+    torn, whole, unanalysed = made(tmp_path, "torn"), made(tmp_path, "whole"), made(tmp_path, "unanalysed")
+    changed(torn, lambda content: content.update(phase="building", outcome=None, times={"started_ns": 1}))
+    torn.summary_json.unlink()
+    unanalysed.summary_json.unlink()
+    names = [str(run.path) for run in (torn, unanalysed, whole)]
+    assert cutset(["history", "add", *names, "--history", str(tmp_path / "history")]) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        f"cutset: {torn.path}: holds nothing to analyse: it ended before its nodes published anything"
+        " (phase: building)",
+        f"cutset: {unanalysed.path}: is not analysed yet: `cutset analyze {unanalysed.path}` does it",
+    ]
+    assert said.out.startswith(f"{whole.name}: added to the night ")
+    assert History(tmp_path / "history").runs()["run"].to_pylist() == [whole.name]
 
 
 def test_runs_of_one_night_are_repeats_of_each_other(tmp_path: Path) -> None:
