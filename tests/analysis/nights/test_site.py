@@ -47,6 +47,27 @@ def test_runs_that_failed_in_the_same_way_are_one(written: Written) -> None:
     assert f"link-failure-00, {len(written.runs('link-failure-00'))} times</a>: events.lost == 0" in failed
 
 
+def test_one_run_that_failed_is_called_as_the_night_calls_it(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("run-a"))
+    history.append(make_record("run-b", repeat=1, outcome="crashed", verdict="crashed", valid=False))
+    write_site(history, tmp_path / "site")
+    assert ">cut r1</a>" in section(Written(history, tmp_path / "site").page("index.html"), "failed")
+
+
+def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    for number in range(20):
+        rate, lost = ("1000/s", 500.0) if number == 19 else ("2000/s", 0.0)
+        settings = {"duration": "30s", "workload.rate": rate}
+        metrics = (Metric("events.lost", lost, "events", "lower"),)
+        history.append(make_record(f"run-{number}", night_of(number), settings=settings, metrics=metrics))
+    write_site(history, tmp_path / "site")
+    worse = unescape(section(Written(history, tmp_path / "site").page("index.html"), "worse"))
+    assert "Also changed: workload.rate 2000/s -> 1000/s." in worse
+    assert "duration" not in worse
+
+
 def test_every_run_has_a_page_and_every_experiment_its_trends(written: Written) -> None:
     runs = written.history.runs()["run"].to_pylist()
     assert {page.stem for page in (written.folder / "runs").iterdir()} == set(runs)
