@@ -53,6 +53,13 @@ def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_r
     expect(names).to_have_text(["cut r2\u2013r3", "cut r0\u2013r1", "cut r1\u2013r2"])
 
 
+def test_a_printed_page_has_plots_that_nobody_scrolled_to(opened: Opened) -> None:
+    page = opened()
+    undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
+    assert page.evaluate(undrawn) > 0
+    assert page.evaluate(f"dispatchEvent(new Event('beforeprint')), {undrawn}") == 0
+
+
 def test_every_wide_area_link_has_a_plot_with_both_directions(opened: Opened) -> None:
     page = opened()
     places = page.locator("#links .plot")
