@@ -5,7 +5,7 @@ Of columns that hold JSON only what differs is told, by dotted path.
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
@@ -45,11 +45,16 @@ def _laid_out(column: str, text: str) -> dict[str, Any]:
 
 
 def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(content, dict | list) and content:
-        for key, value in content.items() if isinstance(content, dict) else enumerate(content):
-            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    """Dotted paths and values; a list of plain values is one value."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(content, dict):
+        items = content.items()
+    elif isinstance(content, list) and any(isinstance(item, dict) for item in content):
+        items = enumerate(content)
     elif path:
         yield path, content
+    for key, value in items:
+        yield from _leaves(value, f"{path}.{key}" if path else str(key))
 
 
 def _shown(value: Any, column: str) -> str:
