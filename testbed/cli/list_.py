@@ -1,10 +1,18 @@
-"""`cutset list`: the experiments, topologies and suites that come with Cutset, a line each."""
+"""`cutset list`: the experiments, topologies and suites that come with Cutset, a line each.
 
+On a terminal a description that is too long goes on below itself; elsewhere a line is never broken.
+"""
+
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterable
 
 import click
 
 from testbed.cli.piping import reader_may_leave
+
+DESCRIPTION_WIDTH_MIN = 20
 
 
 @click.command(name="list")
@@ -23,7 +31,7 @@ def command() -> None:
 
 
 def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:
-    """One line for each name; a file that cannot be read says so in its line and hides no other."""
+    """Each name; a file that cannot be read says so in its place and hides no other."""
     from topologies.errors import InputError
 
     click.secho(title, bold=True)
@@ -31,7 +39,16 @@ def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -
     width = max(map(len, names), default=0)
     for name in names:
         try:
-            said = describe(name)
+            said = _broken(describe(name), width + 4)
         except InputError as error:
-            said = click.style(f"cannot be used: {error}", fg="red")
+            said = click.style(_broken(f"cannot be used: {error}", width + 4), fg="red")
         click.echo(f"  {name:<{width}}  {said}".rstrip())
+
+
+def _broken(text: str, indent: int) -> str:
+    """The text in lines that fit beside an indent, if it is for a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(DESCRIPTION_WIDTH_MIN, shutil.get_terminal_size().columns - indent)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * indent}".join(lines)

@@ -1,6 +1,9 @@
 """`cutset list`: a line each, and one bad file hides no other."""
 
+import sys
 from pathlib import Path
+
+import click
 
 from experiments import loader
 from testbed.cli import main
@@ -18,6 +21,18 @@ def test_experiments_and_topologies_have_a_line_each(capsys):
         in lines
     )
     assert lines.index("Topologies") > lines.index("Experiments")
+
+
+def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypatch):
+    main.run(["list"])
+    whole = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    main.run(["list"])
+    shown = click.unstyle(capsys.readouterr().out)
+    assert max(map(len, whole.splitlines())) > 60 >= max(map(len, shown.splitlines()))
+    assert "  link-failure        The link between two of four regions\n" + " " * 22 + "fails and" in shown
+    assert shown.split() == whole.split()
 
 
 def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path: Path, monkeypatch):
