@@ -31,7 +31,8 @@ def command(run_name: str, inventory: Path | None, rate: str | None, disk: str |
     """Bring here what of RUN is still on its machines, after a connection or this command's machine failed.
 
     What is here already is checked, not fetched again. Machines that have nothing more to give are cleared
-    of the run. Exit codes: 0 all is here, 1 something is not.
+    of RUN; those that it has not ended on are waited for until their lease is over. Exit codes: 0 all is
+    here, 1 something is not, 2 bad input, 3 RUN cannot be written here, 130 interrupted.
     """
     from testbed.cli.following import follower
     from testbed.cli.named_run import named_run
