@@ -50,5 +50,5 @@ def replay_command(
     values = [f"{path}={value_text(value)}" for path, value in point.values.items()]
     settings = [*overrides, *(["sweep=null"] if values else []), *values]
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
-    last = [f"--seed {point.seed}", "--repeat 1", f"--on {place}"]
+    last = [f"--seed {point.seed}", "--repeat 1", f"--on {shlex.quote(place)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])

@@ -1,0 +1,23 @@
+"""What a sweep says in the end: how to go on, and how to make one of its runs again."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from testbed.cli.sweep_outcome import show_sweep
+
+CRASHED = PointRecord("1-r0", 1, {}, 0, 7, "points/1-r0", "points/1-r0/summary.json", outcome="crashed")
+RECORD = SweepRecord("tiny", {}, "my lab.yaml", "relay", 7, 1, "digest", None, 0, (CRASHED,))
+
+
+def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("my tiny.yaml", ["workload.rate=10/s", "name=a b"])
+    show_sweep(SweepDirectory(Path("my runs/tiny")), RECORD, given)
+    said = capsys.readouterr().out
+    settings = "--set workload.rate=10/s --set 'name=a b'"
+    assert (f"replay: cutset run 'my tiny.yaml' {settings} --seed 7 --repeat 1 --on 'my lab.yaml'\n") in said
+    assert (
+        f"go on with   cutset run 'my tiny.yaml' {settings} --seed 7 --repeat 1 --on 'my lab.yaml'"
+        " --links relay --resume 'my runs/tiny'\n"
+    ) in said
