@@ -6,7 +6,7 @@ A packed run is unpacked below runs/ first, and stays there.
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from experiments.rundir import RUNS
 
@@ -23,12 +23,10 @@ NAMED_MAX = 5
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
     """The run of that name. Raises InputError if there is none, or if it is no run directory."""
     from experiments.rundir import RunDirectory
-    from experiments.sweepdir import SweepDirectory
 
     path = _named(name, runs)
-    sweep = SweepDirectory(path)
-    if sweep.sweep_json.is_file():
-        _refuse(sweep)
+    if not RunDirectory(path).run_json.is_file():
+        _refuse_sweep(path)
     return RunDirectory.open(path)
 
 
@@ -82,15 +80,19 @@ def _advice(name: str, known: Sequence[str], runs: Path) -> str:
     return f": did you mean {near[0]}?" if near else f"; the latest is {known[-1]}"
 
 
-def _refuse(sweep: "SweepDirectory") -> NoReturn:
-    """Raises InputError: where one run is asked for, one of the sweep's has to be named."""
+def _refuse_sweep(path: Path) -> None:
+    """Raises InputError if a sweep is there: where one run is asked for, one of its runs has to be named."""
     from experiments.rundir import POINTS
+    from experiments.sweepdir import SweepDirectory
     from topologies.errors import InputError
 
-    names = sorted(f"{POINTS}/{path.parent.name}" for path in sweep.points.glob("*/run.json"))
+    sweep = SweepDirectory(path)
+    if not sweep.sweep_json.is_file():
+        return
+    names = sorted(f"{POINTS}/{run.parent.name}" for run in sweep.points.glob("*/run.json"))
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    runs = ", ".join(names[:NAMED_MAX]) + more if names else "it has none yet"
-    raise InputError(str(sweep.path), None, "", f"is a sweep: name one of its runs, below it: {runs}")
+    listed = ", ".join(names[:NAMED_MAX]) + more if names else "it has none yet"
+    raise InputError(str(path), None, "", f"is a sweep: name one of its runs, below it: {listed}")
 
 
 def _unpacked(archive: Path, runs: Path) -> Path:
