@@ -29,7 +29,7 @@ Bin = tuple[str, str, str | None, int]
 
 
 def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
-    """`schemas.ARRIVALS`: arrived events and bytes per host, peer, stream and bin.
+    """`schemas.ARRIVALS`: arrived events and bytes per host, peer, stream and bin, as they first came.
 
     events: rows of `schemas.EVENTS`, each host's in order of time. Neighbours may send a client what it has
     from another one: that counts once.
@@ -41,7 +41,8 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
     at_client = pc.equal(arrived.column("role"), "client").to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
     binned = arrived.append_column("bin", pa.array(_bins(arrived, facts))).append_column("new", pa.array(new))
-    sums = binned.group_by(["host", "peer", "stream", "bin"]).aggregate([("new", "sum"), ("bytes", "sum")])
+    by_bin = binned.group_by(["host", "peer", "stream", "bin"], use_threads=False)  # as they came
+    sums = by_bin.aggregate([("new", "sum"), ("bytes", "sum")])
     return pa.table(
         [sums.column(name) for name in ("host", "peer", "stream", "bin", "new_sum", "bytes_sum")],
         schema=schemas.ARRIVALS,
@@ -53,7 +54,7 @@ def arrivals_of_records(records: pa.Table, facts: Facts) -> pa.Table:
     kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
     got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
     binned = got.append_column("bin", pa.array(_bins(got, facts)))
-    sums = binned.group_by(["host", "stream", "bin"]).aggregate([("count", "sum")])
+    sums = binned.group_by(["host", "stream", "bin"], use_threads=False).aggregate([("count", "sum")])
     events = ints(sums, "count_sum")
     size = pa.array(events * facts.event_bytes) if facts.event_bytes else pa.nulls(len(events), pa.int64())
     peer = pa.nulls(len(events), pa.string())
