@@ -1,17 +1,18 @@
 """What was set otherwise: resolved experiments and topologies, and what they ran with and on.
 
 Everything in run.json that was decided before time 0 is laid out as dotted paths; only paths whose values
-differ are kept, because a run has hundreds. Items of lists go by their name where they have one, and what
-runs always differ in (times, process numbers, the name) is not looked at.
+differ are kept, because a run has hundreds. What runs always differ in (times, process numbers, the name) is
+not looked at.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.clocks.machines import machines_of
 from analysis.comparing.sides import Side
+from analysis.dotted_paths import leaves
 from analysis.history.record import place_of
 from analysis.report.page import short_commit
 
@@ -19,7 +20,6 @@ PLACE = "place"
 ASKED = ("experiment", "topology")
 RAN = ("seed", "links", PLACE, "shaping", "commit", "versions", "machine", "tcp")
 _PROSE = {"experiment.description", "topology.description"}
-_NAMES = ("name", "link", "between", "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +74,6 @@ def place_text(run: Mapping[str, Any]) -> str:
     names = machines_of(run)
     noun = "machine" if len(names) == 1 else "machines"
     return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)
-
-
-def leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Dotted paths and values. What is null or empty was not set."""
-    if isinstance(content, Mapping):
-        for key, value in content.items():
-            yield from leaves(value, f"{path}.{key}")
-    elif isinstance(content, Sequence) and not isinstance(content, str) and _nested(content):
-        for i, value in enumerate(content):
-            yield from leaves(value, f"{path}.{_name(value, i)}")
-    elif content not in (None, "", [], ()):
-        yield path, content
-
-
-def _nested(content: Sequence[Any]) -> bool:
-    return any(isinstance(value, Mapping) for value in content)
-
-
-def _name(item: Any, index: int) -> str:
-    """What an item of a list goes by: its name, the link that it is about, or its number."""
-    if isinstance(item, Mapping):
-        for key in _NAMES:
-            if isinstance(item.get(key), str):
-                return str(item[key])
-            if isinstance(item.get(key), Sequence) and item[key]:
-                return "-".join(str(part) for part in item[key])
-    return str(index)
 
 
 def _shown(path: str, value: Any) -> str:

@@ -5,8 +5,10 @@ Of columns that hold JSON only what differs is told, by dotted path.
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from analysis.dotted_paths import leaves
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
 """Columns of the table `runs` that may be why a figure changed, besides the commit."""
@@ -40,21 +42,8 @@ def _laid_out(column: str, text: str) -> dict[str, Any]:
         with contextlib.suppress(ValueError):
             content = json.loads(text or "{}")
             if isinstance(content, dict):
-                return dict(_leaves(content, "" if column == SETTINGS else column))
+                return dict(leaves(content, "" if column == SETTINGS else column))
     return {column: text}
-
-
-def _leaves(content: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Dotted paths and values; a list of plain values is one value."""
-    items: Iterable[tuple[Any, Any]] = ()
-    if isinstance(content, dict):
-        items = content.items()
-    elif isinstance(content, list) and any(isinstance(item, dict) for item in content):
-        items = enumerate(content)
-    elif path:
-        yield path, content
-    for key, value in items:
-        yield from _leaves(value, f"{path}.{key}" if path else str(key))
 
 
 def _shown(value: Any, column: str) -> str:

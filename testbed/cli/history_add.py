@@ -81,7 +81,7 @@ def _as_it_comes(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | Non
 
 
 def _settings(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    from analysis.comparing.settings import leaves
+    from analysis.dotted_paths import leaves
 
     return {
         path: value for field, asked in _asked(experiment).items() for path, value in leaves(asked, field)
