@@ -67,8 +67,8 @@ def experiment_from(document: Document) -> Experiment:
     try:
         topology = load_topology(experiment.topology)
     except InputError as error:
-        if error.file != experiment.topology:
-            raise
+        if error.line is not None or error.field:
+            raise  # it is about a place in the topology's own file
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
     for path, problem in problems(experiment, topology):
         raise document.error(path, problem)
@@ -96,4 +96,6 @@ def _check_sweep(file: ExperimentFile) -> None:
             try:
                 file.point({path: value})
             except InputError as error:
-                raise file.document.error(("sweep", path), f"with {path}={value}: {error.problem}") from None
+                elsewhere = error.line is not None and error.file != file.document.file
+                said = str(error) if elsewhere else error.problem
+                raise file.document.error(("sweep", path), f"with {path}={value}: {said}") from None

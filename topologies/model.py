@@ -113,8 +113,8 @@ class Link(LinkShape):
 
     between: LinkEnds
     """The two regions; forward is from the first to the second."""
-    delay_us: DurationUs = Field(le=DELAY_US_MAX)
-    """One-way delay."""
+    delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
+    """One-way delay; may be left out if `forward` and `backward` both give theirs."""
     forward: ShapeChange | None = None
     """What is different from the first region to the second."""
     backward: ShapeChange | None = None
@@ -136,10 +136,22 @@ class Link(LinkShape):
         return self.backward.applied_to(self.shape()) if self.backward else self.shape()
 
     @model_validator(mode="after")
-    def _directions_fit(self) -> Self:
+    def _jitter_fits(self) -> Self:
+        """Every direction has a delay, and jitter within it; the link's own values alone need not fit."""
+        if self.delay_us is None:
+            given = [side for side in ("forward", "backward") if _delay_of(getattr(self, side)) is not None]
+            if len(given) < 2:
+                without = "forward" if given == ["backward"] else "backward"
+                raise problem(f"is missing, and {without} gives none" if given else "is missing", "delay")
+        if self.delay_us is not None:
+            refuse_early_jitter(self.shape(), "jitter")
         refuse_early_jitter(self.forward_shape, "forward", "jitter")
         refuse_early_jitter(self.backward_shape, "backward", "jitter")
         return self
+
+
+def _delay_of(change: ShapeChange | None) -> int | None:
+    return change.delay_us if change else None
 
 
 class Topology(StrictModel):

@@ -316,6 +316,31 @@ def test_an_error_in_the_topology_names_the_topologys_file(load):
         load(changed("three-regions", "net.yaml"))
 
 
+def test_an_error_in_a_topology_beside_the_experiment_is_named_from_anywhere(load, tmp_path, monkeypatch):
+    net = tmp_path / "net.yaml"
+    net.write_text("name: net\nregions: {r0: {}, r1: {}}\nlinks:\n  - {between: [r0, r1]}\n")
+    with pytest.raises(InputError):
+        load(changed("three-regions", "./net.yaml"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(InputError) as error:
+        load_experiment(str(tmp_path / "small.yaml"))
+    assert str(error.value) == f"{net}:4: links.0.delay: is missing"
+    net.unlink()
+    with pytest.raises(InputError) as error:
+        load_experiment(str(tmp_path / "small.yaml"))
+    assert str(error.value).startswith(f"{tmp_path}/small.yaml:2: topology: {net}: cannot be read: No such")
+
+
+def test_an_error_in_a_swept_topology_names_its_file_and_line(load):
+    Path("net.yaml").write_text("name: net\nregions: {r0: {}, r1: {}}\nlinks:\n  - {between: [r0, r1]}\n")
+    with pytest.raises(InputError) as error:
+        load(f"{GOOD}sweep: {{topology: [three-regions, ./net.yaml]}}\n")
+    assert "sweep.topology: with topology=./net.yaml: net.yaml:4: links.0.delay: is missing" in str(
+        error.value
+    )
+
+
 def test_too_many_processes_are_refused(load):
     with pytest.raises(InputError, match="roles: makes 30006 processes: at most 20000 are possible"):
         load(changed("client: 2", "client: 10000"))

@@ -97,6 +97,18 @@ def test_the_cut_set_is_the_links_between_groups():
     assert [link.name for link, _ in topology.cut_set([["r0"], ["r1"]])] == ["r0-r1"]
 
 
+def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(load):
+    directions = "forward: {delay: 100ms}, backward: {delay: 30ms}, jitter: 20ms"
+    topology = load(changed("delay: 20ms", directions))
+    (link,) = topology.links
+    assert (link.forward_shape.delay_us, link.backward_shape.delay_us) == (100_000, 30_000)
+    assert link.backward_shape.jitter_us == 20_000
+    assert (
+        Topology.model_validate(topology.model_dump(mode="json", by_alias=True, exclude_none=True))
+        == topology
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -106,6 +118,16 @@ def test_the_cut_set_is_the_links_between_groups():
         ("delay: 20ms", "dealy: 20ms", "pair.yaml:6: links.0.dealy: unknown field: did you mean delay?"),
         ("name: pair", "name: pair\nnodes: 3", "pair.yaml:2: nodes: unknown field: known are name, "),
         ("delay: 20ms, ", "", "pair.yaml:6: links.0.delay: is missing"),
+        (
+            "delay: 20ms",
+            "forward: {delay: 20ms}",
+            "pair.yaml:6: links.0.delay: is missing, and backward gives none",
+        ),
+        (
+            "delay: 20ms",
+            "backward: {delay: 20ms}",
+            "pair.yaml:6: links.0.delay: is missing, and forward gives none",
+        ),
         ("delay: 20ms", "delay: 20", "pair.yaml:6: links.0.delay: 20 has no unit"),
         ("delay: 20ms", "delay: 15 seconds-ish", "pair.yaml:6: links.0.delay: '15 seconds-ish' is not"),
         ("delay: 20ms", "delay: 2h", "pair.yaml:6: links.0.delay: should be less than or equal to 60s"),
