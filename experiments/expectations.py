@@ -61,7 +61,7 @@ class Expectation:
 
     def evaluate(self, summary: Mapping[str, Any]) -> dict[str, Any]:
         """{"text", "value": what was found or None, "held"}, as summary.json lists it."""
-        found = _find(summary, self.path)
+        found = value_at(summary, self.path)
         return {"text": self.text, "value": found, "held": self._holds(found)}
 
     def _holds(self, found: Any) -> bool:
@@ -87,7 +87,13 @@ def _value(text: str) -> Value:
     raise ValueError(f"{text} is neither a number nor a word; its unit stands in the path")
 
 
-def _find(summary: Mapping[str, Any], path: str) -> Any:
+def number_of(value: Any) -> bool:
+    """Whether this is a number that compares."""
+    return _kind(value) == "number" and not math.isnan(value)
+
+
+def value_at(summary: Mapping[str, Any], path: str) -> Any:
+    """What stands at a path of summary.json; None if there is no plain value."""
     found: Any = summary
     for part in path.split("."):
         if isinstance(found, list):

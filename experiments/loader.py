@@ -8,6 +8,7 @@ from typing import Any
 from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
+from experiments.sweep import OF_MANY_RUNS
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
@@ -28,7 +29,7 @@ class ExperimentFile:
 
     def point(self, values: Mapping[str, Any]) -> Experiment:
         """One combination of the sweep's values. Raises InputError that names the value."""
-        document = without(self.document, ("sweep", "repeat"))
+        document = without(self.document, OF_MANY_RUNS)
         for path, value in values.items():
             document = with_value(document, path, value, f"sweep {path}={value}")
         return experiment_from(_with_topology_found(document, self.folder))

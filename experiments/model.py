@@ -16,6 +16,7 @@ from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable
+from experiments.sweep_expectations import SweepExpectationField
 from experiments.workload import Workload
 from topologies.model import Topology
 from topologies.strict import (
@@ -82,6 +83,8 @@ class Experiment(StrictModel):
     """Faults by chance: which ones follows from the seed. They come to those above."""
     expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
     """What must hold of summary.json for the run to pass."""
+    expect_sweep: tuple[SweepExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
+    """What must hold of the results of a sweep's runs, or of repetitions, together."""
     on: Literal["local", "simulator"] = "local"
     """Where it runs unless `--on` says otherwise: real processes on this machine, or virtual time."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
@@ -120,6 +123,9 @@ class Experiment(StrictModel):
     def _sweep_is_usable(self) -> Self:
         with problems_under("sweep"):
             refuse_unusable(self.sweep)
+        for number, expectation in enumerate(self.expect_sweep if self.sweep else ()):
+            if found := expectation.problem(self.sweep, (fault.name for fault in self.faults)):
+                raise problem(found, "expect_sweep", number)
         return self
 
     def _check_system(self) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
+from experiments.sweep import OF_MANY_RUNS
 from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.json_schema import schema_of
@@ -26,8 +27,6 @@ ENTRIES_MAX = 500
 REPEAT_MAX = 100
 BUDGET_US_MIN = 10_000_000
 BUDGET_US_MAX = 7 * 24 * 3600 * 1_000_000
-NOT_OF_AN_ENTRY = ("sweep", "repeat")
-"""Fields of an experiment that would make many runs of it."""
 
 
 class Entry(StrictModel):
@@ -57,7 +56,7 @@ class Entry(StrictModel):
     @model_validator(mode="after")
     def _one_point(self) -> Self:
         for path in self.settings:
-            if path.split(".")[0] in NOT_OF_AN_ENTRY:
+            if path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
             if path == "topology":
                 raise problem("belongs beside `set`", "set", path)
@@ -136,7 +135,7 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
         if entry.topology is not None:
             overrides.append(f"topology={_found('topology', TOPOLOGIES, entry.topology, folder)}")
         experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
-        return read_experiment(experiment, overrides, leave_out=NOT_OF_AN_ENTRY)
+        return read_experiment(experiment, overrides, leave_out=OF_MANY_RUNS)
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)

@@ -13,6 +13,8 @@ from typing import Any
 from topologies.strict import problem
 
 POINTS_MAX = 10_000
+OF_MANY_RUNS = ("sweep", "repeat", "expect_sweep")
+"""The fields of an experiment that are about many runs of it: a single one goes without them."""
 VALUES_TEXT_MAX = 60
 
 
@@ -72,7 +74,7 @@ def refuse_unusable(sweep: Mapping[str, Sequence[Any]]) -> None:
     for path, values in sweep.items():
         if not values:
             raise problem("has no values to try", path)
-        if path.split(".")[0] in ("sweep", "repeat", "name", "seed", "on"):
+        if path.split(".")[0] in ("sweep", "expect_sweep", "repeat", "name", "seed", "on"):
             raise problem("cannot be swept", path)
     if math.prod(len(values) for values in sweep.values()) > POINTS_MAX:
         raise problem(f"makes more than {POINTS_MAX} combinations")

@@ -126,7 +126,8 @@ class SweepDirectory:
         content = read_json(self.sweep_json)
         try:
             points = tuple(PointRecord(**point) for point in content["points"])
-            return SweepRecord(**{**content, "points": points})
+            expectations = tuple(content.get("expectations", ()))
+            return SweepRecord(**{**content, "points": points, "expectations": expectations})
         except (KeyError, TypeError) as error:
             raise InputError(str(self.sweep_json), None, "", f"is no record of a sweep: {error}") from None
 
@@ -151,6 +152,7 @@ class SweepRecord:
     points: tuple[PointRecord, ...]
     ended_ns: int | None = None
     outcome: str | None = None  # completed, interrupted, crashed
+    expectations: tuple[dict[str, Any], ...] = ()  # of all runs together: see `SweepExpectation.evaluate`
     schema: int = SCHEMA
 
     def with_point(self, point: PointRecord) -> "SweepRecord":

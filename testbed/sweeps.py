@@ -8,16 +8,19 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.loader import ExperimentFile
 from experiments.model import Experiment
 from experiments.sweep import SweepRun, runs
+from experiments.sweep_expectations import Result, SweepExpectation
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
+
+OF_SWEEP = "expect_sweep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +134,28 @@ def pending(record: SweepRecord) -> list[PointRecord]:
     return [point for point in record.points if not point.ended]
 
 
+def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
+    """The record with what is expected of all runs together held against what they came to.
+
+    Only once every run was analysed: a statistic over some of them says nothing. Raises InputError if a run's
+    summary cannot be read.
+    """
+    if not all(point.verdict for point in record.points):
+        return replace(record, expectations=())
+    if not (asked := [SweepExpectation.parse(text) for text in record.experiment.get(OF_SWEEP) or ()]):
+        return record
+    results = [Result(point.values, directory.run_of(point).read_summary()) for point in record.points]
+    return replace(record, expectations=tuple(expectation.evaluate(results) for expectation in asked))
+
+
+def missed(record: SweepRecord) -> list[dict[str, Any]]:
+    """What was expected of all runs together and did not hold."""
+    return [expectation for expectation in record.expectations if not expectation["held"]]
+
+
 def all_passed(record: SweepRecord) -> bool:
-    """Whether every run ended and, where it was analysed, passed."""
-    return all(point.ended and point.verdict == "passed" for point in record.points)
+    """Whether every run ended and passed, and what was expected of all together held."""
+    return not missed(record) and all(point.ended and point.verdict == "passed" for point in record.points)
 
 
 def headline(summary: Mapping[str, Any]) -> dict[str, Any]:

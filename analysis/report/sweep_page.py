@@ -14,6 +14,7 @@ from analysis.report.page import environment, plotly_script, short_commit
 from analysis.report.paper_figures import charts as paper_charts
 from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
+from analysis.report.sweep_expectations import expectations_table, missed_text
 from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 from analysis.sweeps import Sweep, SweptRun
@@ -66,6 +67,7 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
         charts=charts,
         comparisons=[each for chart in charts for each in chart.comparisons],
         totals=totals(sweep),
+        expected=expectations_table(sweep),
         failures=failures[:PROBLEMS_SHOWN],
         more_failures=max(0, len(failures) - PROBLEMS_SHOWN),
         runs=runs_table(sweep),
@@ -76,11 +78,13 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
 
 
 def verdict(sweep: Sweep) -> Verdict:
-    """How many passed, and whether that is all of them."""
+    """How many passed, whether that is all of them, and what all of them together came to."""
     runs = sweep.record.points
     passed = sum(point.verdict == "passed" for point in runs)
     kinds = [point.verdict or ("not made" if point.outcome is None else "not analysed") for point in runs]
     told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
+    if missed := missed_text(sweep):
+        return Verdict("Not all held", "bad", passed, len(runs), (missed, *told))
     if passed == len(runs):
         return Verdict("All passed", "good", passed, len(runs), told)
     unfinished = any(point.outcome is None for point in runs)

@@ -78,7 +78,7 @@ def expectations_table(record: RunRecord) -> Table:
     rows = (
         (
             words(e["text"]),
-            figure(_plain(e.get("value")), e.get("value")),
+            figure(plain_text(e.get("value")), e.get("value")),
             words("held" if e.get("held") else "did not hold", "good" if e.get("held") else "bad"),
         )
         for e in record.summary.get("expectations") or ()
@@ -270,7 +270,7 @@ def _milliseconds(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.2f}\u00a0ms"
 
 
-def _plain(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """A value of summary.json as an expectation compares it."""
     return (
         number(value) if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)

@@ -93,6 +93,7 @@ def _sweep(directory: "SweepDirectory", work: _Work) -> int:
             found = outcome_of(point, run.read_run(), summary, point.duration_s or 0.0)
             sweep.note(found)
             follow.show(point_line(found, len(ended), number, None))
+    sweep.judge()
     write_sweep_page(directory)
     show_sweep(directory, sweep.record, (sweep.record.experiment["name"], ()))
     return exit_codes.FINE if all_passed(sweep.record) else exit_codes.FAILED

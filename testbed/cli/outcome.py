@@ -59,28 +59,28 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("fidelity", "valid" if fidelity["valid"] else "invalid")]
     rows += [("", reason) for reason in fidelity["reasons"]]
     rows.append(("events", _events(summary["events"])))
-    rows.append(("throughput", f"{_number(summary['throughput']['events_per_s'])} events/s at a client"))
+    rows.append(("throughput", f"{number(summary['throughput']['events_per_s'])} events/s at a client"))
     rows.append(("latency", _latency(summary["latency"])))
     rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
     for expectation in summary["expectations"]:
         held = "held" if expectation["held"] else "NOT HELD"
-        rows.append(("expected", f"{expectation['text']}: {held} ({_number(expectation['value'])})"))
+        rows.append(("expected", f"{expectation['text']}: {held} ({number(expectation['value'])})"))
     return rows + [("note", note) for note in fidelity["notes"]]
 
 
 def _latency(latency: dict[str, Any]) -> str:
     """The percentiles, and by how much they may be wrong where several clocks measured them."""
-    figures = {name: f"{_number(value)} ms" for name, value in latency.items()}
+    figures = {name: f"{number(value)} ms" for name, value in latency.items()}
     bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
     shown = ", ".join(f"{name[:-3]} {figure}" for name, figure in figures.items())
     return shown if bar is None else f"{shown} (clocks: ±{bar}, at most ±{bar_max})"
 
 
 def _events(events: dict[str, Any]) -> str:
-    published, delivered = _number(events["published"]), _number(events["delivered"])
+    published, delivered = number(events["published"]), number(events["delivered"])
     seldom = [name for name in ("resurrected", "unordered_publishers") if events.get(name)]
     faults = ", ".join(
-        f"{_number(events[name])} {name.replace('_', ' ')}"
+        f"{number(events[name])} {name.replace('_', ' ')}"
         for name in ("lost", "duplicated", "out_of_order", "corrupted", *seldom)
     )
     return f"{published} published, {delivered} deliveries; {faults}"
@@ -88,12 +88,12 @@ def _events(events: dict[str, Any]) -> str:
 
 def _recovery(times: dict[str, Any]) -> str:
     shown = [
-        f"{label} {_number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
+        f"{label} {number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
     ]
     return ", ".join(shown) or "nothing measured"
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
     """With a sensible number of digits; "unknown" for what was not measured."""
     if value is None:
         return "unknown"

@@ -61,6 +61,7 @@ def plan_lines(plan: Plan, chosen: Chosen, *, full: bool) -> Iterator[str]:
         ("Timeline", _timeline_rows(plan)),
         ("Runs", _run_rows(chosen)),
         ("Expected", [(expectation.text,) for expectation in experiment.expect]),
+        ("Expected of all runs together", _expected_of_sweep(chosen)),
         ("Commands", _command_rows(plan, full=full)),
         ("Disk", _disk_rows(plan)),
     ]
@@ -107,6 +108,11 @@ def _run_rows(chosen: Chosen) -> Iterator[Row]:
     """What differs between the runs of a sweep."""
     if chosen.is_sweep:
         yield from ((run.name, f"seed {run.seed}", values_text(run.values)) for run in chosen.runs)
+
+
+def _expected_of_sweep(chosen: Chosen) -> list[Row]:
+    expected = chosen.file.experiment.expect_sweep if chosen.is_sweep else ()
+    return [(expectation.text,) for expectation in expected]
 
 
 def _section(title: str, rows: Sequence[Row], *, full: bool) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
-from testbed.cli.outcome import COLOURS, row
+from testbed.cli.outcome import COLOURS, number, row
 from testbed.cli.sweep_text import point_title, replay_command
+from testbed.sweeps import missed
 
 SHOWN_MAX = 10  # of the runs that did not pass
 
@@ -18,6 +20,9 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
     verdict = verdict_of(record)
     row("verdict", click.style(verdict, fg=COLOURS.get(verdict), bold=True))
     row("runs", runs_text(record))
+    for expectation in record.expectations:
+        for text in expectation_lines(expectation):
+            row("expected", text)
     for point in not_passed(record)[:SHOWN_MAX]:
         row(point.verdict or "crashed", " ".join(filter(None, [point_title(point), point.problem])))
         row("", f"replay: {replay_command(*given, point, record.place)}")
@@ -35,12 +40,26 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
 
 
 def verdict_of(record: SweepRecord) -> str:
-    """Of the whole: passed only if every run did."""
-    if not_passed(record):
+    """Of the whole: passed only if every run did, and what was expected of all together held."""
+    if not_passed(record) or missed(record):
         return "failed"
     if any(not point.ended for point in record.points):
         return "interrupted"
     return "passed" if all(point.verdict for point in record.points) else "not analysed"
+
+
+def expectation_lines(expectation: Mapping[str, Any]) -> Iterator[str]:
+    """What was expected of all runs together, and each group of runs in which it did not hold."""
+    groups = [group for group in expectation["groups"] if not group["held"]]
+    yield f"{expectation['text']}: {_said(expectation)}"
+    for group in groups[:SHOWN_MAX]:
+        yield f"  {group['of']}: {_said(group)}"
+    if (more := len(groups) - SHOWN_MAX) > 0:
+        yield f"  and {more} more"
+
+
+def _said(judged: Mapping[str, Any]) -> str:
+    return f"{'held' if judged['held'] else 'NOT HELD'} ({number(judged['value'])})"
 
 
 def not_passed(record: SweepRecord) -> list[PointRecord]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from testbed.cli.sweep_text import point_line, seconds_left
-from testbed.sweeps import headline, pending
+from testbed.sweeps import headline, judged, pending
 
 
 class SweepProgress:
@@ -32,6 +32,11 @@ class SweepProgress:
         count, done = len(self.record.points), self._ended_at_first + self._noted
         elapsed_s = time.monotonic() - self._began_s
         return point_line(point, count, done, seconds_left(elapsed_s, self._noted, count - done))
+
+    def judge(self) -> None:
+        """Write down whether what is expected of all runs together holds. Raises InputError."""
+        self.record = judged(self.record, self.directory)
+        self.directory.write(self.record)
 
     def end(self, outcome: str) -> None:
         """Write down how it ended."""

@@ -76,6 +76,7 @@ def run_sweep(
     finally:
         sweep.end(outcome)
     if analyze:
+        sweep.judge()
         write_sweep_page(sweep.directory)
     show_sweep(sweep.directory, sweep.record, given)
     if outcome == "interrupted":

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
 from experiments.nights import Failure
-from experiments.suite import NOT_OF_AN_ENTRY, REPEAT_MAX, overrides_of
+from experiments.suite import REPEAT_MAX, overrides_of
+from experiments.sweep import OF_MANY_RUNS
 from testbed.cli.following import PlainFollower
 from testbed.cli.made_runs import MadeRun, make_runs, write_report
 from testbed.cli.places import LOCAL, SIMULATOR, check_place
@@ -96,7 +97,7 @@ class Cutset:
             file = read_experiment(
                 self._found("experiment", EXPERIMENTS, str(experiment)),
                 overrides_of(settings),
-                NOT_OF_AN_ENTRY,
+                OF_MANY_RUNS,
             )
             chosen = Chosen.of(file, place=self._place(on), links=links, seed=seed, repeat=repeat)
             results = Results(self._runs_of(chosen, settings, analyze=analyze), self._on_read)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from analysis.report.sweep_charts import SweepChart, quantity
 from analysis.report.sweep_page import failed, verdict
 from analysis.sweeps import Sweep, read_sweep, report
 from experiments.sweepdir import SweepDirectory
+from testbed.sweeps import all_passed, judged
 from tests.analysis.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
 
 Made = Callable[[str], SweepDirectory]
@@ -147,3 +149,39 @@ def test_writing_again_gives_the_same_bytes(made: Made) -> None:
     directory = made("generic")
     before = report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()
     assert (report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()) == before
+
+
+def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(tmp_path: Path) -> None:
+    directory = write_sweep(
+        tmp_path / "sweep",
+        "judged",
+        {"roles.driver": [1, 2]},
+        lambda values, seed: (
+            plan(1, values["roles.driver"]),
+            summary(1000.0 * values["roles.driver"]),
+            None,
+        ),
+    )
+    expected = ["min(throughput.events_per_s) by roles.driver >= 2000", "sum(events.lost) == 0"]
+    record = directory.read()
+    asked = replace(record, experiment={**record.experiment, "expect_sweep": expected})
+    directory.write(judged(asked, directory))
+    sweep = read_sweep(directory)
+    assert [each["held"] for each in sweep.record.expectations] == [False, True]
+    assert not all_passed(sweep.record)
+    assert verdict(sweep).word == "Not all held"
+    assert verdict(sweep).passed == 2
+    page = unescape(report(directory).read_text()).replace("\xa0", " ")
+    assert "1 of 2 expectations of all runs together did not hold" in page
+    assert re.search(r"roles.driver=1</td>.*1010.*did not hold", page, re.DOTALL)
+    assert "all runs</td>" in page
+
+
+def test_a_sweep_whose_runs_are_not_all_analysed_is_not_judged(tmp_path: Path) -> None:
+    directory = write_sweep(
+        tmp_path / "sweep", "torn", {"roles.driver": [1, 2]},
+        lambda values, seed: (plan(1, 1), summary(1.0), None) if values["roles.driver"] == 1 else None,
+    )  # fmt: skip
+    record = directory.read()
+    asked = replace(record, experiment={**record.experiment, "expect_sweep": ["sum(events.lost) == 0"]})
+    assert judged(asked, directory).expectations == ()
