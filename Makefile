@@ -12,6 +12,8 @@ READY    := $(VENV)/ready
 EXPERIMENT ?= link-failure
 TARGET ?= capture
 SECONDS ?= 60
+# How tests are shared: in lanes (tests/conftest.py), two of which mostly wait, so more workers than processors
+SHARED = -n $$(($$(nproc) + 2)) --maxprocesses 6 --dist loadgroup --no-loadscope-reorder
 export PATH := $(PATH):/usr/sbin:/sbin
 
 help: ## list the targets
@@ -23,7 +25,7 @@ run: packages-run $(READY) ## set up, then run the main job: cutset run link-fai
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
 test: packages-test $(READY) lint ## set up, then lint and run the tests
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
 
 lint: $(READY) ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .

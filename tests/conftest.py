@@ -1,8 +1,10 @@
 """What holds for the whole suite: examples that are the same every time, and which tests stay together.
 
-Where several workers share it (pytest-xdist, `--dist loadgroup`), tests that build networks run one after
-another, in one worker: they look at what the whole machine has, and would disturb each other's clocks. Those
-with Spark share its one Java.
+Several workers share it (pytest-xdist, `--dist loadgroup`) in lanes. Tests that build networks are one:
+they look at what the whole machine has, would disturb each other's clocks, and mostly wait. Those with
+Spark or a browser are another, and start each once. All other tests are shared by file among the other
+workers, and by all when the lanes are through. A lane is a group that stays in one worker
+(`testbed/pytest_plugin/groups.py`), and begins first (`--no-loadscope-reorder`).
 """
 
 import pytest
@@ -11,12 +13,17 @@ from hypothesis import settings
 settings.register_profile("suite", derandomize=True, deadline=None)  # no example fails for being slow
 settings.load_profile("suite")
 
-TOGETHER = ("uml", "network", "spark")
-"""Markers whose tests stay together. The first that a test has counts."""
+LANES = {"uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
+"""The lane of a test, by its marker. The first of these that it has counts."""
+ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        marker = next((marker for marker in TOGETHER if item.get_closest_marker(marker)), None)
-        if marker is not None:
-            item.add_marker(pytest.mark.xdist_group(marker))
+    lanes = {item: lane for item in items if (lane := lane_of(item)) is not None}
+    for item, lane in lanes.items():
+        item.add_marker(pytest.mark.xdist_group(lane))
+    items.sort(key=lambda item: ORDER.get(lanes.get(item), len(ORDER)))
+
+
+def lane_of(item: pytest.Item) -> str | None:
+    return next((lane for marker, lane in LANES.items() if item.get_closest_marker(marker)), None)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from testbed.pytest_plugin.groups import kept_together
+
 if TYPE_CHECKING:
     from testbed.cli.made_runs import MadeRun
     from testbed.pytest_plugin.results import Results
@@ -48,8 +50,7 @@ class Attaching:
         """
         if self.item is None or not hasattr(self.item.config, "workerinput"):
             return False
-        grouped = getattr(self.item.config.option, "loadgroup", False)
-        return not (grouped and self.item.get_closest_marker("xdist_group"))
+        return not (kept_together(self.item.config) and self.item.get_closest_marker("xdist_group"))
 
     def note(self, results: "Results") -> None:
         """The test looked at them."""

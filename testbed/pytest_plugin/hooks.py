@@ -1,4 +1,6 @@
-"""What pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`."""
+"""What pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`; and groups
+that stay in one worker.
+"""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from testbed.pytest_plugin.attaching import Attaching
+from testbed.pytest_plugin.groups import plugin_for
 
 if TYPE_CHECKING:
     from testbed.cli.made_runs import MadeRun
@@ -40,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--cutset-history needs --cutset-out: pytest removes its temporary files")
     attaching = config.stash[_ATTACHING] = Attaching(_with_report)
     config.pluginmanager.register(attaching, "cutset-attaching")
+    groups = plugin_for(config)
+    if groups is not None:
+        config.pluginmanager.register(groups, "cutset-groups")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from testbed.pytest_plugin.attaching import Attaching
 from testbed.pytest_plugin.fixture import CALL
 from tests.testbed.runner.live import PROJECT, write_experiment
 
@@ -242,20 +241,6 @@ def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"E *{CALL}: runs of real processes go one at a time*without -n*"])
-
-
-@pytest.mark.parametrize(
-    ("marked", "together", "beside_others"), [(True, True, False), (True, False, True), (False, True, True)]
-)
-def test_tests_of_a_group_that_a_worker_has_for_itself_are_beside_nobody(
-    pytester: pytest.Pytester, marked: bool, together: bool, beside_others: bool
-) -> None:
-    mark = "import pytest\n@pytest.mark.xdist_group('real')\n" if marked else ""
-    attaching = Attaching(lambda _: None)
-    attaching.item = item = pytester.getitem(f"{mark}def test_func(): pass")
-    assert not attaching.beside_others
-    item.config.workerinput, item.config.option.loadgroup = {}, together  # as pytest-xdist does
-    assert attaching.beside_others is beside_others
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
