@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from topologies.generated.kinds import MODELS
 from topologies.model import Topology
 from topologies.quantities import BY_SUFFIX, FRACTION
 
@@ -18,8 +19,15 @@ ABOUT_NUMBERS = frozenset(
 
 
 def topology_schema() -> dict[str, Any]:
-    """The schema of a topology file."""
-    return schema_of(Topology)
+    """The schema of a topology file: regions and links, or a kind with its parameters."""
+    models: list[type[BaseModel]] = [Topology, *MODELS]
+    schemas = [schema_of(model) for model in models]
+    definitions = {name: part for schema in schemas for name, part in schema.pop("$defs", {}).items()}
+    for model, schema in zip(models, schemas, strict=True):
+        del schema["$schema"]
+        definitions[model.__name__] = schema
+    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
+    return {"$schema": DIALECT, "$defs": definitions, "oneOf": choices}
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

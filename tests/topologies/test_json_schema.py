@@ -2,19 +2,19 @@
 
 import re
 
+from topologies.generated.kinds import KINDS
 from topologies.json_schema import topology_schema
 from topologies.loader import topology_document
 
 
 def test_unknown_fields_are_refused_at_every_level():
     schema = topology_schema()
-    assert schema["additionalProperties"] is False
     assert all(part["additionalProperties"] is False for part in schema["$defs"].values())
 
 
 def test_every_field_is_described():
     schema = topology_schema()
-    for part in (schema, *schema["$defs"].values()):
+    for part in schema["$defs"].values():
         for name, field in part["properties"].items():
             assert field.get("description"), name
 
@@ -34,3 +34,13 @@ def test_the_patterns_accept_the_files_that_are_here():
         assert re.search(links["rate"]["pattern"], link["rate"])
     assert not re.search(links["delay"]["pattern"], "15")
     assert not re.search(links["delay"]["pattern"], "15 seconds-ish")
+
+
+def test_a_file_is_of_regions_and_links_or_of_one_kind():
+    schema = topology_schema()
+    names = [choice["$ref"].removeprefix("#/$defs/") for choice in schema["oneOf"]]
+    assert names[0] == "Topology"
+    kinds = [schema["$defs"][name]["properties"]["kind"]["const"] for name in names[1:]]
+    assert kinds == list(KINDS)
+    assert all("kind" in schema["$defs"][name]["required"] for name in names[1:])
+    assert "kind" not in schema["$defs"]["Topology"]["properties"]

@@ -16,9 +16,9 @@ def test_experiments_and_topologies_have_a_line_each(capsys):
     assert "  link-failure        The link between two of four regions fails and comes back; " in "\n".join(
         lines
     )
-    assert (
-        "  three-regions        Three regions in a full mesh, after figure 5a of the Sprinkler paper."
-        in lines
+    described = {name: said for name, _, said in (line.strip().partition("  ") for line in lines)}
+    assert described["three-regions"].strip() == (
+        "Three regions in a full mesh, after figure 5a of the Sprinkler paper."
     )
     assert lines.index("Topologies") > lines.index("Experiments")
 
