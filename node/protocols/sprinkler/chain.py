@@ -150,11 +150,8 @@ class Replication:
         return self.follows and channel is self._predecessor
 
     def receive_publication(self, channel: Channel, message: Publication) -> bool:
-        """Whose the events are that follow."""
-        if not self.comes_from_predecessor(channel):
-            return False
-        self._node.publications.add(message)
-        return True
+        """Whose the events are that follow. Whether that is new."""
+        return self.comes_from_predecessor(channel) and self._node.publications.add(message)
 
     def receive_stored(self, channel: Channel, message: Stored) -> None:
         """The successors have more."""

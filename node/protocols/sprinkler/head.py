@@ -96,7 +96,7 @@ class Head:
     def _take_over(self, stream: int) -> None:
         """What this replica stores of its region's stream it goes on from; what it does not is void."""
         state = self._node.history.streams[stream]
-        self._node.publications.forget_beyond(state.cnt)
+        self._node.publications.forget_beyond(stream, state.cnt)
         for known in self._node.publications.beyond(state.committed):
             self._await(known, None)
         self._remember_time(stream)

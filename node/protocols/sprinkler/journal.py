@@ -154,6 +154,7 @@ class Journal(Volatile):
             case Follow(_, counters):
                 for counter in self._known(counters):
                     self._replay_truncation(counter.stream, counter.cnt)
+                    self._publications.forget_beyond(counter.stream, counter.cnt)
                 self.compaction.truncated(counters)
             case Stored(counters):
                 for counter in self._known(counters):

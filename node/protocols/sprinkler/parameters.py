@@ -47,6 +47,9 @@ class Parameters:
     window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
     window_batches: int = 1_024  # batches, likewise; the proxy remembers as many of each driver's requests
     retry_us: int = 500_000  # after a refusal that may pass (history full)
+    publishers_limit: int = (
+        4_096  # whose requests a proxy remembers, by name; one more, and the longest silent is forgotten
+    )
 
     # Memory
     frame_limit_bytes: int = 1_048_576  # a longer frame is refused

@@ -85,7 +85,7 @@ class Place:
                 proxy.history.truncate(stream, state.committed)
                 proxy.journal.truncate(stream)
         for stream in proxy.own:
-            proxy.publications.forget_beyond(proxy.history.streams[stream].cnt)
+            proxy.publications.forget_beyond(stream, proxy.history.streams[stream].cnt)
 
     def _take_head(self, *, is_head: bool) -> None:
         proxy = self._proxy

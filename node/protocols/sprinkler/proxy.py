@@ -51,7 +51,6 @@ from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.sources import Rule, Sources, Switch
 from node.protocols.sprinkler.tail import Tail
 
-KEPT_PUBLISHERS = 4096  # whose latest requests are remembered
 Batch = Events | SparseEvents
 
 
@@ -76,7 +75,7 @@ class Proxy(Participant):
         period_us = parameters.advertisement_period_us
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self.empty_history()
-        self.publications = Publications(parameters.window_batches, KEPT_PUBLISHERS)
+        self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
@@ -169,8 +168,11 @@ class Proxy(Participant):
 
     def publication_taken(self, publication: Publication) -> None:
         """Remember whose the next events are."""
-        self.publications.add(publication)
-        self.journal.write(publication)
+        forgotten = self.publications.forgotten
+        if self.publications.add(publication):
+            self.journal.write(publication)
+        if not forgotten and self.publications.forgotten:
+            self.log("publisher_forgotten", "warning", publishers_limit=self.parameters.publishers_limit)
 
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
         if self.chain.receive_publication(channel, message):

@@ -5,8 +5,13 @@ boundaries, perhaps at another head. So every replica knows the latest publicati
 name and incarnation), as many as one may have under way: each gets them along the chain (PUBLICATION), always
 before their events.
 
-Entries are in the order of their sequence numbers. A publication that begins at or before one that is known
-makes that one void: it was taken by a head that died before it was passed on, and its numbers are used anew.
+Entries are in the order of their sequence numbers. A predecessor that begins anew sends all of them again: those
+that are known already change nothing. Another one makes void what is known from its first number on: that was
+taken by a head that died before it was passed on, and its numbers are used anew.
+
+A publisher that starts again under its name takes the place of its earlier incarnation. Beyond the limit the
+publisher is forgotten that has published nothing for the longest time: if it then repeats a publication whose
+acknowledgement it did not get, its events are published twice.
 """
 
 from collections import OrderedDict
@@ -25,9 +30,11 @@ class Publications:
     """
 
     def __init__(self, kept_batches: int, kept_publishers: int) -> None:
+        self.forgotten = 0  # publishers, because there were too many
         self._kept_batches = kept_batches
         self._kept_publishers = kept_publishers
         self._taken: OrderedDict[Publisher, OrderedDict[int, Publication]] = OrderedDict()
+        self._incarnations: dict[str, int] = {}  # the latest of each publisher
         self._order: list[Publication] = []  # all, with some that are forgotten
         self._live = 0
         self._sent = 0  # how many of `_order` the follower was sent
@@ -37,10 +44,13 @@ class Publications:
         taken = self._taken.get(publisher)
         return taken.get(first_request) if taken is not None else None
 
-    def add(self, publication: Publication) -> None:
-        """A publication was taken: what is known from its first number on is void."""
-        self.forget_beyond(publication.first_seq - 1)
+    def add(self, publication: Publication) -> bool:
+        """A publication was taken. False if that was known; else what is known from its first number on is void."""
         publisher = (publication.name, publication.incarnation)
+        if self.known(publisher, publication.first_request) == publication:
+            return False
+        self.forget_beyond(publication.stream, publication.first_seq - 1)
+        self._forget_earlier(publisher)
         taken = self._taken.setdefault(publisher, OrderedDict())
         self._taken.move_to_end(publisher)
         self._live += publication.first_request not in taken
@@ -51,14 +61,16 @@ class Publications:
             taken.popitem(last=False)
             self._live -= 1
         if len(self._taken) > self._kept_publishers:
-            self._live -= len(self._taken.popitem(last=False)[1])
+            self._forget(next(iter(self._taken)))
+            self.forgotten += 1
         if len(self._order) > 2 * self._live + DEAD_ENTRIES:
             self._compact()
+        return True
 
-    def forget_beyond(self, cnt: int) -> None:
+    def forget_beyond(self, stream: int, cnt: int) -> None:
         """Forget publications of which events after `cnt` are part: these are not stored."""
-        while self._order and self._order[-1].first_seq + self._order[-1].count - 1 > cnt:
-            publication = self._order.pop()
+        while (order := self._order) and order[-1].stream == stream and last_seq(order[-1]) > cnt:
+            publication = order.pop()
             if self._is_live(publication):
                 del self._taken[publication.name, publication.incarnation][publication.first_request]
                 self._live -= 1
@@ -67,7 +79,7 @@ class Publications:
     def beyond(self, cnt: int) -> Sequence[Publication]:
         """Those that end after `cnt`, in order."""
         at = len(self._order)
-        while at and self._order[at - 1].first_seq + self._order[at - 1].count - 1 > cnt:
+        while at and last_seq(self._order[at - 1]) > cnt:
             at -= 1
         return [publication for publication in self._order[at:] if self._is_live(publication)]
 
@@ -86,6 +98,19 @@ class Publications:
         """Whether the follower was sent everything."""
         return self._sent == len(self._order)
 
+    def _forget_earlier(self, publisher: Publisher) -> None:
+        """The process has started again: nobody repeats what it published before."""
+        name, incarnation = publisher
+        earlier = self._incarnations.get(name, incarnation)
+        if earlier != incarnation:
+            self._forget((name, earlier))
+        self._incarnations[name] = incarnation
+
+    def _forget(self, publisher: Publisher) -> None:
+        self._live -= len(self._taken.pop(publisher, ()))
+        if self._incarnations.get(publisher[0]) == publisher[1]:
+            del self._incarnations[publisher[0]]
+
     def _is_live(self, publication: Publication) -> bool:
         publisher = (publication.name, publication.incarnation)
         return self.known(publisher, publication.first_request) is publication
@@ -93,3 +118,8 @@ class Publications:
     def _compact(self) -> None:
         self._sent = sum(self._is_live(publication) for publication in self._order[: self._sent])
         self._order = [publication for publication in self._order if self._is_live(publication)]
+
+
+def last_seq(publication: Publication) -> int:
+    """The number of its last event."""
+    return publication.first_seq + publication.count - 1

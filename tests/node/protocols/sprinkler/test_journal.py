@@ -74,7 +74,7 @@ class Replica:
     def truncate(self, stream):
         self.history.truncate(stream, self.history.streams[stream].committed)
         if stream == 0:
-            self.publications.forget_beyond(self.history.streams[stream].cnt)
+            self.publications.forget_beyond(stream, self.history.streams[stream].cnt)
         self.journal.truncate(stream)
 
     def settle(self):

@@ -27,7 +27,7 @@ def test_a_request_is_known_by_its_publisher_and_incarnation():
 
 def test_what_is_not_stored_is_forgotten_when_its_head_is_gone():
     publications, taken = three()
-    publications.forget_beyond(20)
+    publications.forget_beyond(0, 20)
     assert publications.known(ONE, 11) is None
     assert publications.known(OTHER, 1) is taken[1]
 
@@ -48,6 +48,36 @@ def test_a_follower_is_sent_everything_once_and_all_again_after_a_rewind():
     assert publications.all_sent
     publications.rewind()
     assert publications.take_unsent(9) == taken
+
+
+def test_what_is_sent_again_makes_nothing_void():
+    """A predecessor sends all of them anew in every configuration, and may die before it is done."""
+    publications, taken = three()
+    assert not publications.add(publication(1, 1))
+    assert publications.known(ONE, 11) is taken[2]
+    assert publications.beyond(0) == taken
+
+
+def test_a_publisher_that_starts_again_takes_the_place_of_its_earlier_self():
+    publications = Publications(8, 2)
+    for incarnation in range(5):
+        publications.add(publication(1 + 10 * incarnation, 1, (ONE[0], incarnation)))
+    publications.add(publication(101, 1, OTHER))
+    assert publications.known((ONE[0], 4), 1) is not None
+    assert publications.known((ONE[0], 3), 1) is None
+    assert publications.forgotten == 0
+
+
+def test_beyond_the_limit_the_publisher_that_was_silent_for_longest_is_forgotten():
+    publications = Publications(8, 2)
+    for number in range(3):
+        publications.add(publication(1 + 10 * number, 1, (f"r0/driver-{number}", 1)))
+    assert [publications.known((f"r0/driver-{number}", 1), 1) is None for number in range(3)] == [
+        True,
+        False,
+        False,
+    ]
+    assert publications.forgotten == 1
 
 
 def test_a_follower_is_sent_what_replaced_a_void_publication():
