@@ -3,6 +3,8 @@ successor, what the whole chain has, and the token.
 
 The successor says FOLLOW with its own counters to its predecessor, in every configuration anew, and is
 answered in kind; what came before the answer does not count, as it may belong to an earlier configuration.
+A successor never has more than its predecessor: one that says so is refused and not served, and an error in the log
+names both counters, since the two have different streams.
 The predecessor serves it from Hist as it serves any subscriber, each publication before its events. STORED
 goes back up the chain. Committed is what all replicas up to the tail have; the tail has committed what it
 has. Whoever joins behind the tail is served alike; when the tail has sent it everything it passes the token,
@@ -13,12 +15,13 @@ A replica that was removed keeps what was committed and drops the rest, since th
 without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.
 """
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import Counter, Follow, Joined, Publication, Stored, Token
+from node.protocols.sprinkler.messages import Counter, Follow, Joined, Publication, Refusal, Stored, Token
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.subscribers import Subscribers
 
@@ -38,6 +41,9 @@ class Surroundings(Protocol):
 
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
         """Write a line in the log."""
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+        """Tell a peer what was wrong."""
 
     def service_channel(self) -> Channel | None:
         """To the region's configuration service, if connected."""
@@ -132,8 +138,22 @@ class Replication:
         elif channel.name == self.chain.successor(self._node.name):
             self._serve_from(channel, message)
 
+    def _is_ahead(self, channel: Channel, counters: Iterable[Counter]) -> bool:
+        """Whether the follower has what it cannot have. It is told, and so is the log."""
+        for counter in counters:
+            state = self._node.history.streams.get(counter.stream)
+            if state is not None and counter.cnt > state.cnt:
+                fields = {"stream": counter.stream, "cnt": counter.cnt, "own": state.cnt}
+                self._node.log("follower_ahead", "error", peer=channel.name, **fields)
+                reason = f"FOLLOW says {counter.cnt} events; the predecessor has {state.cnt}"
+                self._node.refuse(channel, Refusal.UNEXPECTED, reason, counter.stream)
+                return True
+        return False
+
     def _serve_from(self, channel: Channel, message: Follow) -> None:
         self._leave_successor()
+        if self._is_ahead(channel, message.counters):
+            return
         self._successor = channel
         self._below.clear()
         self._node.publications.rewind()
