@@ -13,6 +13,7 @@ from experiments.faults import (
     SetLink,
 )
 from experiments.model import Experiment
+from experiments.parameters import roles_problem
 from experiments.roles import DEFAULT, counts_in
 from topologies.document import FieldPath
 from topologies.model import Topology
@@ -59,6 +60,12 @@ def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
         if region != DEFAULT and region not in topology.regions:
             hint = suggestion(region, topology.regions)
             yield ("roles", region), f"{topology.name} has no region {region}{hint}"
+    for region in topology.regions:
+        problem = roles_problem(experiment.system, counts_in(experiment.roles, region))
+        if problem is not None:
+            named = region if region in experiment.roles else DEFAULT
+            yield ("roles",) if list(experiment.roles) == [DEFAULT] else ("roles", named), problem
+            return
 
 
 def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:

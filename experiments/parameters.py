@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from node.protocols.parameters import ROLES, SYSTEMS
+from node.protocols.parameters import ROLES, ROLES_PROBLEM, SYSTEMS
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
 
@@ -24,6 +24,11 @@ def known_systems() -> list[str]:
 def roles_of(system: str) -> tuple[str, ...]:
     """The roles of a known system's processes, in the order in which hosts are made."""
     return ROLES[system]
+
+
+def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
+    """Why a region of a known system cannot have so many processes of each role, or None."""
+    return ROLES_PROBLEM[system](counts)
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:

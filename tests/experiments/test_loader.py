@@ -158,6 +158,21 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "{r7: {proxy: 1}}",
             "small.yaml:5: roles.r7: three-regions has no",
         ),
+        (
+            "{proxy: 1, driver: 1, client: 2}",
+            "{proxy: 2, driver: 1, client: 2}",
+            "small.yaml:5: roles: 2 proxies in a region form a chain, which needs a service: ",
+        ),
+        (
+            "{proxy: 1, driver: 1, client: 2}",
+            "{default: {proxy: 1}, r1: {proxy: 3, client: 1}}",
+            "small.yaml:5: roles.r1: 3 proxies in a region form a chain",
+        ),
+        (
+            "{proxy: 1, driver: 1, client: 2}",
+            "{proxy: 3, client: 2, configuration: 2}",
+            "small.yaml:5: roles: a region has one configuration service at most",
+        ),
         ("{proxy: 1, driver: 1, client: 2}", "4", "small.yaml:5: roles: should say how many processes"),
         (
             "rate: 1000/s",

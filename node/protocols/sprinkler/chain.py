@@ -3,13 +3,13 @@ successor, what the whole chain has, and the token.
 
 The successor says FOLLOW with its own counters to its predecessor, in every configuration anew, and is
 answered in kind; what came before the answer does not count, as it may belong to an earlier configuration.
-A successor never has more than its predecessor: one that says so is refused and not served, and an error in the log
-names both counters, since the two have different streams.
-The predecessor serves it from Hist as it serves any subscriber, each publication before its events. STORED
-goes back up the chain. Committed is what all replicas up to the tail have; the tail has committed what it
-has. Whoever joins behind the tail is served alike; when the tail has sent it everything it passes the token,
-and from then on commits only what the joiner has, too. The joiner tells the configuration service, which
-makes it the tail. A new configuration makes the token of an older one void.
+A successor never has more than its predecessor: one that says so has another stream, and is refused with an
+error in the log instead of being served. The predecessor serves it from Hist as it serves any subscriber,
+each publication before its events. STORED goes back up the chain. Committed is what all replicas up to the
+tail have; the tail has committed what it has. Whoever joins behind the tail is served alike; when the tail
+has sent it everything it passes the token, and from then on commits only what the joiner has, too. The joiner
+tells the configuration service, which makes it the tail. A new configuration makes the token of an older one
+void.
 
 A replica that was removed keeps what was committed and drops the rest, since the chain may have gone on
 without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.

@@ -2,8 +2,8 @@
 
 All proxies of a region are the replicas of one proxy, a chain from head to tail. A region with a
 configuration service has the chain that its service says, numbered from 1 on; the latest known stays valid
-while the service is away, and before the first there is none. A region without one has the configuration
-number 0: all its proxies, in order of their index.
+while the service is away, and before the first there is none. A region of one proxy needs no service: its
+configuration has the number 0.
 
 How it is used: a process makes its `Chains` from its specification and starts with
 `keep_connected(chains.targets_for(name))`. When the service says CONFIGURATION it calls `learn`; if that is

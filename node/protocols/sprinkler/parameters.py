@@ -5,6 +5,7 @@ the unit says which quantity is written there. The paper (3.1) gives no values: 
 period A are ours, see `node.protocols.sprinkler.expects`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 
@@ -77,3 +78,16 @@ class Parameters:
             raise ValueError("reconnect_last_us must not be less than reconnect_first_us")
         if self.batch_limit_bytes * 2 > self.frame_limit_bytes:
             raise ValueError("frame_limit_bytes must be at least twice batch_limit_bytes")
+
+
+def roles_problem(counts: Mapping[str, int]) -> str | None:
+    """Why a region cannot have so many processes of each role, or None.
+
+    Without a configuration service nobody says who belongs to a chain while one of its replicas is away: it
+    would stop with the first failure, and a head that lost its state would not know whom to ask for it.
+    """
+    if counts.get("proxy", 0) > 1 and not counts.get("configuration", 0):
+        return f"{counts['proxy']} proxies in a region form a chain, which needs a service: configuration: 1"
+    if counts.get("configuration", 0) > 1:
+        return "a region has one configuration service at most: make it configuration: 1"
+    return None

@@ -44,7 +44,7 @@ from node.protocols.sprinkler.messages import (
     Token,
     Unsubscribe,
 )
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import Parameters, roles_problem
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.place import Place
 from node.protocols.sprinkler.publications import Publications
@@ -69,6 +69,9 @@ class Proxy(Participant):
     ) -> None:
         parameters = Parameters(**spec.parameters)
         self.chains = Chains(spec, parameters)
+        replicas, service = self.chains.replicas(spec.region), self.chains.service(spec.region)
+        if problem := roles_problem({"proxy": len(replicas), "configuration": int(service is not None)}):
+            raise ValueError(f"{spec.name}: {problem}")
         super().__init__(spec.name, parameters, rng, self.chains.targets_for(spec.name))
         self.region = spec.region
         self._streams = dict(spec.streams)

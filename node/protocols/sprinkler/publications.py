@@ -5,9 +5,9 @@ boundaries, perhaps at another head. So every replica knows the latest publicati
 name and incarnation), as many as one may have under way: each gets them along the chain (PUBLICATION), always
 before their events.
 
-Entries are in the order of their sequence numbers. A predecessor that begins anew sends all of them again: those
-that are known already change nothing. Another one makes void what is known from its first number on: that was
-taken by a head that died before it was passed on, and its numbers are used anew.
+Entries are in the order of their sequence numbers. A predecessor that begins anew sends all of them again:
+those that are known already change nothing. Another one makes void what is known from its first number on:
+that was taken by a head that died before it was passed on, and its numbers are used anew.
 
 A publisher that starts again under its name takes the place of its earlier incarnation. Beyond the limit the
 publisher is forgotten that has published nothing for the longest time: if it then repeats a publication whose
@@ -45,7 +45,7 @@ class Publications:
         return taken.get(first_request) if taken is not None else None
 
     def add(self, publication: Publication) -> bool:
-        """A publication was taken. False if that was known; else what is known from its first number on is void."""
+        """A publication was taken; false if it was known. If not, what was known at its numbers is void."""
         publisher = (publication.name, publication.incarnation)
         if self.known(publisher, publication.first_request) == publication:
             return False

@@ -69,7 +69,7 @@ def test_a_batch_whose_reaches_were_not_captured_counts_for_its_events():
 
 
 def test_only_batches_from_other_regions_say_what_a_regions_source_is():
-    plan = ("roles={proxy: 3, driver: 1, client: 2}",)
+    plan = ("roles={proxy: 3, configuration: 1, driver: 1, client: 2}",)
     facts = facts_of(*plan)
 
     def row(host, peer, t_ms):

@@ -135,7 +135,7 @@ def test_subscriptions_name_regions():
 
 KILLED = read_facts(
     run_json(
-        "roles={proxy: 3, driver: 1, client: 2}",
+        "roles={proxy: 3, configuration: 1, driver: 1, client: 2}",
         "faults=[{name: dead, at: 5s, kill: r2/proxy-2}, {name: back, at: 9s, restart: r2/proxy-2}]",
         "expect=[]",
     )

@@ -252,13 +252,6 @@ def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_know
     check(cluster)
 
 
-def test_regions_without_a_service_have_their_proxies_in_order():
-    cluster = chained(configuration=False)
-    cluster.run(3 * S)
-    assert cluster.machine(HEAD).chain.chain.members == (HEAD, MIDDLE, TAIL)
-    check(cluster)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_dies_stops_and_comes_back_nothing_is_lost(seed):
     cluster = chained(seed=seed, rate_per_s=1000, wires=SLOW)

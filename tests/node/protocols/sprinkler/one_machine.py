@@ -16,9 +16,8 @@ from tests.node.cluster import specs
 
 EFFECTS_MAX = 2000  # of one input
 DURABLE = {"parameters": {"durable": True}, "storage": "/disks", "regions": 2, "clients": 2}
-LAYOUTS = {  # in the first a replica waits for a service; in the others it is head, tail or both at once
+LAYOUTS = {  # in the first a replica waits for a service; in the other it is head and tail at once
     "configured": specs(proxies=2, configuration=True, **DURABLE),
-    "static": specs(proxies=2, **DURABLE),
     "alone": specs(proxies=1, **DURABLE),
 }
 NAMES = [spec.name for spec in LAYOUTS["configured"]] + ["r0/proxy-9", "stranger", "x" * 255]

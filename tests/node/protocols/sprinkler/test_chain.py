@@ -152,9 +152,9 @@ def test_a_follower_that_has_more_than_its_predecessor_is_refused_and_not_served
     (refused,) = bench.sent("r0/proxy-1", Refused)
     assert (refused.code, refused.stream) == (Refusal.UNEXPECTED, OWN)
     assert "3 events" in refused.reason
-    assert [effect.fields for effect in bench.effects if getattr(effect, "event", "") == "follower_ahead"] == [
-        {"peer": "r0/proxy-1", "stream": OWN, "cnt": 3, "own": 2}
-    ]
+    assert [
+        effect.fields for effect in bench.effects if getattr(effect, "event", "") == "follower_ahead"
+    ] == [{"peer": "r0/proxy-1", "stream": OWN, "cnt": 3, "own": 2}]
     bench.say("r0/driver-0", publish(3))
     assert bench.sent("r0/proxy-1", Events, Publication) == []
     bench.say("r0/proxy-1", Follow(1, (Counter(OWN, 2), Counter(OTHERS, 0))))

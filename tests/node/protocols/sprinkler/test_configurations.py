@@ -13,7 +13,7 @@ TOLD = Configuration(3, 1, (Replica(1, MEMBER, 7), Replica(2, MEMBER, 8), Replic
 
 
 def chains(**given):
-    spec = specs(regions=2, proxies=3, clients=2, **given)[0]
+    spec = specs(**{"regions": 2, "proxies": 3, "clients": 2, **given})[0]
     return Chains(spec, Parameters())
 
 
@@ -21,11 +21,11 @@ def dialled(known, name, **given):
     return [target.peer for target in known.targets_for(name, **given)]
 
 
-def test_without_a_service_all_proxies_are_the_chain_in_order():
-    known = chains()
+def test_without_a_service_the_only_proxy_is_the_chain():
+    known = chains(proxies=1)
     assert known.is_known("r0")
-    assert known.members("r0") == tuple(NAMES)
-    assert (known.head("r1"), known.tail("r1")) == ("r1/proxy-0", "r1/proxy-2")
+    assert known.members("r0") == ("r0/proxy-0",)
+    assert (known.head("r1"), known.tail("r1")) == ("r1/proxy-0", "r1/proxy-0")
 
 
 def test_with_a_service_nothing_is_known_before_it_speaks():

@@ -300,3 +300,9 @@ def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
     bench.receive(peer, data(1, 4, stream=OWN))
     bench.give(m.TimerFired(("restore",)), after_us=2_000_000)
     assert bench.sent(driver, Published) == [Published(OWN, 50, 5, 2)]
+
+
+def test_replicas_without_a_configuration_service_are_refused():
+    """Nobody would say who belongs to their chain, nor to a head that lost its state whom to ask for it."""
+    with pytest.raises(ValueError, match="r0/proxy-0: 2 proxies in a region form a chain, which needs"):
+        Proxy(specs(regions=1, proxies=2)[0], Random(1))
