@@ -30,6 +30,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     processes = process_names(experiment, topology)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
+    if experiment.nemesis and (found := experiment.nemesis.topology_problem(topology, experiment.faults)):
+        yield ("nemesis", "stays"), found
     known = set(processes)
     for number, fault in enumerate(experiment.faults):
         path: FieldPath = ("faults", number, fault.kind)

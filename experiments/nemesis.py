@@ -4,30 +4,73 @@ What may go wrong, how often and for how long. The schedule that follows from a 
 `experiments.nemesis_schedule`.
 """
 
-from typing import Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from experiments.faults import Fault
+from experiments.losable_links import LosableLinks
+from topologies.model import Topology
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
 
-Kind = Literal["cut", "one-way-cut", "delay", "loss", "crash", "pause"]
+Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause"]
 
-ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss")
+ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", "loss")
 ON_PROCESSES: tuple[Kind, ...] = ("crash", "pause")
+LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
+"""What `stays: connected` draws for good."""
+USUAL: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss", "crash", "pause")
 FAULTS_MAX = 200
 STEP_US = 1_000  # times are whole milliseconds
+
+
+class CountRange(StrictModel):
+    """A number that is drawn, too."""
+
+    least: WholeNumber = Field(alias="from", ge=1, le=FAULTS_MAX)
+    """At least so many."""
+    most: WholeNumber = Field(alias="to", ge=1, le=FAULTS_MAX)
+    """At most so many."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.least > self.most:
+            raise problem("is more than `to`", "from")
+        return self
+
+
+def _number_or_range(given: Any) -> Any:
+    if isinstance(given, (int, dict, CountRange)):
+        return given
+    raise problem(f"should be a number or a range, such as {{from: 1, to: 3}}, not {given!r:.40}")
+
+
+def _count_tag(given: Any) -> str:
+    return "<number>" if isinstance(given, int) else "<range>"
+
+
+Count = Annotated[
+    Annotated[WholeNumber, Field(ge=1, le=FAULTS_MAX), Tag("<number>")]
+    | Annotated[CountRange, Tag("<range>")],
+    Discriminator(_count_tag),
+    BeforeValidator(_number_or_range),
+]
 
 
 class Nemesis(StrictModel):
     """What may go wrong, how often and for how long."""
 
-    kinds: tuple[Kind, ...] = Field((*ON_LINKS, *ON_PROCESSES), min_length=1)
-    """cut, one-way-cut, delay and loss of links; crash (SIGKILL, started again later) and pause (SIGSTOP) of
-    processes."""
+    kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
+    """cut, one-way-cut, flap (cut again and again), delay and loss of links; crash (SIGKILL, started again
+    later) and pause (SIGSTOP) of processes."""
+    stays: Literal["connected"] | None = None
+    """connected: cuts and one-way cuts are drawn for good, and only where links that are up in both
+    directions still connect all regions in the end. Unless given, all is as configured in the end."""
     roles: tuple[str, ...] = ("proxy", "client", "driver", "configuration")
     """Whose processes crash and pause."""
-    faults: WholeNumber = Field(10, ge=1, le=FAULTS_MAX)
-    """How many disturbances; fewer where so many do not fit."""
+    faults: Count = 10
+    """How many disturbances, or a range to draw from; fewer where so many do not fit."""
     start_us: DurationUs = 1_000_000
     """Nothing is disturbed before."""
     shortest_us: DurationUs = Field(200_000, ge=STEP_US)
@@ -47,6 +90,25 @@ class Nemesis(StrictModel):
         """Why there is no time for any disturbance in a run of this duration, or None."""
         if self.start_us + self.shortest_us + self.quiet_us > duration_us:
             return "start, shortest and quiet together are longer than the run"
+        return None
+
+    @property
+    def count_range(self) -> tuple[int, int]:
+        """How many disturbances at least and at most."""
+        given = self.faults
+        return (given.least, given.most) if isinstance(given, CountRange) else (given, given)
+
+    def topology_problem(self, topology: Topology, others: Sequence[Fault]) -> str | None:
+        """Why nothing can be drawn that keeps this topology connected, or None. others: the other faults."""
+        links = LosableLinks(topology, others)
+        if self.stays is None:
+            return None
+        if not links.connected:
+            return f"{topology.name} is not connected even without faults by chance"
+        least, _ = self.count_range
+        if least > links.count_max and all(kind in LOSING_LINKS for kind in self.kinds):
+            can = f"can lose {links.count_max} of its links" if links.count_max else "cannot lose any link"
+            return f"{topology.name} {can} and stay connected, but at least {least} are to be cut"
         return None
 
     @model_validator(mode="after")

@@ -3,7 +3,8 @@
 It follows from the seed alone, as concrete named faults like those that people write: `cutset plan` shows
 them, run.json keeps them, and the seed replays them. What it stays within, so that recovery is possible:
 
-- nothing is disturbed in the `quiet` time at the end: links are as configured, every process runs;
+- nothing is disturbed in the `quiet` time at the end: links are as configured, every process runs. With
+  `stays: connected` links are lost for good, but those left connect all regions;
 - a process is disturbed by one thing at a time, and is given `settle` before the next;
 - of the replicas of a region's proxy, one at least is undisturbed and settled at any time, so that what was
   acknowledged is never only where it can be lost. A proxy without replicas is therefore left alone;
@@ -13,17 +14,20 @@ them, run.json keeps them, and the seed replays them. What it stays within, so t
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from experiments.faults import Fault, Faults, ProcessFault
-from experiments.nemesis import ON_LINKS, STEP_US, Nemesis
+from experiments.losable_links import LosableLinks
+from experiments.nemesis import LOSING_LINKS, ON_LINKS, STEP_US, Kind, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
 
 REPLICATED_ROLE = "proxy"
 ATTEMPTS = 50  # to find a place for a fault; then there is one fewer
+FLAPS_MAX = 5  # times that a link is cut by one disturbance
 PER_MILLE = 1_000
 
 Given = dict[str, Any]  # a fault as in a file, but for `at`, which is in microseconds
@@ -43,9 +47,16 @@ def expand(
     others: the experiment's own faults.
     """
     spared = {fault.process for fault in others if isinstance(fault, ProcessFault)}
-    schedule = _Schedule(nemesis, topology, _victims(nemesis, roles, topology, spared), duration_us, seed)
+    victims = _victims(nemesis, roles, topology, spared)
+    schedule = _Schedule(nemesis, topology, victims, duration_us, seed, others=others)
     written = sorted(schedule.faults(), key=lambda given: given["at"])
-    return TypeAdapter(Faults).validate_python([{**given, "at": _text(given["at"])} for given in written])
+    return _reader().validate_python([{**given, "at": _text(given["at"])} for given in written])
+
+
+@cache
+def _reader() -> TypeAdapter[tuple[Fault, ...]]:
+    """Reads faults as they stand in a file; it takes long to make."""
+    return TypeAdapter(Faults)
 
 
 class _Schedule:
@@ -58,9 +69,12 @@ class _Schedule:
         victims: Mapping[str, Sequence[Sequence[str]]],
         duration_us: int,
         seed: int,
+        *,
+        others: Sequence[Fault],
     ) -> None:
         self._nemesis = nemesis
         self._links = [link.between for link in topology.links]
+        self._losable = LosableLinks(topology, others) if nemesis.stays else None
         self._victims = victims
         self._last_us = duration_us - nemesis.quiet_us
         self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  to be replayed, not to be kept secret
@@ -68,14 +82,60 @@ class _Schedule:
 
     def faults(self) -> Iterator[Given]:
         """All of them, in the order in which they were drawn."""
-        possible = {True: bool(self._links), False: any(self._victims.values())}
-        kinds = [kind for kind in self._nemesis.kinds if possible[kind in ON_LINKS]]
-        for number in range(1, self._nemesis.faults + 1 if kinds else 1):
+        least, most = self._nemesis.count_range
+        count = least if least == most else self._rng.randint(least, most)
+        for number in range(1, count + 1):
+            if not (kinds := self._possible()):
+                return
             kind = self._rng.choice(kinds)
             name = f"n{number:02}-{kind}"
             yield from self._on_link(kind, name) if kind in ON_LINKS else self._on_process(kind, name)
 
-    def _on_link(self, kind: str, name: str) -> Iterator[Given]:
+    def _possible(self) -> list[Kind]:
+        """The kinds that can be drawn."""
+        links = bool(self._links if self._losable is None else self._losable.left)
+        losing = links if self._losable is None else bool(self._losable.losable)
+        processes = any(self._victims.values())
+
+        def can_be(kind: Kind) -> bool:
+            return losing if kind in LOSING_LINKS else links if kind in ON_LINKS else processes
+
+        return [kind for kind in self._nemesis.kinds if can_be(kind)]
+
+    def _on_link(self, kind: Kind, name: str) -> Iterator[Given]:
+        if kind == "flap":
+            yield self._flap(name)
+        elif self._losable is not None and kind in LOSING_LINKS:
+            yield self._lost(kind, name, self._losable)
+        else:
+            yield self._for_a_time(kind, name)
+
+    def _flap(self, name: str) -> Given:
+        """A link that is cut again and again, and up in the end."""
+        rng, nemesis = self._rng, self._nemesis
+        link = rng.choice(self._links if self._losable is None else self._losable.left)
+        window_us = self._last_us - nemesis.start_us
+        longest_us = min(nemesis.longest_us, window_us)
+        down_us, up_us = (self._length(longest_us) for _ in range(2))
+        times = rng.randint(1, max(1, min(FLAPS_MAX, window_us // (down_us + up_us))))
+        length_us = min(times * (down_us + up_us), window_us)
+        return {
+            "name": name,
+            "at": self._begin(length_us),
+            "flap": list(link),
+            "down": _text(down_us),
+            "up": _text(up_us),
+            "for": _text(length_us),
+        }
+
+    def _lost(self, kind: Kind, name: str, links: LosableLinks) -> Given:
+        """A cut for good that leaves all regions connected."""
+        link = self._rng.choice(links.losable)
+        links.lose(link)
+        direction = "both" if kind == "cut" else self._rng.choice(["forward", "backward"])
+        return {"name": name, "at": self._begin(0), "cut": list(link), "direction": direction}
+
+    def _for_a_time(self, kind: Kind, name: str) -> Given:
         rng, nemesis = self._rng, self._nemesis
         link = list(rng.choice(self._links))
         begin_us, end_us = self._span()
@@ -83,14 +143,13 @@ class _Schedule:
         direction = "both" if kind == "cut" else rng.choice(["forward", "backward"])
         if kind == "delay":
             delay_us = rng.randint(1, max(1, nemesis.delay_us // STEP_US)) * STEP_US
-            yield {**given, "set": link, "direction": direction, "delay": _text(delay_us)}
-        elif kind == "loss":
+            return {**given, "set": link, "direction": direction, "delay": _text(delay_us)}
+        if kind == "loss":
             loss = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
-            yield {**given, "set": link, "direction": direction, "loss": f"{loss / 10:g}%"}
-        else:
-            yield {**given, "cut": link, "direction": direction}
+            return {**given, "set": link, "direction": direction, "loss": f"{loss / 10:g}%"}
+        return {**given, "cut": link, "direction": direction}
 
-    def _on_process(self, kind: str, name: str) -> Iterator[Given]:
+    def _on_process(self, kind: Kind, name: str) -> Iterator[Given]:
         """A disturbance of a process and its end, at a place where the bounds allow it."""
         for _ in range(ATTEMPTS):
             role = self._rng.choice(list(self._victims))
@@ -122,10 +181,18 @@ class _Schedule:
         """When a disturbance begins and ends, in whole steps."""
         nemesis = self._nemesis
         longest_us = min(nemesis.longest_us, self._last_us - nemesis.start_us)
-        length_us = self._rng.randint(-(-nemesis.shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
-        latest_us = self._last_us - length_us
-        begin_us = self._rng.randint(-(-nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
+        length_us = self._length(longest_us)
+        begin_us = self._begin(length_us)
         return begin_us, begin_us + length_us
+
+    def _length(self, longest_us: int) -> int:
+        shortest_us = self._nemesis.shortest_us
+        return self._rng.randint(-(-shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
+
+    def _begin(self, length_us: int) -> int:
+        """When something begins that lasts so long."""
+        latest_us = self._last_us - length_us
+        return self._rng.randint(-(-self._nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
 
 
 def _victims(
