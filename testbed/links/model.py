@@ -49,6 +49,7 @@ class LinkCounters:
     lateness_p99_us: float | None = None
     dropped_size: int = 0  # larger than the link's MTU
     dropped_send: int = 0  # refused by the interface that they should have left through, say for being down
+    ring_peak: float = 0.0  # how full the rings before the middle were, at most, 0 to 1; full ones drop
 
 
 class Middles(Protocol):

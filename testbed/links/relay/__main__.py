@@ -15,19 +15,8 @@ from testbed.links.relay.loop import Loop, Way
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Outlet, Port
 from testbed.links.relay.priority import be_prompt
-from testbed.links.relay.ring import BLOCK_BYTES
+from testbed.links.relay.ring_sizes import port_blocks
 from testbed.links.relay.together import together
-
-RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
-PORT_BLOCKS_MIN, PORT_BLOCKS_MAX = 2, 16
-
-
-def port_blocks(ports: int) -> int:
-    """How many blocks each of so many ports gets, such that all stay within `RINGS_BYTES_MAX`.
-
-    Each gets `PORT_BLOCKS_MIN` in any case: more than 128 ports take more.
-    """
-    return max(PORT_BLOCKS_MIN, min(PORT_BLOCKS_MAX, RINGS_BYTES_MAX // BLOCK_BYTES // max(1, ports)))
 
 
 def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]:
@@ -41,10 +30,10 @@ def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]
         for direction, source, sink in (("forward", "a", "b"), ("backward", "b", "a"))
         if direction in link["shapes"]
     ]
-    sources = dict.fromkeys(source for _, _, source, _, _ in lanes)
+    rates = {source: shape.rate_bits_per_s for _, _, source, _, shape in lanes}
+    sources = dict(zip(rates, port_blocks(list(rates.values())), strict=True))
     silent = dict.fromkeys(sink for _, _, _, sink, _ in lanes if sink not in sources)
-    blocks = port_blocks(len(sources))
-    ports = _opened(lambda interface: Port(interface, blocks), sources, stack)
+    ports = _opened(lambda interface: Port(interface, sources[interface]), sources, stack)
     outlets = _opened(Outlet, silent, stack)
     ways = []
     for name, direction, source, sink, shape in lanes:

@@ -1,14 +1,21 @@
-"""The relay's loop: send what is due, wait, read what came, obey orders. One thread, written for speed.
+"""The relay's loop: send what is due, wait, take what came, obey orders. One thread, written for speed.
 
-It waits in `select` on one epoll descriptor, since `select` knows microseconds where `epoll_wait` knows
-only whole milliseconds, and epoll spares asking dozens of sockets each time. A frame is sent when the
-clock has passed its time, never before; how much later counts in the lane's histogram.
+A frame is sent when the clock has passed its time, never before; how much later counts in the lane's
+histogram. The kernel stamps frames as they arrive, so what comes can lie in the rings until shortly before it
+may be due: while frames come often, the loop looks at the rings at intervals (`patience_ns`) instead of being
+woken by each, and what falls due within `GAP_NS` leaves together, as network cards moderate their interrupts.
+While few come it waits for them in `select` on one epoll descriptor: `select` knows microseconds where
+`epoll_wait` knows only whole milliseconds, and epoll spares asking dozens of sockets each time.
+
+What came is first taken out of all rings and then admitted, a portion at a time: the kernel's slots are free
+again while a burst is worked on.
 """
 
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
@@ -17,34 +24,57 @@ from testbed.links.relay.lane import Lane
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Port
+from testbed.links.relay.ring import Frame
+from topologies.shape import Shape
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
+PORTION_BYTES = 200_000  # of frames admitted before that
+FRAME_COST_BYTES = 2_000  # a frame is as much work as so many of its bytes
+TAKEN_MAX = 16_384  # frames of one port that are not admitted; more stay in its rings
+GAP_NS = 100_000  # between wake-ups while frames come often
+PATIENCE_NS_MAX = 1_000_000  # between looks at the rings, which have slots for several times as long
+MARGIN_NS = 150_000  # by which a look comes before what it may find is due
 WAIT_S_MAX = 1.0  # nothing depends on it: every event wakes the loop
 STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
 NS_PER_S = 1_000_000_000
 
 
+def patience_ns(shapes: Iterable[Shape]) -> int:
+    """How long frames may lie in the rings of these lanes; 0 if some may be due as soon as they come."""
+    shortest_us = min((shape.delay_us - shape.jitter_us for shape in shapes), default=0)
+    return max(0, min(shortest_us * 1000 - MARGIN_NS, PATIENCE_NS_MAX))
+
+
 class Way:
     """A port and the lane that takes what is received there."""
 
-    __slots__ = ("direction", "lane", "link", "port")
+    __slots__ = ("direction", "lane", "link", "port", "taken")
 
     def __init__(self, link: str, direction: str, port: Port, lane: Lane) -> None:
         self.link = link
         self.direction = direction
         self.port = port
         self.lane = lane
+        self.taken: deque[Frame] = deque()  # not admitted; arrivals are in CLOCK_MONOTONIC
 
-    def read(self, ahead_ns: int) -> None:
-        """Admit everything that has arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
-        admit, port = self.lane.admit, self.port
+    def take(self, ahead_ns: int) -> None:
+        """Take everything that has arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
+        port = self.port
         frames = port.receive()
         while frames:
             if abs(time.time_ns() - frames[0][0]) > STAMP_AGE_NS_MAX:
                 frames = [(time.time_ns(), frame) for _, frame in frames]
-            for stamp_ns, frame in frames:
-                admit(frame, stamp_ns + ahead_ns)
+            self.taken.extend([(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames])
             frames = port.receive() if port.left else []
+
+    def admit(self, room_bytes: int) -> int:
+        """Admit what was taken, in a portion of this size; returns what is left of the portion."""
+        taken, admit = self.taken, self.lane.admit
+        while taken and room_bytes > 0:
+            arrival_ns, frame = taken.popleft()
+            room_bytes -= len(frame) + FRAME_COST_BYTES
+            admit(frame, arrival_ns)
+        return room_bytes
 
 
 class Loop:
@@ -56,6 +86,8 @@ class Loop:
         self._hold = hold
         self._line = line
         self._running = True
+        self._backlog: dict[Way, None] = {}  # ways with frames that are taken and not admitted, oldest first
+        self._patience_ns = patience_ns(way.lane.shape for way in ways)
 
     def run(self, poll: select.epoll) -> None:
         """Move frames, waiting with `poll`, until an order to stop or the end of the control socket."""
@@ -64,25 +96,55 @@ class Loop:
         self._serve(poll)
 
     def _serve(self, poll: select.epoll) -> None:
-        heap, waitables = self._hold.heap, [poll.fileno()]
-        wait, monotonic_ns, real_ns = select.select, time.monotonic_ns, time.time_ns
+        heap, waitables, backlog = self._hold.heap, [poll.fileno()], self._backlog
+        wait, sleep = select.select, time.sleep
+        found_ns = look_ns = often_until_ns = 0  # last found something; looks next; frames come often until
         while self._running:
             now_ns = self._send_due()
-            if heap:
-                wait_ns = heap[0][0] - now_ns
-                if wait_ns > 0 and not wait(waitables, (), (), min(wait_ns / NS_PER_S, WAIT_S_MAX))[0]:
+            wait_ns = heap[0][0] - now_ns if heap else NS_PER_S
+            if backlog:
+                self._admit_portion()
+            elif now_ns < often_until_ns:
+                wait_ns = max(wait_ns, GAP_NS)
+                if now_ns + wait_ns < look_ns:
+                    sleep(wait_ns / NS_PER_S)
                     continue
-            else:
-                wait(waitables, (), (), WAIT_S_MAX)
-            ahead_ns = -real_ns() + monotonic_ns()  # so read, a hold-up between means late, not early
-            for descriptor, events in poll.poll(0):
-                way = self._by_descriptor.get(descriptor)
-                if way is None:
-                    self._obey()
-                    continue
-                if events & select.EPOLLERR:
-                    way.port.clear_errors()
-                way.read(ahead_ns)
+                if look_ns > now_ns:
+                    sleep((look_ns - now_ns) / NS_PER_S)
+            elif wait_ns > 0 and not wait(waitables, (), (), min(wait_ns / NS_PER_S, WAIT_S_MAX))[0]:
+                continue
+            now_ns = time.monotonic_ns()
+            if self._look(poll):
+                if now_ns - found_ns < 2 * self._patience_ns:
+                    often_until_ns = now_ns + 2 * self._patience_ns
+                found_ns = now_ns
+            look_ns = now_ns + self._patience_ns
+
+    def _look(self, poll: select.epoll) -> bool:
+        """Take what came in everywhere, admit a portion of it, and obey; whether there was anything."""
+        ahead_ns = -time.time_ns() + time.monotonic_ns()  # so read, a hold-up between means late, not early
+        ready = poll.poll(0)
+        for descriptor, events in ready:
+            way = self._by_descriptor.get(descriptor)
+            if way is None:
+                self._obey()
+                continue
+            if events & select.EPOLLERR:
+                way.port.clear_errors()
+            if len(way.taken) < TAKEN_MAX:
+                way.take(ahead_ns)
+                if way.taken:
+                    self._backlog[way] = None
+        self._admit_portion()
+        return bool(ready)
+
+    def _admit_portion(self) -> None:
+        backlog, room_bytes = self._backlog, PORTION_BYTES
+        while backlog and room_bytes > 0:
+            way = next(iter(backlog))
+            room_bytes = way.admit(room_bytes)
+            if not way.taken:
+                del backlog[way]
 
     def _send_due(self) -> int:
         """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
@@ -138,10 +200,13 @@ class Loop:
         if way is None:
             raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
-        way.read(-time.time_ns() + time.monotonic_ns())  # what came before the change is treated as before it
+        way.take(-time.time_ns() + time.monotonic_ns())  # what came before the change is treated as before it
+        while way.taken:
+            way.admit(PORTION_BYTES)
         while self._hold.heap and self._hold.heap[0][0] <= time.monotonic_ns():
             self._send_due()  # and what was due before it leaves before it, however late we are
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
+        self._patience_ns = patience_ns(each.lane.shape for each in self._ways.values())
         return time.time_ns()
 
 
@@ -155,9 +220,10 @@ def _counters(way: Way) -> dict[str, Any]:
         "dropped_loss": lane.dropped_loss,
         "dropped_queue": lane.dropped_queue,
         "dropped_blackhole": lane.dropped_blackhole,
-        "dropped_kernel": port.dropped(),
+        "dropped_kernel": port.dropped,
         "dropped_size": lane.dropped_size,
         "dropped_send": lane.dropped_send,
+        "ring_peak": round(port.peak, 3),
         "lateness_p50_us": percentile_us(lane.lateness, 0.5),
         "lateness_p99_us": percentile_us(lane.lateness, 0.99),
     }

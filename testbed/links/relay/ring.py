@@ -13,6 +13,7 @@ import os
 import socket
 import struct
 
+from testbed.links.relay.ring_sizes import RingKind
 from testbed.links.relay.segments import VNET_BYTES
 
 SO_ATTACH_FILTER = 26
@@ -25,7 +26,6 @@ TPACKET_V2 = 1
 TP_STATUS_KERNEL = 0  # whose slot it is; anything else makes it ours
 ETH_P_ALL = 3
 
-BLOCK_BYTES = 1 << 19
 STOCK_BUFFER_BYTES = 212_992  # net.core.rmem_max as Linux ships it; the socket never asks for more
 
 _HEADER = struct.Struct("=IIH2xII")  # tpacket2_hdr behind its status: len, snaplen, mac, sec, nsec
@@ -38,21 +38,21 @@ Frame = tuple[int, bytes]  # arrival (CLOCK_REALTIME ns); vnet header and Ethern
 class Ring:
     """One socket on one interface, for frames of a range of sizes; open from construction to `close`."""
 
-    def __init__(self, interface: str, *, slot_bytes: int, blocks: int, sizes: range) -> None:
-        """Take frames whose length, Ethernet header included, is in `sizes`. Raises OSError."""
+    def __init__(self, interface: str, kind: RingKind, blocks: int) -> None:
+        """Take frames of this kind (their length with the Ethernet header). Raises OSError."""
         self._dropped = self._truncated = 0
-        slots_per_block = BLOCK_BYTES // slot_bytes
         self._slots = [
-            block * BLOCK_BYTES + slot * slot_bytes
+            block * kind.block_bytes + slot * kind.slot_bytes
             for block in range(blocks)
-            for slot in range(slots_per_block)
+            for slot in range(kind.block_slots)
         ]
+        self._most = 0  # slots that were full at once
         self._next = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
-            self._set_options(sizes)
-            self._make_ring(struct.pack("=IIII", BLOCK_BYTES, blocks, slot_bytes, len(self._slots)))
-            self._memory = mmap.mmap(self._socket.fileno(), blocks * BLOCK_BYTES)
+            self._set_options(range(kind.above_bytes + 1, kind.frame_bytes_max + 1))
+            self._make_ring(struct.pack("=IIII", kind.block_bytes, blocks, kind.slot_bytes, len(self._slots)))
+            self._memory = mmap.mmap(self._socket.fileno(), blocks * kind.block_bytes)
             self._listen(interface)
         except BaseException:
             self._socket.close()
@@ -106,7 +106,13 @@ class Ring:
             at = at + 1 if at + 1 < size else 0
             mark = slots[at] >> 2
         self._next, self.mark = at, mark
+        self._most = max(self._most, len(frames))
         return frames
+
+    @property
+    def peak(self) -> float:
+        """The largest part of the slots that was full at once, 0 to 1: at 1 the kernel begins to drop."""
+        return self._most / len(self._slots)
 
     def dropped(self) -> int:
         """Frames that the kernel had no slot for, or only a part of one, since the start."""

@@ -73,7 +73,7 @@ def stopped_twice() -> list[str | None]:
 def receive_buffer() -> int:
     """What the relay's sockets have for a receive buffer."""
     run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
-    port = Port("one", 2)
+    port = Port("one", (1, 1, 1))
     with socket.socket(fileno=os.dup(port.out)) as sock:
         size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     port.close()
@@ -98,6 +98,23 @@ def late_cut() -> dict[str, int]:
         stamper.collect_until_quiet(QUIET_S)  # or all 20 might come later
         swallowed = lab.middles.counters()["link", Direction.FORWARD].dropped_blackhole
         return {"arrived": len(stamper.arrivals), "swallowed": swallowed}
+
+
+def away(datagrams: int, frames: int) -> dict[str, float]:
+    """So many frames of so many datagrams, sent while the relay is held up, over a link of 1 Gbit/s."""
+    with Lab("relay", {"link": Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)}) as lab:
+        stamper, pid = Stamper(lab.udp("link"), size=1400), _relay(lab).pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        for _ in range(frames):
+            if datagrams == 1:
+                stamper.send()
+            else:
+                stamper.send_offloaded(datagrams)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(TELLING_S)
+        row = lab.middles.counters()["link", Direction.FORWARD]
+        return {"passed": row.frames, "dropped_kernel": row.dropped_kernel, "ring_peak": row.ring_peak}
 
 
 def middle_down() -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from testbed.links.relay.__main__ import PORT_BLOCKS_MIN, RINGS_BYTES_MAX, port_blocks
-from testbed.links.relay.ring import BLOCK_BYTES
 from tests.testbed.links.relay import relay_alone
 from tests.testbed.sandboxed import sandboxed
 
@@ -60,10 +58,13 @@ def test_the_same_seed_loses_the_same_packets() -> None:
     assert 40 < len(first) < 100
 
 
-def test_rings_share_a_bounded_memory() -> None:
-    assert port_blocks(2) > port_blocks(44) > port_blocks(1000) == PORT_BLOCKS_MIN
-    for ports in (2, 44, 60, 128):
-        assert port_blocks(ports) * BLOCK_BYTES * ports <= RINGS_BYTES_MAX
+@network
+@pytest.mark.parametrize(("datagrams", "frames"), [(1, 600), (2, 200), (40, 20)])
+def test_the_rings_hold_what_a_gigabit_brings_while_the_relay_is_away(datagrams: int, frames: int) -> None:
+    said = sandboxed(relay_alone.away, datagrams, frames)
+    assert said["dropped_kernel"] == 0
+    assert said["passed"] == datagrams * frames
+    assert 0.3 < said["ring_peak"] <= 1  # so full the rings were: it is told before they drop anything
 
 
 @network

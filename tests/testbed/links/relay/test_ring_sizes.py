@@ -1,0 +1,45 @@
+"""How the relay shares memory among the rings of its ports. Nothing is allocated here."""
+
+import pytest
+
+from testbed.links.relay.ring_sizes import AWAY_US, KINDS, RINGS_BYTES_MAX, port_blocks
+
+GIGABIT = 1_000_000_000
+
+
+def ring_bytes(blocks: tuple[int, ...]) -> int:
+    return sum(count * kind.block_bytes for count, kind in zip(blocks, KINDS, strict=True))
+
+
+def test_the_kinds_take_every_length_once() -> None:
+    above = -1
+    for kind in KINDS:
+        assert kind.above_bytes == above
+        assert kind.frame_bytes_max + 128 <= kind.slot_bytes or kind.slot_bytes > 66 << 10
+        assert kind.block_bytes % 4096 == 0
+        above = kind.frame_bytes_max
+    assert above >= 65_550  # IP's 64 KiB and an Ethernet header
+
+
+@pytest.mark.parametrize("ports", [2, 44, 60, 128, 200])
+def test_all_rings_share_a_bounded_memory(ports: int) -> None:
+    blocks = port_blocks([GIGABIT] * (ports - 2) + [None, 10 * GIGABIT])
+    assert sum(map(ring_bytes, blocks)) <= RINGS_BYTES_MAX
+    assert all(min(each) >= 1 for each in blocks)
+
+
+def test_so_many_ports_that_their_shortest_rings_need_more_get_those() -> None:
+    assert set(port_blocks([GIGABIT] * 1000)) == {(1, 1, 1)}
+
+
+def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None:
+    (gigabit, ten) = port_blocks([GIGABIT, 2 * GIGABIT])
+    for count, more, kind in zip(gigabit, ten, KINDS, strict=True):
+        away_bytes = GIGABIT * AWAY_US // 8_000_000
+        assert count * kind.block_slots * kind.usual_bytes >= away_bytes
+        assert more >= 2 * count - 1
+
+
+def test_a_narrow_link_has_room_for_what_fills_its_queue() -> None:
+    (narrow,) = port_blocks([1_000_000])
+    assert narrow[0] * KINDS[0].block_slots >= 250
