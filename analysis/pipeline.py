@@ -22,7 +22,7 @@ from analysis.clocks.making import make_clocks, read_details
 from analysis.extraction import listed_captures
 from analysis.making import in_the_making
 from analysis.schemas import TRANSFERS
-from analysis.timelines import acts, latency, recovery_table, throughput
+from analysis.timelines import acts, convergence, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.crossings import Crossing, crossings
@@ -174,7 +174,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         for stream in facts.owner
     ]
     followed = carry_out(workers, streams, "following streams")
-    return results | {name: followed[name] for name in ("samples", "pairs", "coverage")}
+    return results | {name: followed[name] for name in ("samples", "pairs", "coverage", "convergence")}
 
 
 def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
@@ -246,6 +246,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "fidelity": results["fidelity"],
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
+        "convergence": results["convergence"],
         "chains": acts.chains(case.logged, facts),
     }
     for name, table in timelines.items():
@@ -266,6 +267,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         publishers=results["publishers"].to_pylist(),
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
+        convergence=convergence.headline(results["convergence"], case.logged, facts),
         fidelity=results["fidelity"].to_pylist(),
         agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
         damaged=damaged,

@@ -39,6 +39,15 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "throughput": ("events_per_s", "slowest_client_events_per_s", "bytes_per_s"),
     "latency": ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
     "recovery": None,
+    "convergence": (
+        "last_change_s",
+        "connected",
+        "full_s",
+        "median_s",
+        "wait_max_s",
+        "stalled",
+        "late_switches",
+    ),
     "agreement": None,
 }
 

@@ -35,6 +35,13 @@ _SECTIONS: Final[dict[str, dict[str, Better]]] = {
         "corrupted": "lower",
         "unordered_publishers": "lower",
     },
+    "convergence": {
+        "full_s": "lower",
+        "median_s": "lower",
+        "wait_max_s": "lower",
+        "stalled": "lower",
+        "late_switches": "lower",
+    },
     "fidelity": {"cpu_max": ""},
 }
 _RECOVERY: Final[dict[str, Better]] = {
@@ -53,6 +60,8 @@ _RECOVERY: Final[dict[str, Better]] = {
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
     "affected_pairs": "pairs",
+    "stalled": "pairs",
+    "late_switches": "switches",
     "unordered_publishers": "events",
 }
 _ENDINGS: Final = {"events_per_s": "events/s", "bytes_per_s": "B/s", "_ms": "ms", "_s": "s"}

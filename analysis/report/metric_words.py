@@ -27,6 +27,11 @@ _TITLES = {
     "events.resurrected": "Events resurrected",
     "events.corrupted": "Events corrupted",
     "events.unordered_publishers": "Events against their driver's order",
+    "convergence.full_s": "Every stream flows again",
+    "convergence.median_s": "A stream flows again, median",
+    "convergence.wait_max_s": "Longest wait after the last change",
+    "convergence.stalled": "Streams that stay stalled",
+    "convergence.late_switches": "Changes of source at rest",
     "fidelity.cpu_max": "Processors, busiest",
 }
 _OF_FAULTS = {key: title.lower() for key, title, _ in TIMES} | {

@@ -82,6 +82,7 @@ class Facts:
     starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
     collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
     keyed: bool = False  # events carry keys, so that two of them may be alike
+    last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
 
     def with_role(self, role: str) -> tuple[str, ...]:
@@ -170,8 +171,15 @@ def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
         starts=presence.starts,
         collect=(collect["predicate"], int(collect["argument"])) if collect else None,
         keyed=bool(workload.get("keys")),
+        last_change_ns=_last_change_ns(run),
         clocks=clocks,
     )
+
+
+def _last_change_ns(run: Json) -> int:
+    times = run.get("times") or {}
+    held = [change.get("applied_ns") for change in run.get("changes") or ()]
+    return max((int(ns) for ns in held if ns is not None), default=int(times.get("zero_ns") or 0))
 
 
 def _hosts(plan: Json) -> dict[str, Host]:

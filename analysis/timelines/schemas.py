@@ -168,6 +168,14 @@ PAIRS = _schema(
     ("reasons", pa.list_(_STRING), False),
 )
 
+# One row per stream and client: how it flows after the last change of the run.
+CONVERGENCE = _schema(
+    ("stream", _INT, False),
+    ("client", _STRING, False),
+    ("flows_ns", _BIGINT, True),  # from the last change until an event published after it came; null: never
+    ("wait_ns", _BIGINT, True),  # the longest that an event published after it took to come
+)
+
 RECOVERY = _schema(
     ("fault", _STRING, False),
     ("stream", _INT, False),

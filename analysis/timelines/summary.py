@@ -2,7 +2,7 @@
 
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
-`fidelity.notes`, `agreement`, `problems`; `events` has `tombstoned`,
+`fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
 `resurrected`, `unverified` and `unordered_publishers`; `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` says which direction and period of it
@@ -46,6 +46,7 @@ class Findings:
     publishers: list[dict[str, Any]] = field(default_factory=list)
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    convergence: Mapping[str, Any] = field(default_factory=dict)
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
@@ -85,6 +86,7 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
         "faults": [_fault(fault, facts) for fault in facts.faults],
         "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
+        "convergence": dict(findings.convergence),
         "agreement": _agreement(findings.agreement),
         "problems": [*(run.get("problems") or ())],
     }

@@ -21,6 +21,7 @@ from analysis.clocks.machines import Clocks
 from analysis.timelines import (
     acts,
     agreement,
+    convergence,
     deliveries,
     events,
     fidelity,
@@ -51,6 +52,7 @@ RESULTS = {
     "samples": schemas.SAMPLES,
     "pairs": schemas.PAIRS,
     "coverage": schemas.COVERAGE,
+    "convergence": schemas.CONVERGENCE,
 }
 """What tasks return, by name."""
 COMPRESSION = "lz4"
@@ -158,6 +160,7 @@ class FollowStream:
         return {
             "samples": latency.samples(self.stream, cut, self.facts),
             "pairs": recovery.pairs(history),
+            "convergence": convergence.flows(self.stream, cut, self.facts),
             "coverage": agreement.coverage(self.stream, found, self.facts),
         }
 
@@ -184,6 +187,7 @@ class FollowRecords:
         return {
             "samples": latency.samples(self.stream, cut, self.facts),
             "pairs": recovery.pairs(history),
+            "convergence": convergence.flows(self.stream, cut, self.facts),
         }
 
     @property

@@ -62,6 +62,8 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("throughput", f"{number(summary['throughput']['events_per_s'])} events/s at a client"))
     rows.append(("latency", _latency(summary["latency"])))
     rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
+    if convergence := summary.get("convergence"):
+        rows.append(("at rest", _convergence(convergence)))
     for expectation in summary["expectations"]:
         held = "held" if expectation["held"] else "NOT HELD"
         rows.append(("expected", f"{expectation['text']}: {held} ({number(expectation['value'])})"))
@@ -91,6 +93,16 @@ def _recovery(times: dict[str, Any]) -> str:
         f"{label} {number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
     ]
     return ", ".join(shown) or "nothing measured"
+
+
+def _convergence(figures: dict[str, Any]) -> str:
+    """After the last change."""
+    since = f"from {number(figures['last_change_s'])} s on"
+    switches = f"{figures['late_switches']} late changes of source"
+    if figures["stalled"]:
+        why = "" if figures["connected"] else ", which the links that are up do not all join"
+        return f"{since} {number(figures['stalled'])} streams of clients stay stalled{why}; {switches}"
+    return f"{since} every stream flows after {number(figures['full_s'])} s; {switches}"
 
 
 def number(value: Any) -> str:

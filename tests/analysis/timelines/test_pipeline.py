@@ -85,6 +85,15 @@ def test_the_summary_has_every_number(whole):
     }
     assert recovery["restore"]["returned_s"] == pytest.approx(0.5 + detour / 1e9, abs=0.02)
     assert recovery["restore"]["detect_s"] == (450 * MS - direct) / 1e9
+    assert summary.pop("convergence") == {
+        "last_change_s": 9.0,
+        "connected": True,
+        "full_s": (3 * MS + detour + 2 * LAN) / 1e9,  # stream 3 is published 3 ms after the others
+        "median_s": 0.0425,
+        "wait_max_s": (detour + 2 * LAN) / 1e9,
+        "stalled": 0,
+        "late_switches": 0,
+    }
     assert summary == {
         "schema": 1,
         "run": "a-run",

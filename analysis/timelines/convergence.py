@@ -1,0 +1,79 @@
+"""How a run comes to rest after its last change: when every stream flows again, and whether it then stays so.
+
+The last change is the last that any fault made to a link or a process; without faults it is time 0. A
+(stream, client) pair flows again with the first event that was published after the change and came; its
+longest wait is that of any event published after it. A change of source that a proxy logs from `SETTLED_NS`
+after the change on, until the run has drained, is one too many: nothing gives a reason for it any more.
+
+Clients that were not there in the end do not count, nor do streams in which nothing was published any more.
+Whether all of it can be asked for depends on the links: `connected` says whether those that are up in both
+directions in the end join all regions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines import schemas
+from analysis.timelines.acts import SWITCHED, Act
+from analysis.timelines.facts import Facts
+from analysis.timelines.pieces import NEVER, Pieces
+from topologies.graph import connected
+
+SETTLED_NS = 5_000_000_000
+FIGURES = ("full_s", "median_s", "wait_max_s", "stalled", "late_switches")
+
+
+def flows(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
+    """`schemas.CONVERGENCE` of one stream: a row for each client that was there in the end."""
+    since_ns = facts.last_change_ns
+    after = (cut.published_ns != NEVER) & (cut.published_ns >= since_ns)
+    clients = [client for client in cut.hosts if client not in facts.gone] if after.any() else []
+    found = []
+    for client in clients:
+        came_ns = cut.at(client)
+        came = after & (came_ns != NEVER)
+        waited_ns = came_ns[came] - cut.published_ns[came]
+        found.append(
+            {
+                "stream": stream,
+                "client": client,
+                "flows_ns": int(came_ns[came].min()) - since_ns if came.any() else None,
+                "wait_ns": int(waited_ns.max()) if came.any() else None,
+            }
+        )
+    return pa.Table.from_pylist(found, schema=schemas.CONVERGENCE)
+
+
+def headline(rows: pa.Table, acts: Sequence[Act], facts: Facts) -> dict[str, Any]:
+    """The figures of summary.json; null where nothing was published after the last change."""
+    flows_ns, waits_ns = (rows.column(name).to_pylist() for name in ("flows_ns", "wait_ns"))
+    measured = bool(flows_ns)
+    return {
+        "last_change_s": round(facts.seconds(facts.last_change_ns), 6),
+        "connected": _connected_in_the_end(facts),
+        "full_s": _seconds(max(flows_ns)) if measured and None not in flows_ns else None,
+        "median_s": _seconds(float(np.median(flows_ns))) if measured and None not in flows_ns else None,
+        "wait_max_s": _seconds(max(waits_ns)) if measured and None not in waits_ns else None,
+        "stalled": flows_ns.count(None) if measured else None,
+        "late_switches": _late_switches(acts, facts),
+    }
+
+
+def _late_switches(acts: Sequence[Act], facts: Facts) -> int:
+    settled_ns = facts.last_change_ns + SETTLED_NS
+    end_ns = facts.drained_ns or facts.stopped_ns or NEVER
+    return sum(act.what == SWITCHED and settled_ns <= act.t_ns < end_ns for act in acts)
+
+
+def _connected_in_the_end(facts: Facts) -> bool:
+    """Whether links that are up in both directions join all regions."""
+    down = {link for (link, _), periods in facts.periods.items() if not periods[-1].up}
+    joined = [hop for hop, (link, _) in facts.link_of.items() if link not in down]
+    return connected(dict.fromkeys(facts.owner.values()), joined)
+
+
+def _seconds(ns: float) -> float:
+    return round(ns / 1e9, 6)
