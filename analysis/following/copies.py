@@ -16,6 +16,7 @@ from analysis import transfers
 from analysis.errors import AnalysisError
 from analysis.pcap.batches import TimeRange
 from experiments.rundir import RunDirectory
+from node.core.epochs import written
 
 BATCHES = ("EVENTS", "SPARSE_EVENTS")
 ASKING = ("SUBSCRIBE", "REQUEST", "FOLLOW")
@@ -159,5 +160,6 @@ def _nothing(run: RunDirectory, stream: int, seq: int) -> str:
     first = pc.min(own.column("first_seq")).as_py()
     last = pc.max(pc.add(own.column("first_seq"), own.column("covered"))).as_py() - 1
     return (
-        f"{run.path}: no captured message has event {seq} of stream {stream}; it has events {first} to {last}"
+        f"{run.path}: no captured message has event {written(seq)} of stream {stream}; "
+        f"it has events {written(first)} to {written(last)}"
     )

@@ -10,6 +10,7 @@ from analysis.following.hops import Hop, way_to
 from analysis.following.story import Story, regions_of
 from analysis.schemas import LOST
 from analysis.timelines.facts import Facts
+from node.core.epochs import written
 
 Style = Callable[[str, str], str]
 """Takes a text and what it is ("head", "lost", "again", "last") and may colour it."""
@@ -26,7 +27,8 @@ def lines(story: Story, facts: Facts, *, packets: bool = False, style: Style = p
     """The whole text. packets: also each packet that carried it, where it was seen and when."""
     found = story.found
     owner = facts.owner.get(found.stream)
-    yield style(f"event {found.seq} of stream {found.stream}{f' (region {owner})' if owner else ''}", "head")
+    event = f"event {written(found.seq)} of stream {found.stream}"
+    yield style(f"{event} (region {owner})" if owner else event, "head")
     yield from _publication(story, facts)
     yield ""
     names = max(len(_who(hop)) for hop in story.hops)

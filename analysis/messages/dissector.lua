@@ -30,6 +30,12 @@ proto.prefs.port = Pref.uint("TCP port", SYSTEM.port, "on which the nodes listen
 -- How a message reads in one line
 -- The values of a message are tables with `shown`, for people, and `number` (a UInt64 where it has 8 bytes).
 
+local function written(number) -- a sequence number: 17, or 3:17 for event 17 of epoch 3
+    local epoch = number:rshift(SYSTEM.number_bits)
+    if epoch == UInt64(0) then return tostring(number) end
+    return tostring(epoch) .. ":" .. tostring(number - epoch:lshift(SYSTEM.number_bits))
+end
+
 local function filled(phrase, values)
     local said = phrase.texts[1]
     for index, wanted in ipairs(phrase.values) do
@@ -40,7 +46,8 @@ local function filled(phrase, values)
         if wanted.count then
             local count = values[wanted.count]
             if not count then return nil end
-            shown = tostring(value.number + count.number - 1)
+            local last = value.number + count.number - 1
+            shown = value.seq and written(last) or tostring(last)
         end
         said = said .. shown .. phrase.texts[index + 1]
     end
@@ -69,7 +76,8 @@ local function read_fields(tvb, start, fields, tree, values)
         local name = names and names[number]
         tree:add(F[field.filter], range)
         if names and not name then wrong = "unknown " .. field.name .. " " .. tostring(number) end
-        values[field.name] = { number = number, shown = name or tostring(number) }
+        local shown = name or (field.seq and written(number)) or tostring(number)
+        values[field.name] = { number = number, shown = shown, seq = field.seq }
     end
     return wrong
 end

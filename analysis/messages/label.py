@@ -6,7 +6,8 @@ from typing import Any
 
 from analysis.messages.phrases import MORE, ROWS_SHOWN, Phrase, Value, phrases, value_names
 from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
-from node.core.layout import Layout
+from node.core.epochs import written
+from node.core.layout import SEQ, Layout
 from node.protocols.codecs import CODECS
 
 
@@ -43,10 +44,16 @@ def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
     number = row.get(COLUMN_OF.get(value.field, value.field))
     if number is None or (value.optional and number == 0):
         return ""
+    text = written if _is_seq(layout, value.field) else str
     if not value.count:
-        return value_names(layout, value.field).get(number, str(number))
+        return value_names(layout, value.field).get(number, text(number))
     count = row.get(COLUMN_OF.get(value.count, value.count))
-    return "" if count is None else str(number + count - 1)
+    return "" if count is None else text(number + count - 1)
+
+
+@cache
+def _is_seq(layout: Layout, field: str) -> bool:
+    return any(each.name == field and each.unit == SEQ for each in layout.fields)
 
 
 def _rows(row: Mapping[str, Any], layout: Layout) -> str:

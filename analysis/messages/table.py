@@ -4,6 +4,7 @@ import inspect
 import struct
 from collections.abc import Iterable
 
+from node.core.epochs import NUMBER_BITS
 from node.core.framing import HEADER_FIELDS
 from node.core.layout import Codec, HeadField, Layout, Values
 from node.protocols.codecs import CODECS
@@ -27,7 +28,9 @@ def markdown_of(codec: Codec, system: str) -> str:
         f"cutset dissector --format markdown -o node/protocols/{system}/MESSAGES.md -->",
         "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of "
         "its header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers "
-        "from a on, and what is marked by `?` is left out where it is 0.",
+        "from a on, and what is marked by `?` is left out where it is 0. A sequence number (unit seq) has "
+        f"the epoch of its stream above its lower {NUMBER_BITS} bits. It reads as epoch:number, in epoch 0 "
+        "as number.",
         _header(),
         _overview(layouts),
         *(_message(layout) for layout in layouts),

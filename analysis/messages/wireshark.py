@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.messages.phrases import MORE, ROWS_SHOWN, phrases, value_names
+from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.layout import Codec, Layout
+from node.core.layout import SEQ, Codec, Layout
 from node.protocols.codecs import CODECS
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -43,6 +44,7 @@ def dissector_of(codec: Codec, system: str, port: int) -> str:
         "version": VERSION,
         "limit": FRAME_LIMIT_BYTES,
         "header_bytes": HEADER_BYTES,
+        "number_bits": NUMBER_BITS,
         "rows_shown": ROWS_SHOWN,
         "more": MORE,
         "fields": known.definition(),
@@ -128,6 +130,7 @@ def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
             ),
             "offset": field.offset,
             "size": struct.calcsize(field.format),
+            "seq": field.unit == SEQ or None,
         }
         for field in layout.fields
     ]

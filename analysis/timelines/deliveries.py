@@ -5,11 +5,12 @@ order, or the event's tombstone. A session that lasts to the end of the run, whe
 have everything that was acknowledged to a driver; one that ended before (a kill, a leave) everything up to
 the last event that it got.
 
-*Lost* is what was expected in a session and is not accounted for. *Duplicated* is an event that came again in
-a session, and one that was published twice (`verification`). *Out of order* is what came for the first time
-after a later one. *Resurrected* is what came after its tombstone, or was collected although the rule in force
-(`finality`) did not say so: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the
-CRCs (`verification`). A tombstone over events that came before is none of these.
+*Lost* is what was expected in a session and is not accounted for; a tombstone accounts for its events only as
+far as the rule in force explains it (`finality`), and the beginning of another epoch of the stream accounts
+for nothing. *Duplicated* is an event that came again in a session, and one that was published twice
+(`verification`). *Out of order* is what came for the first time after a later one. *Resurrected* is what came
+after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the CRCs
+(`verification`). A tombstone over events that came before is none of these.
 """
 
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, codes, ints, rows
+from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.facts import Facts
-from analysis.timelines.finality import unjustified
+from analysis.timelines.finality import unexplained
 from analysis.timelines.groups import SPAN, SPAN_BITS, replicated, shifted, sums, totals, within
 from analysis.timelines.pieces import Batches, digest, repeats, union
 from analysis.timelines.recorded import Got, Published
@@ -46,6 +48,8 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
     """
     streams = list(facts.owner)
     groups = len(clients) * len(streams)
+    epochs = layout([published, records])
+    published, records = epochs.laid_out(published), epochs.laid_out(records)
     known = published_of(published, facts)
     got, sessions = _arranged(clients, records, facts)
     batches = shifted(got.session, got.first, got.reach)
@@ -59,7 +63,7 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.group % max(len(streams), 1), got, known, new, facts)
     duplicated = duplicated + verdict.published_twice
-    resurrected = resurrected + unjustified(got, known, facts, len(streams))
+    unjustified = unexplained(got, known, facts, len(streams))
     covered = union(shifted(got.group, got.first, got.reach))
     early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
     stream = np.tile(np.arange(len(streams)), len(clients))
@@ -73,7 +77,8 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
         "tombstoned": sums(got.group, new - new_events, groups),
         "covered": totals(covered, groups),
         "delivered_while_running": sums(got.group[early], new_events[early], groups),
-        "lost": _lost(union(batches), sessions, known, groups, len(streams)),
+        "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, known, groups, len(streams))
+        + sums(got.group, np.where(is_event, unjustified, 0), groups),
         "duplicated": sums(got.group, duplicated, groups),
         "out_of_order": sums(got.group, late, groups),
         "resurrected": sums(got.group, resurrected, groups),
@@ -81,8 +86,8 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
         "unverified": sums(got.group, verdict.unverified, groups),
         "duplicated_after": _per_fault(facts, got, duplicated, groups),
         "out_of_order_after": _per_fault(facts, got, late, groups),
-        "digest": _digests(covered, groups),
-        "published_digest": _digests(known.runs, len(streams))[stream],
+        "digest": _digests(covered, groups, streams, epochs),
+        "published_digest": _digests(known.runs, len(streams), streams, epochs)[stream],
     }
     arrays = [columns[field.name] for field in schemas.DELIVERIES]
     return pa.Table.from_arrays(
@@ -199,12 +204,22 @@ def _per_fault(facts: Facts, got: Got, events: Ints, groups: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(cells))
 
 
-def _digests(runs: tuple[Ints, Ints], groups: int) -> Ints:
-    """`pieces.digest` of each group's runs."""
+def _accounted(batches: Batches, got: Got, unjustified: Ints) -> Batches:
+    """The batches, and of tombstones only the part that the rule explains: the oldest."""
+    gone = np.where(got.events > 0, 0, unjustified)
+    return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
+
+
+def _digests(runs: tuple[Ints, Ints], groups: int, streams: list[int], epochs: Layout) -> Ints:
+    """`pieces.digest` of each group's runs, in sequence numbers."""
     low = np.searchsorted(runs[0], np.arange(groups + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)
-    end = first + runs[1] - runs[0]
-    return np.array([digest((first[a:b], end[a:b])) for a, b in pairwise(low.tolist())], np.int64)
+    length = runs[1] - runs[0]
+    found = []
+    for group, (a, b) in enumerate(pairwise(low.tolist())):
+        seqs = epochs.original(streams[group % len(streams)], first[a:b])
+        found.append(digest((seqs, seqs + length[a:b])))
+    return np.array(found, np.int64)
 
 
 def _places(values: Ints, among: list[int]) -> Ints:

@@ -24,7 +24,7 @@ from analysis.timelines.recorded import Got, Published
 SLACK_NS = 1_000_000_000
 
 
-def unjustified(got: Got, known: Published, facts: Facts, streams: int) -> Ints:
+def unexplained(got: Got, known: Published, facts: Facts, streams: int) -> Ints:
     """For each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
     found = np.zeros(len(collected), np.int64)

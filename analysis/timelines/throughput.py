@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
+from analysis.timelines.epochs import layout
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import shifted
 from analysis.timelines.periods import Way
@@ -35,6 +36,7 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
     from another one: that counts once.
     """
     arrived = rows(events, kind="arrived")
+    arrived = layout([arrived]).laid_out(arrived)
     hosts = pc.unique(arrived.column("host")).to_pylist()
     place = codes(arrived.column("host"), hosts) + len(hosts) * ints(arrived, "stream")
     batches = shifted(place, ints(arrived, "first_seq"), ints(arrived, "count"))

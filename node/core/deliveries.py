@@ -35,7 +35,8 @@ class RecordKind(IntEnum):
     """DELIVERED: by a client. PUBLISHED: acknowledged to a driver. SESSION: the process started (again).
 
     TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
-    placeholders for the others of the `covered` sequence numbers.
+    placeholders for the others of the `covered` sequence numbers. EPOCH: the events that follow are of
+    another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
     """
 
     DELIVERED = 0
@@ -43,6 +44,7 @@ class RecordKind(IntEnum):
     SESSION = 2
     TOMBSTONE = 3
     SPARSE = 4
+    EPOCH = 5
 
 
 @dataclass(frozen=True, slots=True)

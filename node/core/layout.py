@@ -27,6 +27,8 @@ from typing import Any, Literal, Self, get_type_hints
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
+SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
+
 
 class Values(IntEnum):
     """The values of a field by their names; each may say what it means: `LAST = 2, "only the last stay"`."""

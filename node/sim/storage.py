@@ -92,6 +92,11 @@ class Disks:
                 disk.carry_out(m.Append(torn.segment, torn.messages[:whole]))
         disk.end()
 
+    def lose(self, *names: str) -> None:
+        """These processes, which do not run, get new disks: what was on the old ones is gone."""
+        for name in names:
+            self._disks.pop(name, None)
+
     def fill(self, node: Node) -> None:
         """From now on its disk takes nothing; what is under way still gets there."""
         self.of(node.spec.name).is_full = True

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from testbed.cli.options import run_argument
+from testbed.cli.options import Seq, run_argument
 
 
 @click.command(name="follow")
 @run_argument
 @click.argument("stream")
-@click.argument("seq", type=click.IntRange(min=1))
+@click.argument("seq", type=Seq())
 @click.option(
     "--packets", is_flag=True, help="Also every packet that carried it, at every place it was seen."
 )
@@ -18,7 +18,8 @@ from testbed.cli.options import run_argument
 def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: bool) -> None:
     """Follow one event: published, numbered, and every hop from host to host with where its time went.
 
-    STREAM is a number, as 2 or s2, or the region that owns the stream. SEQ is the event's sequence number.
+    STREAM is a number, as 2 or s2, or the region that owns the stream. SEQ is the event's sequence number,
+    as 17, or 3:17 in epoch 3 of the stream.
     Columns, in ms: waited at the sender; sending it again until it got through; the links' delay; queueing
     beyond that; the rest of the message; the hop's total. Exit codes: 0 shown, 1 there is no such event in
     the captures, 2 bad input.

@@ -38,7 +38,7 @@ class Seconds(click.ParamType[Decimal]):
 
 
 class Interval(click.ParamType[tuple[int, int]]):
-    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`."""
+    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
 
     name = "A..B"
     last = (1 << 63) - 1
@@ -46,13 +46,33 @@ class Interval(click.ParamType[tuple[int, int]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
+        from analysis.messages.seqs import parsed
+
         first, dots, last = value.partition("..")
         try:
-            found = int(first or 0), int((last or self.last) if dots else first)
+            start = parsed(first) if first else 0
+            found = start, (parsed(last) if last else self.last) if dots else start
         except ValueError:
             found = (1, 0)
         if not 0 <= found[0] <= found[1] <= self.last:
             self.fail(f"{value} is no range of sequence numbers, as 48210..48341", param, ctx)
+        return found
+
+
+class Seq(click.ParamType[int]):
+    """A sequence number: `48210`, or `3:17` for event 17 of epoch 3."""
+
+    name = "seq"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from analysis.messages.seqs import parsed
+
+        try:
+            found = parsed(str(value))
+        except ValueError:
+            found = 0
+        if found < 1:
+            self.fail(f"{value} is no sequence number, as 48210, or 3:17 in epoch 3", param, ctx)
         return found
 
 

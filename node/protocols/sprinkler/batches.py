@@ -1,8 +1,9 @@
 """Batches: `Events` and `SparseEvents` messages as data. Making them from single events, taking them apart,
 cutting them short.
 
-A batch covers consecutive sequence numbers. It is one of three kinds: events without gaps, a tombstone
-(`Events` of that kind), or sparse: events with collected ones before each (its reaches say how many). The
+A batch covers consecutive sequence numbers. It is one of four kinds: events without gaps, a tombstone
+(`Events` of that kind), the beginning of an epoch (likewise), or sparse: events with collected ones before
+each (its reaches say how many). The
 events' bytes stand one after the other where all have one size, else a table of u32 sizes comes first
 (`event_bytes` is 0). Cutting makes a new batch over a view of the same bytes where that is possible.
 """
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
+from node.core.epochs import first_of
 from node.protocols.sprinkler.messages import (
     U32_BYTES,
     Events,
@@ -24,6 +26,7 @@ from node.protocols.sprinkler.messages import (
 
 Batch = Events | SparseEvents
 TOMBSTONE_RANGE_MAX = 0xFFFF_FFFF  # what the wire has room for
+PLACEHOLDERS = frozenset({Kind.TOMBSTONE, Kind.EPOCH})  # kinds without events
 
 
 def pack_events(events: Sequence[bytes]) -> tuple[int, bytes]:
@@ -46,8 +49,8 @@ def unpack_events(count: int, event_bytes: int, payload: bytes | memoryview) -> 
 
 
 def unpack_batch(batch: Batch) -> list[bytes]:
-    """The single events of a batch; a tombstone has none."""
-    if batch.kind == Kind.TOMBSTONE:
+    """The single events of a batch; a placeholder has none."""
+    if batch.kind in PLACEHOLDERS:
         return []
     return unpack_events(batch.count, batch.event_bytes, sized_payload(batch))
 
@@ -65,8 +68,8 @@ def event_payload(count: int, event_bytes: int, payload: bytes | memoryview) -> 
 
 
 def event_count(batch: Batch) -> int:
-    """How many events the batch carries: none, if it is a tombstone."""
-    return 0 if batch.kind == Kind.TOMBSTONE else batch.count
+    """How many events the batch carries: none, if it is a placeholder."""
+    return 0 if batch.kind in PLACEHOLDERS else batch.count
 
 
 def reaches(batch: SparseEvents) -> tuple[int, ...]:
@@ -83,7 +86,9 @@ def event_seqs(batch: Batch) -> Sequence[int]:
 
 def covered(batch: Batch) -> int:
     """How many sequence numbers the batch covers."""
-    return sum(reaches(batch)) if isinstance(batch, SparseEvents) else batch.count
+    if isinstance(batch, SparseEvents):
+        return sum(reaches(batch))
+    return first_of(batch.argument) - batch.first_seq if batch.kind == Kind.EPOCH else batch.count
 
 
 def last_seq(batch: Batch) -> int:
@@ -99,6 +104,8 @@ def cut_before(batch: Batch, cnt: int) -> Batch:
         kept = list(reaches(batch)[skipped:])
         kept[0] = seqs[skipped] - cnt
         return _sparse_part(batch, cnt + 1, kept, skipped)
+    if batch.kind == Kind.EPOCH:
+        return replace(batch, first_seq=cnt + 1)
     skipped = cnt + 1 - batch.first_seq
     payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, skipped, batch.count)
     return replace(batch, first_seq=cnt + 1, count=batch.count - skipped, payload=payload)
@@ -108,7 +115,8 @@ def cut_after(batch: Batch, cnt: int) -> Batch:
     """The part of the batch up to `cnt`, which lies within it: not before its beginning.
 
     It ends with an event if it has one; so the part of a sparse batch may end before `cnt`, with collected
-    events between its end and `cnt`. The part of a sparse batch before its first event is a tombstone.
+    events between its end and `cnt`. The part of a sparse batch before its first event is a tombstone. The
+    beginning of an epoch has no parts.
     """
     if isinstance(batch, SparseEvents):
         kept = bisect_right(event_seqs(batch), cnt)
@@ -118,6 +126,11 @@ def cut_after(batch: Batch, cnt: int) -> Batch:
     count = cnt + 1 - batch.first_seq
     payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, 0, count)
     return replace(batch, count=count, payload=payload)
+
+
+def epoch_mark(stream: int, first_seq: int, epoch: int) -> Events:
+    """The beginning of an epoch; what there was from first_seq on before it is lost."""
+    return Events(Kind.EPOCH, Predicate.NONE, stream, first_seq, 0, 0, epoch, 0, b"")
 
 
 def tombstone(stream: int, first_seq: int, last_seq: int) -> Events:

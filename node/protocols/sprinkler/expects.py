@@ -20,6 +20,8 @@ why):
 from dataclasses import dataclass
 from enum import Enum
 
+from node.core.epochs import epoch_of
+
 US_PER_S = 1_000_000
 SMOOTHING = 0.5  # weight of the newest sample in a stream's measured rate
 
@@ -92,7 +94,7 @@ class StreamRate:
 
     def advertised(self, cnt: int, now_us: int) -> None:
         """Take a sample, at most one in an advertisement period."""
-        if self._time_us is None:
+        if self._time_us is None or epoch_of(cnt) > epoch_of(self._cnt):
             self._cnt, self._time_us = cnt, now_us
             return
         elapsed_us = now_us - self._time_us

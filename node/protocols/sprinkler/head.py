@@ -6,7 +6,10 @@ that has just become one: it has the publications of all events that it stores. 
 peer each other stream is taken; a new head starts from none, with its own counters.
 
 A replica that has become head without ever having been part of a chain first takes its region's stream back
-from others (`restoration`): all replicas have lost their state, or none had any yet.
+from others (`restoration`): all replicas have lost their state, or none had any yet. Where that cannot tell
+which numbers were used, the stream goes on in a new epoch, greater than any that is known; and so it does if
+somebody turns out to have more of it than its owner. Losing what only the dead had is allowed, two contents
+under one number are not.
 """
 
 from collections import OrderedDict, deque
@@ -15,19 +18,28 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.sprinkler.batches import TOMBSTONE_RANGE_MAX, cut_before, last_seq, tombstone
+from node.core.epochs import epoch_of
+from node.protocols.sprinkler.batches import (
+    TOMBSTONE_RANGE_MAX,
+    cut_before,
+    epoch_mark,
+    last_seq,
+    tombstone,
+)
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Events,
+    Kind,
     Publication,
     Publish,
     Published,
     Refusal,
     SparseEvents,
 )
+from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications, Publisher
 from node.protocols.sprinkler.restoration import Restoration
 from node.protocols.sprinkler.sources import Sources
@@ -48,6 +60,7 @@ class Surroundings(SourcesSurroundings, Protocol):
     history: History
     publications: Publications
     journal: Volatile
+    parameters: Parameters
 
     def emit(self, effect: m.Effect) -> None:
         """Ask for an effect."""
@@ -84,6 +97,8 @@ class Head:
             if stream not in own:
                 self.sources.add(stream, owner_of.get(stream))
         self._restoration: Restoration | None = None
+        self._next_epoch = 0  # the least that one may have which begins because memory was lost
+        self._surpassed_us: int | None = None  # since when someone has more of our stream than we
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
@@ -107,9 +122,13 @@ class Head:
         newest = state.after(state.cnt - 1, 1) if state.cnt else []
         self._time_us = max([self._time_us, *(batch.time_us for batch in newest)])
 
-    def restore(self, awaited: Iterable[str], until_us: int) -> None:
-        """Take the region's stream back from others before anything is published."""
+    def restore(self, awaited: Iterable[str], until_us: int, next_epoch: int) -> None:
+        """Take the region's stream back from others before anything is published.
+
+        next_epoch: of the stream, at least, if one of `awaited` does not speak; 0: it goes on in its epoch.
+        """
         self._restoration = Restoration(awaited, until_us)
+        self._next_epoch = next_epoch
         for stream in self._own:
             self.sources.add(stream, None)
         self._node.emit(m.SetTimer(RESTORE, until_us))
@@ -173,7 +192,14 @@ class Head:
             self._log_full()
             self.sources.stop(batch.stream)
         else:
+            if batch.kind == Kind.EPOCH:
+                self._log_epoch_taken(channel, batch, stream.cnt)
             self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+
+    def _log_epoch_taken(self, channel: Channel, batch: Batch, cnt: int) -> None:
+        """Loudly: what was published after `cnt` and before the epoch will never come."""
+        fields = {"stream": batch.stream, "epoch": batch.argument, "cnt": cnt, "from": channel.name}
+        self._node.log("epoch_taken", "error" if cnt else "info", **fields)
 
     def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
         """rcvAdvertisement. An unknown stream in it is another run's, and left alone."""
@@ -240,9 +266,20 @@ class Head:
     # --- Restoration
 
     def heard(self, name: str, cnt: int) -> None:
-        """While restoring: `name` (a region, or a process of ours) has so much of our stream."""
+        """`name` (a region, or a process of ours) has so much of our stream."""
         if self._restoration is not None:
             self._restoration.heard(name, cnt)
+            return
+        for stream in self._own:
+            if cnt <= self._node.history.streams[stream].cnt:
+                continue
+            now_us = self._node.now_us
+            if self._surpassed_us is None:
+                self._surpassed_us = now_us
+            elif now_us - self._surpassed_us >= 2 * self._node.parameters.advertisement_period_us:
+                # not what a head says that was replaced and has not been told yet: it would know by now
+                self._surpassed_us = None
+                self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
     def told(self, message: Advertisement) -> int:
         """How much of our stream an advertisement speaks of."""
@@ -265,22 +302,36 @@ class Head:
         self._restoration = None
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
-            self._taken_back(stream, restoration.seen)
+            self._taken_back(stream, restoration)
         held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)
 
-    def _taken_back(self, stream: int, seen: int) -> None:
+    def _taken_back(self, stream: int, restoration: Restoration) -> None:
         self.sources.remove(stream)
         self._remember_time(stream)
-        cnt = self._node.history.streams[stream].cnt
+        cnt, seen = self._node.history.streams[stream].cnt, restoration.seen
         self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
         if cnt < seen:
             self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)
+        if self._next_epoch and restoration.unheard:
+            epoch = max(self._next_epoch, epoch_of(max(cnt, seen)) + 1)
+            self._begin_epoch(stream, epoch, seen, f"not heard: {', '.join(restoration.unheard)}")
+            return
         while cnt < seen:
-            last = min(seen, cnt + TOMBSTONE_RANGE_MAX)
-            self._node.store(tombstone(stream, cnt + 1, last))
-            cnt = last
+            if epoch_of(cnt) < epoch_of(seen):
+                void = epoch_mark(stream, cnt + 1, epoch_of(seen))
+            else:
+                void = tombstone(stream, cnt + 1, min(seen, cnt + TOMBSTONE_RANGE_MAX))
+            self._node.store(void)
+            cnt = last_seq(void)
+
+    def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
+        """Go on in this epoch: what others have of former ones and we have not is not ours to send."""
+        cnt = self._node.history.streams[stream].cnt
+        fields = {"stream": stream, "epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
+        self._node.log("epoch_began", "error", **fields)
+        self._node.store(epoch_mark(stream, cnt + 1, epoch))
 
     def _log_full(self) -> None:
         if not self._full:

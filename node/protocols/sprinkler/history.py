@@ -4,7 +4,8 @@ cursor, and their collection (3.4).
 Readers (other proxies and clients) hold nothing but a counter: how far they got. `after` finds the next
 batches by binary search, so a reader costs the same whether it is one batch or an hour behind, and a slow
 one costs no memory. Where events are collected it gives tombstones, merged as far as they go, or sparse
-batches; so `after` is the paper's filter(Hist).
+batches; so `after` is the paper's filter(Hist). Between two epochs of a stream it gives the beginning of the
+later one.
 
 Only committed garbage collection events collect: what no replica can lose. What a predicate on age collects
 is gone at once for readers; freeing it, and finding what is collected by key, is done in small portions by
@@ -20,13 +21,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from node.core.epochs import epoch_of, first_of
 from node.protocols.sprinkler import predicates
 from node.protocols.sprinkler.batch_list import BatchList
 from node.protocols.sprinkler.batches import (
+    PLACEHOLDERS,
     TOMBSTONE_RANGE_MAX,
     Batch,
     cut_after,
     cut_before,
+    epoch_mark,
     event_seqs,
     last_seq,
     tombstone,
@@ -98,17 +102,17 @@ class StreamHistory:
         return live
 
     def append(self, batch: Batch) -> None:
-        """Store a batch that follows directly on cnt. Tombstones are not stored: cnt says that they were."""
+        """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
         assert batch.first_seq == self.cnt + 1  # noqa: S101 - our own bug, not an input's
         self.cnt = last_seq(batch)
-        if batch.kind == Kind.TOMBSTONE:
+        if batch.kind in PLACEHOLDERS:
             return
         if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
             self.key_bytes, self._keys_since = batch.argument, batch.first_seq
         self._list.append(batch, self.cnt)
 
     def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Batch]:
-        """What follows `cnt`, in order and without holes, up to `upto`: batches, and tombstones between them.
+        """What follows `cnt`, in order and without holes, up to `upto`: batches, placeholders between them.
 
         As many as fit in `limit_bytes` on the wire, but at least one if there is one.
         """
@@ -122,7 +126,7 @@ class StreamHistory:
                 break
             found.append(piece)
             cnt = last
-            if piece.kind != Kind.TOMBSTONE:
+            if piece.kind not in PLACEHOLDERS:
                 position += 1
         return found
 
@@ -142,6 +146,9 @@ class StreamHistory:
             gap_end = min(first - 1, end)
         else:
             gap_end = end
+        epoch = epoch_of(gap_end)
+        if epoch > epoch_of(cnt):
+            return epoch_mark(self.stream, cnt + 1, epoch), first_of(epoch) - 1
         gap_end = min(gap_end, cnt + TOMBSTONE_RANGE_MAX)
         return tombstone(self.stream, cnt + 1, gap_end), gap_end
 
@@ -172,7 +179,7 @@ class StreamHistory:
         cnt = min(cnt, self.cnt)
         if cnt <= self.committed:
             return
-        self._fresh += cnt - self.committed
+        self._fresh += cnt - max(self.committed, first_of(epoch_of(cnt)) - 1)
         self.committed = cnt
         self._apply_some()
 

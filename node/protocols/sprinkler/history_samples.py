@@ -8,6 +8,7 @@ comes back it logs `hist`, with the row's fields:
         self.log("hist", **row)
 """
 
+from node.core.epochs import number_of
 from node.protocols.sprinkler.history import History
 
 PER_DECADE = 20
@@ -23,23 +24,23 @@ class HistorySamples:
     def due(self, history: History) -> list[dict[str, int]]:
         """A row for each stream that reached its next point.
 
-        stream; events: numbered and committed; live: of these, not collected; stored: kept, with those that
-        are collected and not yet freed; bytes: payload of what is stored. Events that are stored beyond what
-        is committed count as stored only.
+        stream; events: numbered in its present epoch and committed; live: of these, not collected; stored:
+        kept, with those that are collected and not yet freed; bytes: payload of what is stored. Events that
+        are stored beyond what is committed count as stored only.
         """
         rows = []
         for number, stream in history.streams.items():
-            if stream.committed >= self._next.get(number, FIRST):
+            if number_of(stream.committed) >= self._next.get(number, FIRST):
                 rows.append(
                     {
                         "stream": number,
-                        "events": stream.committed,
+                        "events": number_of(stream.committed),
                         "live": stream.live - (stream.cnt - stream.committed),
                         "stored": stream.stored,
                         "bytes": stream.bytes,
                     }
                 )
-                self._next[number] = point_after(stream.committed)
+                self._next[number] = point_after(number_of(stream.committed))
         return rows
 
 

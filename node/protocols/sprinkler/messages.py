@@ -4,19 +4,21 @@ HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, SUBSCRIBE and
 the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED those of the region-level protocol (3.2),
 PUBLICATION to JOINED those of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface
 (2.1). Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
-consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them.
+consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them. A sequence number's upper
+bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH say where one begins.
 """
 
 import struct
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
-from node.core.layout import Codec, Field, Layout, Numbers, Tail, Values
+from node.core.layout import SEQ, Codec, Field, Layout, Numbers, Tail, Values
 
 NAME_LIMIT_BYTES = 255
 U32_BYTES = 4
-NUMBER_MAX = 1 << 50  # of events and configurations: three years of 10 million a second, and far from 2^64
+NUMBER_MAX = 1 << 50  # of requests and configurations: three years of 10 million a second
 
 
 class Role(Values):
@@ -34,6 +36,7 @@ class Kind(Values):
     DATA = 0
     GC = 1
     TOMBSTONE = 2
+    EPOCH = 3, "no event: the stream goes on with the first one of the epoch that the argument says"
 
 
 class Predicate(Values):
@@ -101,7 +104,7 @@ class Counter:
     reads: ClassVar = ("s{stream} {cnt}",)
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    cnt: Annotated[int, Field("Q", "events", "sequence number of the last event that the sender has")]
+    cnt: Annotated[int, Field("Q", SEQ, "sequence number of the last event that the sender has")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Advertisement:
     def check(self) -> None:
         """Raises RemoteProtocolError for a counter that no stream reaches."""
         for counter in self.counters:
-            check_number("ADVERTISEMENT", counter.cnt)
+            check_number("ADVERTISEMENT", counter.cnt, SEQ_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +128,11 @@ class Subscribe:
     reads: ClassVar = ("s{stream}", "after {cnt}")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
+    cnt: Annotated[int, Field("Q", SEQ, "how far the subscriber got")]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a counter that no stream reaches."""
-        check_number("SUBSCRIBE", self.cnt)
+        check_number("SUBSCRIBE", self.cnt, SEQ_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,8 @@ class Events:
 
     An event's identity (type, stream, seq, range) follows: range is 1 but for a tombstone, whose seq is its
     last covered event, first_seq + count - 1, and whose range is count (paper 3.1). Every event of a batch of
-    garbage collection events has the same predicate.
+    garbage collection events has the same predicate. A batch of kind EPOCH has no events and covers all from
+    first_seq to the beginning of its epoch: whoever does not have that will never get it.
     """
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
@@ -155,12 +159,14 @@ class Events:
     kind: Annotated[int, Field("B", "", "of its events", Kind)]
     predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_seq: Annotated[int, Field("Q", "events", "sequence number of the first event")]
-    count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range")]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the first event")]
+    count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range; 0 for an epoch")]
     event_bytes: Annotated[
         int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
     ]
-    argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
+    argument: Annotated[
+        int, Field("Q", "", "of the predicate: events, microseconds or bytes; the epoch that begins")
+    ]
     time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
     payload: Annotated[
         bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
@@ -168,17 +174,26 @@ class Events:
 
     def check(self) -> None:
         """Raises RemoteProtocolError for a batch that does not add up."""
-        if self.kind > Kind.TOMBSTONE:
+        if self.kind > Kind.EPOCH:
             raise RemoteProtocolError(f"EVENTS of unknown kind {self.kind}")
         check_predicate("EVENTS", self.kind, self.predicate)
+        if self.kind == Kind.EPOCH:
+            self._check_epoch()
+            return
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"EVENTS with first_seq {self.first_seq} and count {self.count}")
-        check_number("EVENTS", self.first_seq)
+        check_number("EVENTS", self.first_seq, SEQ_MAX)
         if self.kind == Kind.TOMBSTONE:
             if len(self.payload):
                 raise RemoteProtocolError("EVENTS: a tombstone with a payload")
             return
         check_payload("EVENTS", self.count, self.event_bytes, self.payload)
+
+    def _check_epoch(self) -> None:
+        if self.count or len(self.payload):
+            raise RemoteProtocolError("EVENTS: the beginning of an epoch with events")
+        if self.argument > EPOCH_MAX or not 1 <= self.first_seq < first_of(self.argument):
+            raise RemoteProtocolError(f"EVENTS: epoch {self.argument} cannot follow {self.first_seq - 1}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +208,7 @@ class SparseEvents:
     kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
     predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_seq: Annotated[int, Field("Q", "events", "the first sequence number that is covered")]
+    first_seq: Annotated[int, Field("Q", SEQ, "the first sequence number that is covered")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
         int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes follow the reaches")
@@ -211,7 +226,7 @@ class SparseEvents:
         check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"SPARSE_EVENTS with first_seq {self.first_seq} and count {self.count}")
-        check_number("SPARSE_EVENTS", self.first_seq)
+        check_number("SPARSE_EVENTS", self.first_seq, SEQ_MAX)
         if len(self.payload) < U32_BYTES * self.count:
             raise RemoteProtocolError(
                 f"SPARSE_EVENTS with {len(self.payload)} bytes for {self.count} reaches"
@@ -264,7 +279,7 @@ class Published:
 
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[int, Field("Q", "events", "of the PUBLISH")]
-    first_seq: Annotated[int, Field("Q", "events", "sequence number of its first event")]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
 
 
@@ -317,8 +332,8 @@ class Request:
     reads: ClassVar = ("s{stream}", "[{next}..{cnt}]")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    next: Annotated[int, Field("Q", "events", "the first event that is wanted")]
-    cnt: Annotated[int, Field("Q", "events", "the last event that is wanted")]
+    next: Annotated[int, Field("Q", SEQ, "the first event that is wanted")]
+    cnt: Annotated[int, Field("Q", SEQ, "the last event that is wanted")]
 
     def check(self) -> None:
         """Raises RemoteProtocolError for an interval that is none."""
@@ -333,9 +348,9 @@ class Answered:
     reads: ClassVar = ("s{stream}", "[{next}..{last}]", "of {cnt}")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    next: Annotated[int, Field("Q", "events", "next of the REQUEST")]
-    last: Annotated[int, Field("Q", "events", "how far the answer goes: cnt of the REQUEST, or less")]
-    cnt: Annotated[int, Field("Q", "events", "the sender's own cnt")]
+    next: Annotated[int, Field("Q", SEQ, "next of the REQUEST")]
+    last: Annotated[int, Field("Q", SEQ, "how far the answer goes: cnt of the REQUEST, or less")]
+    cnt: Annotated[int, Field("Q", SEQ, "the sender's own cnt")]
 
 
 # --- The replicated proxy (3.3)
@@ -353,7 +368,7 @@ class Publication:
     )
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_seq: Annotated[int, Field("Q", "events", "sequence number of its first event")]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     first_request: Annotated[int, Field("Q", "events", "of its PUBLISH")]
     incarnation: Annotated[int, Field("Q", "", "of its publisher")]
@@ -444,9 +459,9 @@ def check_predicate(name: str, kind: int, predicate: int) -> None:
         raise RemoteProtocolError(f"{name} of kind {kind} with predicate {predicate}")
 
 
-def check_number(name: str, number: int) -> None:
+def check_number(name: str, number: int, limit: int = NUMBER_MAX) -> None:
     """Raises RemoteProtocolError for a number that nobody gets to."""
-    if number > NUMBER_MAX:
+    if number > limit:
         raise RemoteProtocolError(f"{name} with number {number}")
 
 

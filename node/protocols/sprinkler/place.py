@@ -39,6 +39,7 @@ class Place:
         """rule, sources: of the head, while the replica is it."""
         self._proxy = proxy
         self._rule = rule
+        self._starts = spec.start  # of this process before, as whoever starts it counts them
         self._sources = sources
         self._streams = dict(spec.streams)
         self._publishers, self._clients = (
@@ -103,7 +104,20 @@ class Place:
         if self._is_new and proxy.own:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]
-            proxy.head.restore(others + served, proxy.now_us + proxy.parameters.restore_wait_us)
+            until_us = proxy.now_us + proxy.parameters.restore_wait_us
+            proxy.head.restore(others + served, until_us, self._next_epoch(chain))
+
+    def _next_epoch(self, chain: Chain) -> int:
+        """The least epoch in which the region's stream may go on without anyone telling how far it was.
+
+        0: its own. The stream is new, or the disk has all of it. The service's number grows whenever a chain
+        loses its memory, and without a service the process itself does, as often as it is started again: so
+        each such loss has a greater epoch than those before.
+        """
+        proxy = self._proxy
+        if any(proxy.history.streams[stream].cnt for stream in proxy.own):
+            return 0
+        return max(self._starts, chain.began if chain.began > 1 else 0)
 
     def _take_tail(self, *, is_tail: bool) -> None:
         proxy = self._proxy

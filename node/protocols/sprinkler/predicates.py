@@ -7,6 +7,7 @@ holds as long as keys have one length in a stream, and as events with predicates
 event with another length of key is refused.
 """
 
+from node.core.epochs import number_of
 from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.messages import Kind, Predicate, Publish, event_sizes
 
@@ -16,7 +17,8 @@ KEY_BYTES_MAX = 255
 def prefix_end(batch: Batch, seq: int) -> int:
     """The last sequence number that BEFORE or LAST collects, as the predicate of the batch's event `seq`."""
     if batch.predicate == Predicate.LAST:
-        return seq - batch.argument - 1
+        # counted in its own epoch: how many there were in those before, a proxy may not know
+        return seq - batch.argument - 1 if number_of(seq) > batch.argument else 0
     return min(batch.argument, seq) - 1  # no event can match a future one
 
 

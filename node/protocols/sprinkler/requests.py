@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from node.protocols.sprinkler.batches import Batch, cut_before, last_seq
+from node.protocols.sprinkler.batches import PLACEHOLDERS, Batch, cut_before, last_seq
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.messages import Answered, Counter, Kind, Notify, Refusal, Request
+from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
 from node.protocols.sprinkler.progress import FIRST_SEQ, Asked, Progress
 
 ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
@@ -252,7 +252,7 @@ class Requests:
 
     def _measure(self, progress: Progress, batch: Batch) -> None:
         """Events have another size than before: the window is for so many of them."""
-        if batch.kind == Kind.TOMBSTONE:
+        if batch.kind in PLACEHOLDERS:
             return
         progress.event_bytes = batch.event_bytes
         size = batch.event_bytes or len(batch.payload) // batch.count

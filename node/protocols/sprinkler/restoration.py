@@ -8,10 +8,11 @@ first start all say 0 and it is over as soon as everyone has spoken; it never la
 wait, but for events that are still coming.
 
 Events that nobody can send are gone: their numbers are not used again, a tombstone stands for them, and the
-log says so.
+log says so. If someone has not spoken when the wait is over, it is not known which numbers were used: then
+the stream goes on in a new epoch (`node.core.epochs`), unless this is the first that there is of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class Restoration:
@@ -26,6 +27,11 @@ class Restoration:
         """`name` has spoken; `cnt` is how much it has, None if it does not follow the stream."""
         self._awaited.discard(name)
         self.seen = max(self.seen, cnt or 0)
+
+    @property
+    def unheard(self) -> Sequence[str]:
+        """Who has not spoken, sorted."""
+        return sorted(self._awaited)
 
     def is_over(self, cnt: int, furthest: int, now_us: int) -> bool:
         """Whether nothing more will come. `cnt` is what we have, `furthest` what a connected proxy has."""

@@ -2,14 +2,17 @@
 
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.deliveries import check as check_clients
+from analysis.timelines.pieces import digest
 from analysis.timelines.records import read_file
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
+from node.core.epochs import first_of
 from tests.analysis.timelines.world import ZERO, S, facts_of
 
 BATCHES = [(1, 10), (11, 5), (16, 10), (26, 1)]  # first sequence number, count
@@ -236,11 +239,11 @@ def test_a_batch_with_tombstones_in_it_counts_both_and_cannot_be_verified():
 
 def test_the_last_events_may_not_be_collected():
     row = check([*client(BATCHES[:1]), *tombstones([(11, 5)]), *client(BATCHES[2:])], overrides=LAST_11)
-    assert faults_of(row) == {"resurrected": 1}  # 15 = 26 - 11 is among the last
+    assert faults_of(row) == {"lost": 1}  # 15 = 26 - 11 is among the last
 
 
 def test_without_a_rule_nothing_may_be_collected():
-    assert faults_of(check([*tombstones([(1, 10)]), *client(BATCHES[1:])])) == {"resurrected": 10}
+    assert faults_of(check([*tombstones([(1, 10)]), *client(BATCHES[1:])])) == {"lost": 10}
 
 
 def test_an_event_after_its_tombstone_is_resurrected():
@@ -265,13 +268,69 @@ def test_by_age_only_what_is_old_enough_may_be_collected():
     late = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
     assert faults_of(check(late, overrides=by_age)) == {}  # 4.5 s less 3 s, and a second of slack
     early = [*tombstones([(1, 15)], t_s=3.5), *client(BATCHES[2:], t_s=3.6)]
-    assert faults_of(check(early, overrides=by_age)) == {"resurrected": 5}
+    assert faults_of(check(early, overrides=by_age)) == {"lost": 5}
 
 
 def test_by_key_the_last_event_of_all_may_not_be_collected():
     keys = ("workload.collect={same_key: 8}",)
     row = check([*client(BATCHES[:3]), *tombstones([(26, 1)])], overrides=keys)
-    assert faults_of(row) == {"resurrected": 1}
+    assert faults_of(row) == {"lost": 1}
+
+
+NEW = first_of(3)  # a later epoch of the stream
+
+
+def in_epochs(kind, old, new, **more):
+    """Batches of epoch 0, and of a later one."""
+    content_of_new = {"content": lambda first_seq, count: content(first_seq - NEW + 1, count, of=7)}
+    shifted = [(NEW - 1 + first, *rest) for first, *rest in new]
+    host = more.pop("host", "r1-client-0")
+    return [*records(host, kind, old, **more), *records(host, kind, shifted, **more, **content_of_new)]
+
+
+def mark(seq=NEW - 1):
+    return {**client([(seq, 0)])[0], "kind": int(RecordKind.EPOCH)}
+
+
+PUBLISHED_IN_EPOCHS = in_epochs(RecordKind.PUBLISHED, BATCHES, BATCHES[:2], host="r0-driver-0")
+
+
+def test_everything_of_two_epochs_is_fine():
+    got = in_epochs(RecordKind.DELIVERED, BATCHES, BATCHES[:2])
+    row = check([*got[:4], mark(), *got[4:]], PUBLISHED_IN_EPOCHS)
+    assert faults_of(row) == {}
+    assert (row["published"], row["delivered"], row["tombstoned"]) == (41, 41, 0)
+    assert row["digest"] == row["published_digest"]
+
+
+def test_the_digest_of_several_epochs_is_that_of_their_sequence_numbers():
+    row = check(in_epochs(RecordKind.DELIVERED, BATCHES, BATCHES[:2]), PUBLISHED_IN_EPOCHS)
+    seqs = np.array([1, NEW]), np.array([27, NEW + 15])
+    assert row["digest"] == digest(seqs)
+
+
+def test_what_was_acknowledged_in_an_epoch_that_ended_and_did_not_come_is_lost():
+    got = in_epochs(RecordKind.DELIVERED, BATCHES[:2], BATCHES[:2])
+    assert faults_of(check([*got[:2], mark(), *got[2:]], PUBLISHED_IN_EPOCHS)) == {"lost": 11}
+
+
+def test_the_same_number_in_another_epoch_is_another_event():
+    got = in_epochs(RecordKind.DELIVERED, [], BATCHES[:2])
+    row = check([*client(BATCHES), mark(), *got], PUBLISHED_IN_EPOCHS)
+    assert faults_of(row) == {}
+    old_under_new = records(
+        "r1-client-0", RecordKind.DELIVERED, [(NEW, 10)], content=lambda first, count: b"?"
+    )
+    assert faults_of(check([*client(BATCHES), *old_under_new, *got[1:]], PUBLISHED_IN_EPOCHS)) == {
+        "corrupted": 10
+    }
+
+
+def test_an_older_epoch_after_a_newer_one_is_out_of_order():
+    old, new = (
+        in_epochs(RecordKind.DELIVERED, BATCHES, BATCHES[:2])[part] for part in (slice(4), slice(4, 6))
+    )
+    assert faults_of(check([*new, *old], PUBLISHED_IN_EPOCHS))["out_of_order"] == 26
 
 
 def test_a_run_that_was_not_drained_cannot_tell_what_was_published_twice():

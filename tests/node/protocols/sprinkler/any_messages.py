@@ -60,6 +60,10 @@ anything = st.one_of(
         lambda stream, first, count: wire.Events(2, 0, stream, first, count, 0, 0, 0, b""),
         streams, seqs, st.one_of(small, st.just(2**32 - 1)),
     ),
+    st.builds(
+        lambda stream, first, epoch: wire.Events(3, 0, stream, first, 0, 0, epoch, 0, b""),
+        streams, st.integers(1, 40), st.integers(1, 3),
+    ),
     publications(),
     st.builds(wire.Published, streams, seqs, seqs, small),
     st.builds(wire.Refused, st.integers(0, 12), streams, cnts, st.just("because")),

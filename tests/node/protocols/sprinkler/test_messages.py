@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
 from node.core.framing import HEADER_BYTES, Frame, FrameReader
 from node.core.layout import wire_name
@@ -42,7 +43,8 @@ from node.protocols.sprinkler.messages import (
 )
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
-seq, cnt = st.integers(1, NUMBER_MAX), st.integers(0, NUMBER_MAX)
+seq, cnt = st.integers(1, SEQ_MAX), st.integers(0, SEQ_MAX)
+request, number = st.integers(1, NUMBER_MAX), st.integers(0, NUMBER_MAX)
 some_events = st.lists(st.binary(max_size=40), min_size=1, max_size=20)
 names = st.text(min_size=1, max_size=60)
 
@@ -65,7 +67,7 @@ def publications(draw):
         batch.kind,
         batch.predicate,
         batch.stream,
-        batch.first_seq,
+        draw(request),
         batch.count,
         batch.event_bytes,
         batch.argument,
@@ -116,7 +118,7 @@ messages = st.one_of(
     st.builds(Follow, u64, counters),
     st.builds(Stored, counters),
     st.builds(Token, u64),
-    st.builds(Configuration, cnt, u64, chains),
+    st.builds(Configuration, number, u64, chains),
     st.builds(Joined, u64),
     publications(),
     st.builds(Published, u32, seq, seq, u32),
@@ -172,15 +174,19 @@ def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size(
     [
         Hello(9, 1, "r0/proxy-0"),
         Hello(0, 1, ""),
-        Events(3, 0, 1, 1, 1, 1, 0, 0, b"x"),
+        Events(4, 0, 1, 1, 1, 1, 0, 0, b"x"),
+        Events(3, 0, 1, 1, 1, 0, 1, 0, b""),
+        Events(3, 0, 1, 1, 0, 0, 1, 0, b"an epoch begins with nothing"),
+        Events(3, 0, 1, first_of(1), 0, 0, 1, 0, b""),
+        Events(3, 0, 1, 1, 0, 0, EPOCH_MAX + 1, 0, b""),
         Events(0, 0, 1, 0, 1, 1, 0, 0, b"x"),
         Events(0, 0, 1, 1, 0, 1, 0, 0, b""),
         Events(0, 0, 1, 1, 2, 10, 0, 0, b"only ten b"),
         Events(0, 0, 1, 1, 2, 0, 0, 0, b"\0\0\0\1"),
         Events(0, 0, 1, 1, 1, 0, 0, 0, b"\xff\xff\xff\xffx"),
         Events(2, 0, 1, 1, 5, 0, 0, 0, b"tombstones carry nothing"),
-        Events(0, 0, 1, NUMBER_MAX + 1, 1, 1, 0, 0, b"x"),
-        Advertisement((Counter(0, 5), Counter(1, NUMBER_MAX + 1))),
+        Events(0, 0, 1, SEQ_MAX + 1, 1, 1, 0, 0, b"x"),
+        Advertisement((Counter(0, 5), Counter(1, SEQ_MAX + 1))),
         Subscribe(0, 2**64 - 1),
         Configuration(2**64 - 1, 0, ()),
         Configuration(1, 0, (Replica(0, Standing.MEMBER, 1), Replica(0, Standing.MEMBER, 1))),

@@ -1,0 +1,78 @@
+"""The epochs of a stream, one directly behind the other: numbers for comparing, and the way back.
+
+Sequence numbers leap from one epoch to the next (`node.core.epochs`), farther than the spans in which many
+streams are looked at together (`groups`) have room for. So each stream's epochs are laid out behind each
+other, each as long as its highest number that anyone recorded. Order, lengths and what follows directly on
+what within an epoch stay as they are; the end of an epoch and the beginning of the next do not touch. Where a
+run has no epoch but the first, as nearly always, nothing is changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines.arrays import Ints, ints
+from node.core.epochs import NUMBER_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every stream's epochs in order, as parallel arrays; none where there is only the first."""
+
+    stream: Ints
+    epoch: Ints
+    start: Ints  # what stands for number 0 of the epoch
+
+    def laid_out(self, table: pa.Table) -> pa.Table:
+        """The rows with the numbers for comparing."""
+        if not len(self.stream):
+            return table
+        stream, seq = ints(table, "stream"), ints(table, "first_seq")
+        at = np.searchsorted(_keys(self.stream, self.epoch), _keys(stream, seq >> NUMBER_BITS))
+        found = self.start[at] + (seq & ((1 << NUMBER_BITS) - 1))
+        return table.set_column(table.column_names.index("first_seq"), "first_seq", pa.array(found))
+
+    def original(self, stream: int, numbers: Ints) -> Ints:
+        """The sequence numbers of these numbers of one stream."""
+        mine = np.flatnonzero(self.stream == stream)
+        if not len(mine):
+            return numbers
+        at = mine[np.searchsorted(self.start[mine], numbers, side="right") - 1]
+        found: Ints = (self.epoch[at] << NUMBER_BITS) + numbers - self.start[at]
+        return found
+
+
+def layout(tables: Sequence[pa.Table]) -> Layout:
+    """Of the epochs in these tables of `schemas.RECORDS` or `schemas.EVENTS`."""
+    stream, seq = (
+        np.concatenate([ints(table, name) for table in tables]) for name in ("stream", "first_seq")
+    )
+    reach = np.concatenate([_reach(table) for table in tables])
+    if not len(seq) or int(seq.max()) >> NUMBER_BITS == 0:
+        nothing = np.zeros(0, np.int64)
+        return Layout(nothing, nothing, nothing)
+    keys = _keys(stream, seq >> NUMBER_BITS)
+    known, which = np.unique(keys, return_inverse=True)
+    length = np.zeros(len(known), np.int64)
+    np.maximum.at(length, which, (seq & ((1 << NUMBER_BITS) - 1)) + reach)
+    before = np.cumsum(length) - length
+    streams = known >> EPOCH_BITS
+    first_of_stream = np.searchsorted(streams, streams)
+    return Layout(streams, known & ((1 << EPOCH_BITS) - 1), before - before[first_of_stream])
+
+
+EPOCH_BITS = 63 - NUMBER_BITS
+
+
+def _keys(stream: Ints, epoch: Ints) -> Ints:
+    """In order of stream, then epoch."""
+    return (stream << EPOCH_BITS) | epoch
+
+
+def _reach(table: pa.Table) -> Ints:
+    """One more than the numbers that each row covers: an epoch's end does not touch the next one's start."""
+    count = ints(table, "count")
+    reach: Ints = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
+    return reach + 1

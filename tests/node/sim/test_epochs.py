@@ -1,0 +1,203 @@
+"""A stream whose owner lost everything begins a new epoch: nobody gets two contents under one number."""
+
+import pytest
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.epochs import epoch_of, first_of
+from node.protocols.building import build_machine
+from node.sim.network import Network
+from tests.node.chained import chained
+from tests.node.cluster import MESH, Cluster, S, specs
+
+QUICK = {"flush_interval_us": 50_000, "advertisement_period_us": 200_000, "restore_wait_us": 400_000}
+
+
+def cut_off(cluster, region, others):
+    """Nothing goes in or out of the region."""
+    for other in others:
+        cluster.network.cut(region, other)
+
+
+def rejoin(cluster, region, others):
+    """The end of `cut_off`."""
+    for other in others:
+        cluster.network.heal(region, other)
+
+
+def lose_power(cluster, region, roles=("proxy", "driver", "client", "configuration")):
+    """Every process of the region dies at once; which ones they were."""
+    nodes = cluster.network.nodes.items()
+    names = [name for name, node in nodes if node.spec.region == region and node.spec.role in roles]
+    for name in names:
+        cluster.network.kill(name)
+    return names
+
+
+def get_power(cluster, names):
+    """They start again, and drivers publish."""
+
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(cluster.network.clock.now_us + 800_000)
+    for name in names:
+        if "driver" in name:
+            cluster.network.give(name, m.Go(cluster.network.clock.now_us))
+
+
+def contents(cluster, stream):
+    """What each client got under each first number of the stream."""
+    clients = [name for name, node in cluster.network.nodes.items() if node.spec.role == "client"]
+    return {
+        name: {row[1]: row[2:] for row in cluster.records(name, RecordKind.DELIVERED) if row[0] == stream}
+        for name in clients
+    }
+
+
+def check_no_number_has_two_contents(cluster, stream):
+    """Among all clients."""
+    first_seen = {}
+    for name, got in contents(cluster, stream).items():
+        for first, what in got.items():
+            assert first_seen.setdefault(first, what) == what, (name, first)
+
+
+def blackout(cluster, others, region="r0", *, new_disks=False):
+    """The region is cut off, loses power, comes back, publishes more than before, and is reached again."""
+    cluster.run(3 * S)
+    cut_off(cluster, region, others)
+    cluster.run(4 * S)
+    names = lose_power(cluster, region)
+    cluster.run(5 * S)
+    if new_disks:
+        cluster.network.disks.lose(*(name for name in names if "proxy" in name))
+    get_power(cluster, names)
+    cluster.run(12 * S)
+    rejoin(cluster, region, others)
+    cluster.run(15 * S)
+    cluster.drain()
+
+
+@pytest.mark.parametrize("regions", [2, 3])
+def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_take(regions):
+    cluster = Cluster(regions=regions, rate_per_s=1000, parameters=QUICK)
+    others = [f"r{number}" for number in range(1, regions)]
+    blackout(cluster, others)
+    check_no_number_has_two_contents(cluster, 0)
+    published = cluster.records("r0/driver-0", RecordKind.PUBLISHED)
+    assert {epoch_of(first) for _, first, _, _ in published} == {1}
+    for name in (f"{region}/client-0" for region in ("r0", *others)):
+        got = cluster.records(name, RecordKind.DELIVERED)
+        new = [row for row in got if row[0] == 0 and epoch_of(row[1]) == 1]
+        assert new == published, f"{name} has the new epoch from its first event on"
+    for region in others:
+        got = cluster.records(f"{region}/client-0", RecordKind.DELIVERED)
+        old = [row for row in got if row[0] == 0 and epoch_of(row[1]) == 0]
+        assert old, "the old epoch's events stay delivered"
+
+
+def test_it_is_logged_loudly_by_the_owner_and_by_who_takes_it():
+    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
+    blackout(cluster, ["r1"])
+    lines = [
+        (name, line.level, line.fields["epoch"])
+        for name, node in cluster.network.nodes.items()
+        for _, line in node.logs
+        if line.event in {"epoch_began", "epoch_taken"} and line.fields["stream"] == 0
+    ]
+    assert sorted(lines) == [("r0/proxy-0", "error", 1), ("r1/proxy-0", "error", 1)]
+
+
+def test_clients_have_the_beginning_of_an_epoch_on_record():
+    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
+    blackout(cluster, ["r1"])
+    for name in ("r0/client-0", "r1/client-0"):
+        marks = [row[:3] for row in cluster.records(name, RecordKind.EPOCH)]
+        assert marks == [(0, first_of(1) - 1, 0)], name
+
+
+def test_a_first_start_that_hears_from_nobody_is_no_new_epoch():
+    network = Network(specs(regions=2, parameters=QUICK), MESH, build=build_machine, start=False)
+    network.cut("r0", "r1")
+    for spec in specs(regions=2):
+        network.start(spec.name)
+    network.run(2 * S)
+    events = [line.event for _, line in network.nodes["r0/proxy-0"].logs]
+    assert "stream_taken" in events, "it waits no longer"
+    assert "epoch_began" not in events
+
+
+def test_a_region_that_hears_from_everyone_goes_on_in_its_epoch():
+    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
+    cluster.run(3 * S)
+    cluster.network.kill("r0/proxy-0")
+    cluster.run(4 * S)
+    cluster.network.start("r0/proxy-0")
+    cluster.run(6 * S)
+    cluster.drain()
+    assert cluster.logged("epoch_began") == []
+    assert all(reached == cluster.published() for reached in cluster.delivered().values())
+
+
+def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_the_first():
+    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
+    cluster.run(3 * S)
+    cut_off(cluster, "r0", ["r1"])
+    for at in (4, 8):
+        cluster.run(at * S)
+        names = lose_power(cluster, "r0")
+        cluster.run((at + 1) * S)
+        get_power(cluster, names)
+    cluster.run(12 * S)
+    rejoin(cluster, "r0", ["r1"])
+    cluster.run(15 * S)
+    cluster.drain()
+    check_no_number_has_two_contents(cluster, 0)
+    epochs = [fields["epoch"] for _, _, fields in cluster.logged("epoch_began")]
+    assert epochs == sorted(set(epochs))
+    assert cluster.delivered()["r1/client-0"] == cluster.published()
+
+
+def test_a_chain_with_a_service_takes_the_number_of_the_configuration_that_began_anew():
+    cluster = chained(regions=2, rate_per_s=500)
+    blackout(cluster, ["r1"])
+    check_no_number_has_two_contents(cluster, 0)
+    ((_, name, began),) = cluster.logged("epoch_began")
+    assert name.startswith("r0/proxy")
+    assert began["epoch"] == cluster.machine("r0/configuration-0").chain.began
+    assert cluster.delivered()["r1/client-0"] == cluster.published()
+    for replica in ("r0/proxy-0", "r0/proxy-1", "r0/proxy-2"):
+        assert cluster.machine(replica).history.streams[0].cnt == cluster.published()[0], replica
+
+
+def test_an_owner_that_chose_too_small_an_epoch_begins_another_when_it_hears_of_a_greater_one():
+    """Nothing told it what it was: not even how often it was started (as after a change of machines)."""
+    cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
+    cluster.run(3 * S)
+    cut_off(cluster, "r0", ["r1"])
+    names = lose_power(cluster, "r0")
+    cluster.network.forget_starts()
+    cluster.run(4 * S)
+    get_power(cluster, names)
+    cluster.run(5 * S)  # it has fewer events than the others have of its former life
+    rejoin(cluster, "r0", ["r1"])
+    cluster.run(9 * S)
+    cluster.drain()
+    ((_, name, began),) = cluster.logged("epoch_began")
+    assert (name, began["epoch"]) == ("r0/proxy-0", 1)
+    assert cluster.delivered()["r1/client-0"] == cluster.published()
+
+
+def test_durable_replicas_remember_the_epoch():
+    cluster = chained(regions=2, rate_per_s=500, parameters={"durable": True})
+    blackout(cluster, ["r1"], new_disks=True)
+    assert len(cluster.logged("epoch_began")) == 1
+    before = cluster.published()[0]
+    names = lose_power(cluster, "r0", roles=("proxy",))
+    cluster.run(cluster.network.clock.now_us + S)
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(cluster.network.clock.now_us + 3 * S)
+    assert cluster.logged("epoch_began") == [], "by the processes that were started now"
+    for replica in names:
+        assert cluster.machine(replica).history.streams[0].cnt == before
