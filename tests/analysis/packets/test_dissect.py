@@ -57,7 +57,7 @@ def test_numbers_have_units():
     assert said(encoded(Subscribe(2, 48209))) == [
         *HEADER,
         (8, "00000002", "stream", 2, "", ""),
-        (12, "000000000000bc51", "cnt", 48209, "events", ""),
+        (12, "000000000000bc51", "cnt", 48209, "seq", ""),
     ]
 
 
@@ -89,7 +89,7 @@ def test_what_was_not_captured_has_no_value():
     found = said(data, bytes([1] * 15 + [0] * 5))
     assert found[-2:] == [
         (8, "00000002", "stream", 2, "", ""),
-        (12, "000000..........", "cnt", None, "events", ""),
+        (12, "000000..........", "cnt", None, "seq", ""),
     ]
 
 

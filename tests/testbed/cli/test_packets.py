@@ -153,7 +153,7 @@ RAW_SUBSCRIBE = f"""\
                       5  03                       type                 3 SUBSCRIBE
                       6  00 00                    flags                0
                       8  00 00 00 02              stream               2
-                     12  00 00 00 00 00 00 00 00  cnt                  0 events
+                     12  00 00 00 00 00 00 00 00  cnt                  0 seq
 """
 
 
