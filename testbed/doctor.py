@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A line of packages.txt: a Debian package, the command that proves it, which job needs it, why."""
+    """A line of packages.txt: a Debian package, the command or file that proves it, its job, why."""
 
     name: str
     proof: str
@@ -106,8 +106,11 @@ def _links(*, sandbox_works: bool) -> Finding:
 
 
 def _package(package: Package) -> Finding:
-    found = shutil.which(package.proof, path=os.pathsep.join([os.environ.get("PATH", ""), *SBIN]))
-    subject = package.proof
+    if package.proof.startswith("/"):
+        subject, found = package.name, package.proof if Path(package.proof).exists() else None
+    else:
+        path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
+        subject, found = package.proof, shutil.which(package.proof, path=path)
     if found and package.proof == "java":
         return _java(package, found)
     if found:

@@ -1,4 +1,5 @@
-"""What holds for the whole suite: examples that are the same every time, and which tests stay together.
+"""What holds for the whole suite: examples that are the same every time, which programs there are, and which
+tests stay together.
 
 Several workers share it (pytest-xdist, `--dist loadgroup`) in lanes. Tests that build networks are one:
 they look at what the whole machine has, would disturb each other's clocks, and mostly wait. Those with
@@ -7,8 +8,16 @@ workers, and by all when the lanes are through. A lane is a group that stays in 
 (`testbed/pytest_plugin/groups.py`), and begins first (`--no-loadscope-reorder`).
 """
 
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
+
+from testbed.doctor import packages
+from tests.testbed.provision.declared import DPKG, declared_programs, installed, link_all
 
 settings.register_profile("suite", derandomize=True, deadline=None)  # no example fails for being slow
 settings.load_profile("suite")
@@ -16,6 +25,18 @@ settings.load_profile("suite")
 LANES = {"uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
 """The lane of a test, by its marker. The first of these that it has counts."""
 ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only programs of declared packages are there, where packages are Debian's. Workers inherit the PATH."""
+    status = DPKG / "status"
+    if hasattr(config, "workerinput") or not status.exists():
+        return
+    folder = Path(tempfile.mkdtemp(prefix="cutset-declared-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    folder.chmod(0o755)  # other users' processes look there, too
+    link_all(declared_programs(packages(), list(installed(status.read_text()))), folder)
+    os.environ["PATH"] = str(folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

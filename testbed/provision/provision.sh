@@ -20,6 +20,7 @@ has_java_17() {
 missing() { # missing PROOF
     case $1 in
         java) ! has_java_17 ;;
+        /*) [ ! -e "$1" ] ;;
         *) ! command -v "$1" >/dev/null 2>&1 ;;
     esac
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.doctor import PACKAGES, packages
+from testbed.doctor import PACKAGES, Package, packages
 from testbed.hosts.request import MACHINE_TOOLS
 
 SCRIPT = PACKAGES.with_name("provision.sh")
@@ -37,8 +37,15 @@ def java(home: Path, path: Path, *, version: str) -> None:
     (path / "java").symlink_to(home / "bin" / "java")
 
 
+def prove(package: Package, path: Path) -> None:
+    """Let that package seem to be installed."""
+    proof = path / package.proof.lstrip("/")
+    proof.parent.mkdir(parents=True, exist_ok=True)
+    proof.symlink_to("/bin/true")
+
+
 def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[str]:
-    """Run the script with its additions to PATH neutralised and as another user id."""
+    """Run the script with its additions to PATH neutralised, files looked for in `path`, as another user."""
     fake_id = path / "id"
     fake_id.unlink()
     fake_id.write_text(f"#!/bin/sh\necho {uid}\n")
@@ -46,7 +53,7 @@ def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[
     text = SCRIPT.read_text().replace("PATH=$PATH:/usr/sbin:/sbin", "")
     copy = path / "provision.sh"
     copy.write_text(text)
-    (path / PACKAGES.name).write_text(PACKAGES.read_text())
+    (path / PACKAGES.name).write_text(PACKAGES.read_text().replace(" /", f" {path}/"))
     return subprocess.run(
         ["/bin/sh", str(copy), job],
         env={"PATH": str(path)},
@@ -92,7 +99,7 @@ def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
     fake(path, "apt-get", f'echo "$@" >>{calls}')
     for package in packages():
         if package.proof not in {"tcpdump", "java"} and package.job != "test":
-            (path / package.proof).symlink_to("/bin/true")
+            prove(package, path)
     result = provision("run", path, uid=0)
     assert result.returncode == 0, result.stderr
     installed = calls.read_text().splitlines()[-1]
@@ -131,10 +138,20 @@ def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS)
     for package in packages():
         if package.proof != "java":
-            (path / package.proof).symlink_to("/bin/true")
+            prove(package, path)
     java(tmp_path / "java", path, version="21.0.2")
     result = provision("test", path, uid=1000)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_a_package_without_programs_is_proven_by_a_file(tmp_path: Path) -> None:
+    path = tools(tmp_path / "bin", *BASICS)
+    for package in packages():
+        if package.name != "vagrant-libvirt":
+            prove(package, path)
+    missing = provision("test", path, uid=1000).stderr
+    assert "missing: vagrant-libvirt (its provider for Linux)" in missing
+    assert "missing: vagrant (" not in missing
 
 
 def test_a_java_that_is_too_old_counts_as_missing(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""Programs that a fresh machine has once the declared packages are installed, and a PATH of nothing else.
+
+A test that starts a program which `packages.txt` does not declare passes wherever somebody installed that
+program by hand, and fails on every other machine. So the suite runs with a PATH that leads to one folder
+(`tests/conftest.py`): links to the programs of the packages in `packages.txt`, of all that these depend on,
+and of what every Debian has. Recommended packages do not count, for the installer leaves them out; nor does
+what merely lies in /usr/bin.
+
+It sees what is looked up on PATH. Not what is started by its whole path, nor by those that make a PATH of
+their own (machines of the lab, guests), nor files that are no programs: plugins, libraries. For these `make
+test-fresh` runs the suite in a fresh Debian.
+"""
+
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.doctor import Package
+
+DPKG = Path("/var/lib/dpkg")
+FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
+"""Where packages put programs, below the root."""
+ALWAYS = ("required",)
+"""Priorities of what debootstrap installs beside what is essential, in its smallest variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A package that is installed here. needs: of each dependency, the alternatives that fulfil it."""
+
+    name: str
+    always: bool
+    needs: tuple[tuple[str, ...], ...]
+    provides: tuple[str, ...]
+
+
+def installed(status: str) -> Iterator[Installed]:
+    """The packages that dpkg's status file names as installed."""
+    for stanza in status.split("\n\n"):
+        fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
+        if not fields.get("Status", "").endswith(" installed"):
+            continue
+        needs = ", ".join(fields[field] for field in ("Pre-Depends", "Depends") if field in fields)
+        yield Installed(
+            fields["Package"],
+            fields.get("Essential") == "yes" or fields.get("Priority") in ALWAYS,
+            tuple(tuple(_names(need, "|")) for need in needs.split(",") if need.strip()),
+            tuple(_names(fields.get("Provides", ""), ",")),
+        )
+
+
+def closure(wanted: Iterable[str], here: Collection[Installed]) -> set[str]:
+    """The packages that are there once those wanted are, of what is installed here.
+
+    Of alternatives the first that is installed here counts; of a name that several provide, all that do.
+    """
+    by_name: dict[str, set[str]] = {}
+    for package in here:
+        for name in (package.name, *package.provides):
+            by_name.setdefault(name, set()).add(package.name)
+    needs = {package.name: package.needs for package in here}
+    open_, found = [package.name for package in here if package.always], set[str]()
+    for name in wanted:
+        open_ += by_name.get(name, ())
+    while open_:
+        name = open_.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for alternatives in needs[name]:
+            there = (by_name[one] for one in alternatives if one in by_name)
+            open_ += next(there, ())
+    return found
+
+
+def programs(packages: Collection[str], *, root: Path = Path("/"), dpkg: Path = DPKG) -> dict[str, Path]:
+    """The programs of these packages, by name: files in FOLDERS, and links there that lead to their files."""
+    lists = [path for path in (dpkg / "info").glob("*.list") if path.stem.split(":")[0] in packages]
+    files = {_merged(line) for path in lists for line in path.read_text().splitlines()}
+    found: dict[str, Path] = {}
+    for folder in FOLDERS:
+        for program in sorted((root / folder).iterdir()) if (root / folder).is_dir() else ():
+            theirs = any(_merged(f"/{at.relative_to(root)}") in files for at in (program, program.resolve()))
+            if theirs:
+                found.setdefault(program.name, program)
+    return found
+
+
+def declared_programs(packages: Collection[Package], here: Collection[Installed]) -> dict[str, Path]:
+    """The programs that these lines of packages.txt bring; what proves one counts wherever it lies (a Java of
+    one's own, for instance).
+    """
+    elsewhere = {package.proof: Path(path) for package in packages if (path := shutil.which(package.proof))}
+    return elsewhere | programs(closure([package.name for package in packages], here))
+
+
+def link_all(found: Mapping[str, Path], folder: Path) -> None:
+    """Make a folder that, as PATH, leads to these programs."""
+    for name, program in found.items():
+        (folder / name).symlink_to(program)
+
+
+def _names(field: str, separator: str) -> list[str]:
+    """`a (>= 1) | b:any` -> a, b."""
+    return [name for one in field.split(separator) if (name := re.split(r"[\s(:\[]", one.strip())[0])]
+
+
+def _merged(path: str) -> str:
+    """A path as it is where /bin is a link to /usr/bin, whichever of both a package names."""
+    return re.sub(r"^/(bin|sbin|lib)/", r"/usr/\1/", path)
