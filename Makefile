@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench fuzz archive requirements clean vagrant test-provision
+.PHONY: help setup run test check lint format bench fuzz archive requirements clean vagrant test-provision
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -9,12 +9,17 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
 READY    := $(VENV)/ready
+COLLECTED := $(VENV)/collected
 EXPERIMENT ?= link-failure
 TARGET ?= capture
 SECONDS ?= 60
-# How tests are shared: in lanes (tests/conftest.py), two of which mostly wait, so more workers than processors
-SHARED = -n $$(($$(nproc) + 2)) --maxprocesses 6 --dist loadgroup --no-loadscope-reorder
+# Tests are shared among workers in lanes (tests/conftest.py): two of them mostly wait, so more workers than processors.
+SHARED = --maxprocesses 6 --dist loadgroup --no-loadscope-reorder
+PROCESSORS = $$(nproc)
+QUICK = not (network or uml or browser or spark or slow)
 export PATH := $(PATH):/usr/sbin:/sbin
+# The suite starts thousands of Pythons: each would compile Cutset anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -24,11 +29,24 @@ setup: packages-run $(READY) ## set up what is missing, and start nothing
 run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
-test: packages-test $(READY) lint ## set up, then lint and run the tests
-	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
+test: packages-test $(READY) ready-to-test ## set up, then lint and run the tests
+	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 2)) $(SHARED) $(ARGS)
 
-lint: $(READY) ## ruff, mypy --strict and the import contracts
+check: packages-test $(READY) ready-to-test ## lint and the quick tests, for everyday work
+	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 1)) $(SHARED) -m "$(QUICK)" $(ARGS)
+
+# Lint beside a collection of the tests, which compiles them once for all workers.
+.PHONY: ready-to-test
+ready-to-test: $(READY)
+	@$(MAKE) --no-print-directory -j 2 lint $(COLLECTED)
+
+$(COLLECTED): $(shell find tests -name '*.py')
+	@$(BIN)/python -m pytest --collect-only -qq >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+lint: $(READY) ## ruff, mypy --strict, the import contracts, and whether requirements.in names what is imported
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@$(BIN)/deptry . --config deptry.toml --no-ansi >$(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
@@ -67,7 +85,9 @@ $(READY): pyproject.toml $(PACKAGES)
 	@touch $@
 
 $(PACKAGES): requirements.txt | packages-run
-	@echo "setting up $(VENV): Python packages at the versions and hashes of requirements.txt" >&2
-	@"$(PYTHON)" -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt
+	@cmp -s requirements.txt $@ || { \
+		echo "setting up $(VENV): Python packages at the versions and hashes of requirements.txt" >&2 && \
+		"$(PYTHON)" -m venv --clear $(VENV) && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt && \
+		cp requirements.txt $@; }
 	@touch $@

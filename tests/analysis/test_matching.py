@@ -68,6 +68,7 @@ def side(draw: st.DrawFn, direction: str) -> list[list[Row]]:
 
 
 @given(sent=side("out"), arrived=side("in"), draw=st.data())
+@pytest.mark.slow
 def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
     sent: list[list[Row]], arrived: list[list[Row]], draw: st.DataObject
 ) -> None:
@@ -85,6 +86,7 @@ def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
 
 
 @given(sent=side("out"), arrived=side("in"))
+@pytest.mark.slow
 def test_each_message_is_one_row_with_the_times_of_both_ends(
     sent: list[list[Row]], arrived: list[list[Row]]
 ) -> None:

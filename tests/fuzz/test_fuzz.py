@@ -47,6 +47,7 @@ def test_damaged_seeds_pass(target: str) -> None:
 
 
 @pytest.mark.skipif(find_spec("atheris") is None, reason="atheris is not there for this machine")
+@pytest.mark.slow
 def test_the_fuzzer_runs_as_often_as_it_is_asked_to(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "capture", "--runs", str(RUNS), "--seed", "1"]
     command += ["--cache", str(tmp_path)]

@@ -19,6 +19,7 @@ ON_A_BUSY_MACHINE = ["invalid"]  # its figures show nothing then, but what was d
 
 
 @pytest.mark.topologies("three-regions", "four-regions")
+@pytest.mark.slow
 def test_events_go_round_through_the_other_regions(cutset: Cutset) -> None:
     run = cutset.run("link-failure", set=VIRTUAL, on="simulator", repeat=2)
     assert run.events.lost == 0

@@ -325,6 +325,7 @@ def at_instant(faults: Sequence[Given], link: str, forward: bool, instant: float
 @settings(max_examples=300)
 @given(st.lists(any_fault, max_size=7))
 @example([{"at": 1, "flap": ["r0", "r1"], "down": 1, "up": 1, "for": 9, "mode": "down", "direction": "both"}])
+@pytest.mark.slow
 def test_changes_amount_to_the_rule_at_every_instant(faults):
     changes = link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND)
     assert changes == sorted(changes, key=lambda change: change.at_us)

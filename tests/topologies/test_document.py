@@ -61,6 +61,7 @@ def test_aliases_cannot_multiply_without_end():
     assert "too many values" in error_of("\n".join(lines))
 
 
+@pytest.mark.slow
 def test_depth_is_bounded():
     assert "nested too deeply" in error_of("&a [*a]")
     assert "nested too deeply" in error_of("[" * 50 + "]" * 50)

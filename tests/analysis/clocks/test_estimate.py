@@ -80,6 +80,7 @@ def test_where_both_ways_take_as_long_the_error_is_a_few_microseconds(clock: str
     packets_per_s=st.sampled_from([20, 100, 300]),
     seed=st.integers(0, 1000),
 )
+@pytest.mark.slow
 def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
     offset_ms: int,
     drift_ppm: float,

@@ -23,6 +23,8 @@ from tests.analysis.clocks.skewing import Offset, set_apart
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import CUT, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
 
+pytestmark = pytest.mark.slow
+
 SUBSCRIBED = [
     ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
     ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),

@@ -68,6 +68,7 @@ def crash_everywhere(
     raise AssertionError("it takes more steps than one would think")
 
 
+@pytest.mark.slow
 def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
     tmp_path: Path, killed_after: Callable[[int | None], None]
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
         assert history.problems == []
 
 
+@pytest.mark.slow
 def test_a_crash_while_compacting_changes_nothing_that_is_read(
     tmp_path: Path, killed_after: Callable[[int | None], None]
 ) -> None:

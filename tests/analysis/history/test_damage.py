@@ -30,6 +30,7 @@ def history(tmp_path: Path) -> History:
 
 
 @pytest.mark.parametrize("table", [RUNS, METRICS, EXPECTATIONS])
+@pytest.mark.slow
 def test_no_flipped_bit_is_read_as_something_else_or_stops_the_reader(history: History, table: str) -> None:
     read = {RUNS: history.runs, METRICS: history.metrics, EXPECTATIONS: history.expectations}[table]
     right = read().to_pylist()

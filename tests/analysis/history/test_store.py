@@ -240,6 +240,7 @@ def test_runs_may_be_appended_and_compacted_by_several_at_once(history: History)
     assert len(list(history.folder.rglob("*.parquet"))) == 3
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_gives_another_number(history: History) -> None:
     history.append(make_record("a"))
     file = Partition.of(history.folder, METRICS, NIGHT).of_run("a")

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -140,6 +141,7 @@ def troubled(draw: st.DrawFn) -> list[Record]:
 
 @given(records=troubled(), cuts=st.sets(st.integers(0, 40), max_size=6))
 @example(records=at_intervals(streamed(batch(1, 5) * 3, [7])), cuts={0, 1, 2, 3})
+@pytest.mark.slow
 def test_a_capture_cut_anywhere_tells_the_same_batches(records: list[Record], cuts: set[int]) -> None:
     cuts = {cut for cut in cuts if cut <= len(records)}
     assert sorted(in_parts(records, cuts)) == at_once(records)

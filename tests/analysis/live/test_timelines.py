@@ -57,6 +57,7 @@ def told(world: World, facts: Facts, every_ns: int) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize("every_ns", [130 * MS, 1 * S, 3 * S])
+@pytest.mark.slow
 def test_bins_are_those_of_the_analysis(world: World, facts: Facts, every_ns: int) -> None:
     rates, percentiles = told(world, facts, every_ns)
     events = world.events_table()

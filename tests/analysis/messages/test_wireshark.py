@@ -63,6 +63,7 @@ def _name(sent: Any) -> str:
 
 @settings(max_examples=6)  # each starts tshark
 @given(sent=ONE_OF_EACH, size=st.sampled_from([1, 7, 8, 13, 100, 1448, 65_000]))
+@pytest.mark.slow
 def test_every_field_of_every_message_is_shown_however_the_stream_is_cut(
     tshark: Tshark, tmp_path_factory: pytest.TempPathFactory, sent: list[Any], size: int
 ) -> None:
@@ -76,6 +77,7 @@ def test_every_field_of_every_message_is_shown_however_the_stream_is_cut(
 
 @settings(max_examples=4)
 @given(sent=ONE_OF_EACH)
+@pytest.mark.slow
 def test_messages_read_the_same_in_wireshark_and_in_our_tables(
     tshark: Tshark, tmp_path_factory: pytest.TempPathFactory, sent: list[Any]
 ) -> None:

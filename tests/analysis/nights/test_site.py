@@ -23,6 +23,7 @@ def section(page: str, name: str) -> str:
     return found[0] if found else ""
 
 
+@pytest.mark.slow
 def test_what_got_worse_tonight_comes_first_with_its_commits(written: Written) -> None:
     page = written.page("index.html")
     verdict = re.search(r'id="verdict">(.*?)</p>', page, re.DOTALL)
@@ -108,6 +109,7 @@ def test_a_run_whose_directory_is_gone_says_so(written: Written) -> None:
     assert "The run's report" not in page
 
 
+@pytest.mark.slow
 def test_the_site_again_is_the_same(copied: Written) -> None:
     def content() -> dict[Path, str]:
         return {page: page.read_text() for page in copied.folder.rglob("*") if page.is_file()}
@@ -153,6 +155,7 @@ def test_another_program_writes_all_pages_again(copied: Written) -> None:
     assert old.read_text() != "changed"
 
 
+@pytest.mark.slow
 def test_after_a_torn_writing_all_pages_are_written_again(
     copied: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:

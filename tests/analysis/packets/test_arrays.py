@@ -43,5 +43,6 @@ def test_every_second_number_is_no_obstacle():
 
 
 @given(st.lists(st.text(max_size=5), max_size=8))
+@pytest.mark.slow
 def test_strings_are_the_same_for_arrow(values):
     assert strings(values).equals(pa.array(values, pa.string()))

@@ -109,6 +109,7 @@ def test_fields_are_those_that_scapy_finds(name: str, order: str) -> None:
 
 
 @given(st.lists(st.sampled_from(sorted(FRAMES)), max_size=40))
+@pytest.mark.slow
 def test_packets_of_all_kinds_mixed_are_read_as_alone(names: list[str]) -> None:
     alone = {name: fields_of([bytes(packet)])[0] for name, packet in FRAMES.items()}
     together = fields_of([bytes(FRAMES[name]) for name in names])

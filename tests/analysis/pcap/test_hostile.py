@@ -97,6 +97,7 @@ def test_noise_is_refused_or_read(tmp_path: Path, noise: bytes, beginning: bytes
 @EVERY
 @pytest.mark.parametrize("name", GOOD)
 @given(data=st.data())
+@pytest.mark.slow
 def test_damage_anywhere_leaves_what_stands_before_it(tmp_path: Path, name: str, data: st.DataObject) -> None:
     content = bytearray(GOOD[name])
     (tmp_path / "whole").write_bytes(content)
@@ -169,6 +170,7 @@ def _peak(path: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", ["empty packets", "empty sections", "interfaces", "one lane"])
+@pytest.mark.slow
 def test_many_small_things_take_bounded_memory(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,7 @@ def test_messages_are_found_however_segments_cut_them(
 
 
 @given(sent=messages, seed=st.integers(0, 10**6))
+@pytest.mark.slow
 def test_disorder_and_repetition_change_times_but_no_message(path: Path, sent: list[Any], seed: int) -> None:
     parts = cut(encode(sent), [17, 5, 60])
     capture(path, parts)

@@ -118,6 +118,7 @@ def cuts_of(draw: st.DataObject, sent: list[Sent]) -> list[int]:
 
 
 @given(sent=captures, draw=st.data())
+@pytest.mark.slow
 def test_windows_change_nothing_while_all_waits(path: Path, sent: list[Sent], draw: st.DataObject) -> None:
     found = windowed(path, sent, cuts_of(draw, sent), EVER)
     for name, wanted in whole.tables(sent, CODEC).items():
@@ -126,6 +127,7 @@ def test_windows_change_nothing_while_all_waits(path: Path, sent: list[Sent], dr
 
 
 @given(sent=captures, draw=st.data())
+@pytest.mark.slow
 def test_given_out_at_once_messages_are_the_same_but_for_what_came_again_later(
     path: Path, sent: list[Sent], draw: st.DataObject
 ) -> None:

@@ -45,6 +45,7 @@ def of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
     return only
 
 
+@pytest.mark.slow
 def test_all_that_was_planted_is_found_and_nothing_else(checked: Checked) -> None:
     found = checked.findings
     assert {(each.entry, each.metric) for each in found} == {(each.entry, each.metric) for each in PLANTED}
@@ -96,6 +97,7 @@ def test_findings_are_sorted_by_what_presses(checked: Checked) -> None:
     assert [each.entry for each in found] == [CRASH, FANOUT, CUT, LOADED, FAST]
 
 
+@pytest.mark.slow
 def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: History) -> None:
     series = [each for each in series_of(planted.runs(), planted.metrics()) if each.metric == P50]
     known = [
@@ -138,6 +140,7 @@ def test_verdicts_and_flakes_are_of_tonight(checked: Checked) -> None:
     assert flaky.interval[0] < 0.1 < flaky.interval[1]
 
 
+@pytest.mark.slow
 def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
     where = Where(entry=CUT, until=LAST)
     runs = planted.runs(where)

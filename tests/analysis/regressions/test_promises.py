@@ -25,6 +25,7 @@ PROMISED = (
 """Entry, metric, change, and on which night of it the check has found it."""
 
 
+@pytest.mark.slow
 def test_a_hundred_quiet_nights_raise_at_most_one_alarm(tmp_path: Path) -> None:
     history = make_year(tmp_path, nights=BEFORE + QUIET, experiments=2, seed=9)
     tables = history.runs(), history.metrics(), history.expectations()
@@ -53,6 +54,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 @pytest.mark.parametrize(
     ("entry", "metric", "change", "within"), PROMISED, ids=[f"{each[1]} {each[2]:+.0%}" for each in PROMISED]
 )
+@pytest.mark.slow
 def test_a_change_is_found_within_as_many_nights_as_promised(
     checked: Checked, entry: str, metric: str, change: float, within: int
 ) -> None:

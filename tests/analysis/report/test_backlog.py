@@ -15,6 +15,7 @@ from tests.analysis.report.synthetic_run import write_run
 Reported = Callable[[str], RunDirectory]
 
 
+@pytest.mark.slow
 def test_backlog_headroom_and_overshoot_follow_from_each_other(reported: Reported) -> None:
     found = {b.stream: b for b in backlogs(read_record(reported("narrow")))}
     assert set(found) == {2, 3}
@@ -50,6 +51,7 @@ def test_the_new_ways_link_says_what_it_would_have_allowed(reported: Reported) -
     assert way.headroom == pytest.approx(4_500_000 / 8 / 12.5 - 2 * 20_000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_it_says_whether_the_link_set_the_pace(reported: Reported) -> None:
     narrow, wide = (read_record(reported(name)) for name in ("narrow", "passed"))
     assert "The new way's rate sets the pace" in " ".join(explanation(narrow, backlogs(narrow)))
@@ -71,5 +73,6 @@ def test_without_a_measured_catch_up_nothing_is_claimed(reported: Reported) -> N
     assert explanation(open_ended, backlogs(open_ended)) == ()
 
 
+@pytest.mark.slow
 def test_a_run_without_faults_has_no_backlog(reported: Reported) -> None:
     assert backlogs(read_record(reported("undisturbed"))) == ()

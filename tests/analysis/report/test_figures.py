@@ -16,6 +16,7 @@ NAMES = ("throughput", "latency", "links", "topology")
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_png_has_every_regions_colour_in_it(reported: Reported, name: str) -> None:
     pixels = imread(reported("passed").figure(name, "png"))[..., :3]
     assert min(pixels.shape[:2]) > 400
@@ -32,6 +33,7 @@ def test_an_svg_is_well_formed_and_has_lines(reported: Reported, name: str) -> N
     assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 10
 
 
+@pytest.mark.slow
 def test_drawing_again_gives_the_same_bytes(fresh_run: RunDirectory) -> None:
     record = read_record(fresh_run)
     paths = write_figures(record, fresh_run)
@@ -41,6 +43,7 @@ def test_drawing_again_gives_the_same_bytes(fresh_run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_figure_of_an_invalid_run_says_so(reported: Reported, name: str) -> None:
     red = (0xB3, 0x26, 0x1E)
     corners = {

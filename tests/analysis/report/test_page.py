@@ -71,6 +71,7 @@ def page(run: RunDirectory) -> Page:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.slow
 def test_every_kind_of_run_gives_a_whole_page(reported: Reported, name: str) -> None:
     assert page(reported(name)).whole
 
@@ -137,6 +138,7 @@ def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
     assert "Tables that the analysis did not write: throughput" in found.sections["what-ran"]
 
 
+@pytest.mark.slow
 def test_a_run_that_somebody_ended_is_not_called_crashed(fresh_run: RunDirectory) -> None:
     change_json(fresh_run.run_json, lambda run: run.update(outcome="interrupted"))
     change_json(fresh_run.summary_json, lambda summary: summary.update(verdict="crashed"))
@@ -178,6 +180,7 @@ def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(content))
 
 
+@pytest.mark.slow
 def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirectory) -> None:
     def unmeasured(summary: dict[str, Any]) -> None:
         summary["recovery"]["cut"] |= {"catch_up_s": None, "settled_s": None}
@@ -190,6 +193,7 @@ def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirect
     assert "it was not over at the end" in page(fresh_run).sections["first"]
 
 
+@pytest.mark.slow
 def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDirectory) -> None:
     damaged = {"capture": "r2-proxy-0-eth0", "packets": 9, "bytes": 999, "good_bytes": 900}
     damaged |= {"unused": [{"what": "packets of link type 147", "count": 12}], "problem": "cut off"}
@@ -200,6 +204,7 @@ def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDire
     assert "12 packets of link type 147; cut off" in fresh_run.report_html.read_text()
 
 
+@pytest.mark.slow
 def test_a_failed_expectation_is_named_first(fresh_run: RunDirectory) -> None:
     def fail(summary: dict[str, Any]) -> None:
         summary["verdict"] = "failed"
@@ -212,6 +217,7 @@ def test_a_failed_expectation_is_named_first(fresh_run: RunDirectory) -> None:
     assert "2 of 3" in first.replace("\u00a0", " ")
 
 
+@pytest.mark.slow
 def test_a_process_that_died_is_why_a_run_failed(fresh_run: RunDirectory) -> None:
     def die(run: dict[str, Any]) -> None:
         run["processes"][0]["exit"] = {"code": 1, "signal": None, "time_ns": 1, "expected": False}
@@ -222,6 +228,7 @@ def test_a_process_that_died_is_why_a_run_failed(fresh_run: RunDirectory) -> Non
 
 
 @pytest.mark.parametrize("table", ["throughput", "latency", "recovery", "fidelity"])
+@pytest.mark.slow
 def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory, table: str) -> None:
     part = next(fresh_run.table(table).glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:100])
@@ -238,6 +245,7 @@ def test_the_least_that_there_can_be_gives_a_page(fresh_run: RunDirectory) -> No
     assert "Crashed" in page(fresh_run).sections["first"]
 
 
+@pytest.mark.slow
 def test_writing_again_gives_the_same_page(fresh_run: RunDirectory) -> None:
     first = write_report(fresh_run).read_bytes()
     assert write_report(fresh_run).read_bytes() == first

@@ -133,6 +133,7 @@ def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))
+@pytest.mark.slow
 def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) -> None:
     directory = made(name)
     page = report(directory).read_text()

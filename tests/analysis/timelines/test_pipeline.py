@@ -134,6 +134,7 @@ def test_all_tables_are_written_with_their_schemas(whole):
     assert not list(whole.analysis.glob("*.part"))
 
 
+@pytest.mark.slow
 def test_another_analysis_gives_the_same_answer(copy):
     before = copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
@@ -143,6 +144,7 @@ def test_another_analysis_gives_the_same_answer(copy):
     assert copy.summary_json.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_progress_is_told_step_by_step(copy):
     told = []
     analyze(copy, progress=told.append)
@@ -154,6 +156,7 @@ def test_progress_is_told_step_by_step(copy):
     ]
 
 
+@pytest.mark.slow
 def test_a_client_that_records_less_than_its_packets_show_fails_the_run(copy):
     path = copy.host_deliveries("r0-client-0")
     path.write_bytes(path.read_bytes()[: -40 * 5])
@@ -185,6 +188,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_pa
     assert summary["verdict"] == "passed"
 
 
+@pytest.mark.slow
 def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(copy):
     path = copy.capture("r0-client-0-eth0.pcap")
     path.write_bytes(path.read_bytes()[:-5000])
@@ -195,6 +199,7 @@ def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_cou
     assert summary["agreement"]["held"] is True
 
 
+@pytest.mark.slow
 def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     run = run_json("captures={snaplen: full, where: [gateways]}")
     directory = write_run(tmp_path / "a-run", world, run, [])
@@ -226,6 +231,7 @@ def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(co
     assert names[0] == names[1]
 
 
+@pytest.mark.slow
 def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         data = path.read_bytes()
@@ -275,6 +281,7 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
         analyze(directory, progress=nothing_said)
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
     copy.host_deliveries("r0-client-0").write_bytes(b"this is no record of deliveries")
     with pytest.raises(AnalysisError) as raised:
@@ -284,6 +291,7 @@ def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
     assert "\n" not in text
 
 
+@pytest.mark.slow
 def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
     processes = copy.read_run()["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}

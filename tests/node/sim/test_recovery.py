@@ -34,6 +34,7 @@ def cut_and_heal(seed, *, both=True):
     return cluster, before
 
 
+@pytest.mark.slow
 def test_cuts_over_40_seeds_recover_within_two_seconds_and_return():
     switched_s, returned_s = [], []
     for seed in SEEDS:
@@ -63,6 +64,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_one_does_not():
     assert traces[0] != traces[2]
 
 
+@pytest.mark.slow
 def test_a_link_that_flaps_loses_nothing():
     cluster = Cluster(rate_per_s=1000)
     for second in range(3, 15, 3):

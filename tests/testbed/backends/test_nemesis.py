@@ -43,20 +43,24 @@ def broken_by(tmp_path) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize("seed", [CUTS, HEAD_KILLED])
+@pytest.mark.slow
 def test_the_protocol_survives(broken_by, seed):
     assert broken_by(seed) == []
 
 
+@pytest.mark.slow
 def test_expects_that_outlives_its_channel_loses_events(broken_by):
     """A reading of the checklist undone: after a cut nobody says SUBSCRIBE again."""
     assert broken_by(CUTS, forgetting_to_reset) == ["events.lost == 0"]
 
 
+@pytest.mark.slow
 def test_without_request_from_proxy_what_a_lost_peer_was_asked_for_is_lost(broken_by):
     """A retransmission skipped."""
     assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0"]
 
 
+@pytest.mark.slow
 def test_a_chain_that_does_not_know_a_repetition_publishes_twice(broken_by):
     """A driver repeats at the new head what the killed one had passed on and not acknowledged."""
     assert broken_by(HEAD_KILLED, forgetting_repetitions) == ["events.duplicated == 0"]

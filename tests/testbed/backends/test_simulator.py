@@ -131,6 +131,7 @@ def test_what_cannot_be_done_is_a_problem_and_not_the_end(carry_out):
     assert any("more" in problem for problem in run["problems"])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_files_and_another_one_does_not(carry_out):
     same, again, other = (content(carry_out(FAULTS, seed)[0]) for seed in (1, 1, 2))
     assert same == again

@@ -17,6 +17,7 @@ def runs(tmp_path: Path) -> list[str]:
     return [str(write_run(tmp_path / name, SCENARIOS[name]).path) for name in ("passed", "narrow")]
 
 
+@pytest.mark.slow
 def test_the_page_stands_in_the_last_run_unless_told_otherwise(
     runs: list[str], tmp_path: Path, capsys: Capture
 ) -> None:

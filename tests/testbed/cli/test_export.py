@@ -17,6 +17,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "here"
 
 
+@pytest.mark.slow
 def test_a_packed_run_is_reported_on_as_any_other(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run,) = (here.parent / "elsewhere").iterdir()
     assert cutset(["export", str(run), "--no-captures", "-o", "a.tar.zst"]) == 0

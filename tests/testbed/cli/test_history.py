@@ -167,6 +167,7 @@ def more_latency(content: dict[str, Any]) -> None:
     content["topology"]["links"][0]["delay"] = "500ms"
 
 
+@pytest.mark.slow
 def test_runs_with_other_settings_topology_or_place_are_other_series(tmp_path: Path) -> None:
     slow, fast = "workload.rate=1000/s", "workload.rate=2000/s"
     runs = {
@@ -199,6 +200,7 @@ def test_runs_with_other_settings_topology_or_place_are_other_series(tmp_path: P
     assert on == {"on": "4 machines: h0, h1, h2, h3", "workload.rate": "2000/s"}
 
 
+@pytest.mark.slow
 def test_runs_that_were_not_analysed_are_left_out_with_the_reason(tmp_path: Path, capsys: Said) -> None:
     torn, whole, unanalysed = made(tmp_path, "torn"), made(tmp_path, "whole"), made(tmp_path, "unanalysed")
     changed(torn, lambda content: content.update(phase="building", outcome=None, times={"started_ns": 1}))

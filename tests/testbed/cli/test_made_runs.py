@@ -68,6 +68,7 @@ def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[...
     )
 
 
+@pytest.mark.slow
 def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeRun]]) -> None:
     run = made()[0]
     assert run.report is None

@@ -22,6 +22,7 @@ def nights(tmp_path: Path) -> Nights:
     return Nights(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_path, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}")
     assert nights.run("--hook", nights.hook) == 1
@@ -72,6 +73,7 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
     assert not (nights.folder / "history/runs").exists()
 
 
+@pytest.mark.slow
 def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
     nights.suite("name: first", "name: second")
     nights.killed(IN_A_RUN, calls=2)
@@ -92,6 +94,7 @@ def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
 
 
 @pytest.mark.parametrize(("number", "told"), [(signal.SIGINT, []), (signal.SIGTERM, ["interrupted"])])
+@pytest.mark.slow
 def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(nights, number, told):
     nights.suite("name: first", "name: second", "name: third")
     assert nights.ended_by(number, IN_A_RUN, "--hook", nights.hook, calls=2) == 130
@@ -103,6 +106,7 @@ def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(
     assert nights.kept() == {record.runs[0].run: 1}
 
 
+@pytest.mark.slow
 def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights, capsys):
     nights.suite("name: good", "name: last")
     assert nights.run() == 0
@@ -123,6 +127,7 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
     assert set(nights.kept().values()) == {1}
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
     nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
@@ -133,6 +138,7 @@ def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
     assert "long r0" in (nights.history / "site/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
     carry_out = Simulator.carry_out
 
@@ -155,6 +161,7 @@ def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatc
     assert nights.kept() == {slow.run: 1}
 
 
+@pytest.mark.slow
 def test_what_the_machine_cannot_do_fails_the_run_and_not_the_night(nights):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", "name: good", budget="2d")
@@ -165,6 +172,7 @@ def test_what_the_machine_cannot_do_fails_the_run_and_not_the_night(nights):
     assert sum(nights.kept().values()) == 2  # it stands there as not started
 
 
+@pytest.mark.slow
 def test_runs_in_virtual_time_may_go_side_by_side(nights, capsys):
     nights.suite("name: good", f"name: bad, set: {NEVER}, allow_failure: true")
     assert nights.run("--jobs", "2") == 0
@@ -186,6 +194,7 @@ def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
     assert "cannot go on: the suite was changed since it began" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_nights_leave_stays_within_the_disk_that_they_may_take(nights, capsys):
     nights.suite("name: good")
     assert nights.run("--keep", "50kB") == 0

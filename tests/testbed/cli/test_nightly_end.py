@@ -55,6 +55,7 @@ def finding(entry: str) -> Finding:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nights, tmp_path):
     nights.suite(f"name: bad, set: {NEVER}")
     nights.killed("testbed.cli.nightly_end:call", "--hook", "true")
@@ -67,6 +68,7 @@ def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nig
     assert len(nights.told()) == 1
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_is_told_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
     nights.suite("name: good")
     with monkeypatch.context() as patched:

@@ -40,6 +40,7 @@ def ctrl_c(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_run_whose_analysis_failed_stays_failed(nights):
     nights.killed(NOTED, first=NO_ANALYSIS)
     [torn] = nights.record.runs
@@ -52,6 +53,7 @@ def test_a_run_whose_analysis_failed_stays_failed(nights):
     assert nights.kept() == {torn.run: 1}
 
 
+@pytest.mark.slow
 def test_a_run_that_crashed_stays_crashed(nights):
     nights.killed("testbed.cli.nightly_one:write_page", first=CRASHES)
     [torn] = nights.record.runs
@@ -62,6 +64,7 @@ def test_a_run_that_crashed_stays_crashed(nights):
     assert nights.kept() == {torn.run: 1}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
     nights.killed("testbed.cli.nightly_one:analyse")
     [torn] = nights.record.runs
@@ -74,6 +77,7 @@ def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
 
 
 @pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
+@pytest.mark.slow
 def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", budget="2d")
@@ -91,6 +95,7 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch,
     assert nights.kept() == {name: 1}
 
 
+@pytest.mark.slow
 def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
     nights.killed("testbed.cli.nightly_one:analyse")
     [torn] = nights.record.runs

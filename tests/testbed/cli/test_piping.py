@@ -45,6 +45,7 @@ def test_a_picture_is_drawn_whether_or_not_the_plan_is_read(tmp_path: Path) -> N
     assert picture.is_file()
 
 
+@pytest.mark.slow
 def test_a_comparison_may_be_left_unread(tmp_path: Path) -> None:
     runs = [str(write_run(tmp_path / name).path) for name in ("a", "b")]
     assert without_a_reader("compare", "--text", *runs) == (0, "")

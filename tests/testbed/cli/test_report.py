@@ -10,6 +10,7 @@ from testbed.cli.main import run as cutset
 from tests.analysis.report.synthetic_run import write_run
 
 
+@pytest.mark.slow
 def test_report_writes_the_page_and_the_figures_and_says_where(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

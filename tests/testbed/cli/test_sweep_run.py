@@ -29,6 +29,7 @@ def run(tmp_path: Path, experiment: Path, *options: str) -> int:
     return main.run(["run", str(experiment), "--out", str(tmp_path / "runs"), *options])
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def unpacked(content: bytes) -> dict[str, bytes]:
         return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_all_that_starts_on_a_machine_finds_its_modules_in_it(made: archive.Archive, tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(made.content)) as tar:
         tar.extractall(tmp_path, filter="data")

@@ -10,6 +10,8 @@ import pytest
 
 from testbed.hosts.inventory import load_inventory
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parents[3]
 FAKE = Path(__file__).with_name("fake_provider.rb")
 RSYNC_TO_GUEST = """\

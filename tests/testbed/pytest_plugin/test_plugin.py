@@ -115,6 +115,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(folder, done.stdout, ElementTree.parse(folder / "junit.xml").getroot())
 
 
+@pytest.mark.slow
 def test_what_holds_passes_and_what_does_not_fails_in_one_line(ran: Ran) -> None:
     assert ran.failure("test_holds") is None
     said = ran.failure("test_does_not_hold")
@@ -123,6 +124,7 @@ def test_what_holds_passes_and_what_does_not_fails_in_one_line(ran: Ran) -> None
     assert "<latency.p50_ms: " in ran.section("test_does_not_hold")
 
 
+@pytest.mark.slow
 def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ran: Ran) -> None:
     said = ran.failure("test_expectation")
     assert said is not None
@@ -130,6 +132,7 @@ def test_expectations_of_the_experiment_count_unless_they_are_allowed_to_fail(ra
     assert ran.failure("test_allowed") is None
 
 
+@pytest.mark.slow
 def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
     asked = {
         "test_expectation": 'cutset.run(EXPERIMENT, set={"expect": ["events.lost == 1"]})',
@@ -141,6 +144,7 @@ def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
         assert str(PROJECT) not in shown.split("---")[0]
 
 
+@pytest.mark.slow
 def test_the_same_run_is_made_once_whoever_asks_in_whatever_words(ran: Ran) -> None:
     assert ran.failure("test_other_words_for_the_same_run") is None
     seeds = sorted(path.name for path in (ran.folder / "runs").iterdir())
@@ -148,6 +152,7 @@ def test_the_same_run_is_made_once_whoever_asks_in_whatever_words(ran: Ran) -> N
     assert "cutset: 6 runs (5 passed, 1 failed) in " in ran.output
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
     reports = ran.properties("test_does_not_hold", "cutset_report")
     assert [report.parent for report in reports] == ran.properties("test_does_not_hold", "cutset_run")
@@ -158,6 +163,7 @@ def test_a_test_that_fails_names_its_runs_and_their_reports(ran: Ran) -> None:
         assert f"  report  {report}" in shown
 
 
+@pytest.mark.slow
 def test_a_run_of_a_test_that_fails_can_be_made_again(ran: Ran) -> None:
     [command] = re.findall("^  again   (.*)$", ran.section("test_expectation"), re.MULTILINE)
     assert command == (
@@ -166,11 +172,13 @@ def test_a_run_of_a_test_that_fails_can_be_made_again(ran: Ran) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None:
     assert ran.failure("test_everywhere[two-regions]") is None
     assert ran.failure("test_everywhere[three-regions]") is None
 
 
+@pytest.mark.slow
 def test_runs_stand_in_the_history_each_once(ran: Ran) -> None:
     from analysis.history import History
 
@@ -243,6 +251,7 @@ def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines([f"E *{CALL}: runs of real processes go one at a time*without -n*"])
 
 
+@pytest.mark.slow
 def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
     heavy = ["numpy", "pydantic", "analysis", "testbed.cli", "experiments"]
     pytester.makepyfile(f"import sys\ndef test_light(): assert not sys.modules.keys() & set({heavy})\n")

@@ -184,6 +184,7 @@ def filled(replica, rounds, rule, rng):
 
 
 @pytest.mark.parametrize("rule", ["last", "same key"])
+@pytest.mark.slow
 def test_the_disk_stays_within_a_small_factor_of_what_is_live(rule):
     replica = Replica()
     most = 0
@@ -206,6 +207,7 @@ def bytes_on(disk):
 
 
 @pytest.mark.parametrize("rule", ["last", "same key"])
+@pytest.mark.slow
 def test_an_input_compacts_at_most_one_segment_and_writes_little_more_than_was_appended(rule):
     replica = Replica()
     appended = rewritten = 0

@@ -35,6 +35,7 @@ def saved(source, events, batch=BATCH):
     return shares
 
 
+@pytest.mark.slow
 def test_a_fixed_set_of_keys_saves_what_was_computed():
     assert saved(keys(), [100_000, 300_000, 1_000_000]) == pytest.approx([0.83, 0.88, 0.935], abs=0.01)
 
@@ -48,6 +49,7 @@ def test_more_skew_saves_more():
     assert shares == sorted(shares)
 
 
+@pytest.mark.slow
 def test_new_keys_make_little_difference():
     [fixed], [growing] = saved(keys(), [300_000]), saved(keys(insertions=1 / 11), [300_000])
     assert 0 < fixed - growing < 0.08  # every eleventh event is about a key that nothing collected before

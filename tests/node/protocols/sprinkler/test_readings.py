@@ -41,11 +41,13 @@ def after_a_cut(build):
     return cluster
 
 
+@pytest.mark.slow
 def test_nothing_switches_while_all_is_well():
     assert steady_switches(taken()) == 0
 
 
 @pytest.mark.parametrize("c_events_s", [0, 1, RATE_PER_S / 4, RATE_PER_S, 4 * RATE_PER_S])
+@pytest.mark.slow
 def test_by_the_letter_streams_flap_at_every_c(c_events_s):
     assert steady_switches(Literal(c_events_s)) > 0
 

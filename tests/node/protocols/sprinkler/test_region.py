@@ -41,6 +41,7 @@ def drained(cluster):
 
 
 @pytest.mark.parametrize("fanout", range(1, 9))
+@pytest.mark.slow
 def test_everyone_gets_everything_in_order_at_any_fanout(fanout):
     cluster = region(fanout=fanout)
     cluster.run(4 * S)
@@ -91,6 +92,7 @@ def test_the_last_event_of_a_burst_reaches_everyone_without_another_one():
     assert all(got == cluster.published() for got in cluster.delivered().values())
 
 
+@pytest.mark.slow
 def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on():
     cluster = region()
     late = names(range(10))
@@ -103,6 +105,7 @@ def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on()
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
     cluster = region()
     cluster.run(3 * S)
@@ -115,6 +118,7 @@ def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_clients_leave_and_nobody_waits_for_them():
     cluster = region()
     cluster.run(3 * S)
@@ -126,6 +130,7 @@ def test_clients_leave_and_nobody_waits_for_them():
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_back_after_a_minute_gets_what_peers_have_long_discarded():
     cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
     cluster.run(3 * S)
@@ -137,6 +142,7 @@ def test_a_client_that_comes_back_after_a_minute_gets_what_peers_have_long_disca
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
     cluster = region(clients=12, rate_per_s=5000, recv_limit_bytes=50_000)
     cluster.network.kill("r0/client-3")
@@ -153,6 +159,7 @@ def test_a_client_that_catches_up_asks_the_proxy_and_keeps_little():
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_a_stopped_client_goes_on_where_it_was():
     cluster = region()
     cluster.run(3 * S)
@@ -175,6 +182,7 @@ def test_a_stopped_peer_holds_nobody_up_for_longer_than_the_timeout():
     assert max(behind) <= 2000 * 0.75
 
 
+@pytest.mark.slow
 def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy():
     cluster = region(clients=20, view_size=4)
     cluster.run(3 * S)
@@ -191,6 +199,7 @@ def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy(
     drained(cluster)
 
 
+@pytest.mark.slow
 def test_views_connect_everyone():
     cluster = region(clients=60, view_size=6, gossip_period_us=200_000)
     cluster.run(6 * S)
