@@ -144,6 +144,13 @@ class Nudge:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The operator says that a process of the run will not come back, and takes what is lost with it."""
+
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
 class Go:
     """Drivers begin at `start_us`, which may be a little ahead or behind."""
 
@@ -172,6 +179,7 @@ Input = (
     | Synced
     | StorageFailed
     | Nudge
+    | GiveUp
     | Go
     | StopDrivers
     | Finish

@@ -7,9 +7,9 @@ A successor never has more than its predecessor: one that says so has another st
 error in the log instead of being served. The predecessor serves it from Hist as it serves any subscriber,
 each publication before its events. STORED goes back up the chain. Committed is what all replicas up to the
 tail have; the tail has committed what it has. Whoever joins behind the tail is served alike; when the tail
-has sent it everything it passes the token, and from then on commits only what the joiner has, too. The joiner
-tells the configuration service, which makes it the tail. A new configuration makes the token of an older one
-void.
+has sent it everything it passes the token, and from then on commits only what the joiner has, too. When the
+joiner has stored what came before the token it tells the configuration service, which makes it the tail. A
+new configuration makes the token of an older one void.
 
 A replica that was removed keeps what was committed and drops the rest, since the chain may have gone on
 without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.
@@ -67,7 +67,10 @@ class Replication:
         self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not known here yet
         self._below: dict[int, int] = {}  # by stream, what the successors have
         self._told: dict[int, int] = {}  # by stream, what the predecessor was told
-        self._token_held = False
+        self._token_held = False  # and all that came before it is stored
+        self._awaited: dict[int, int] | None = (
+            None  # by stream, what came before the token, until it is stored
+        )
         self._token_passed = False
         self._cursors = Subscribers(node.history, node.send, node.stored)
         self._changed: dict[int, None] = {}  # streams that need to be looked at
@@ -80,6 +83,7 @@ class Replication:
         self._leave_successor()
         self._predecessor, self.follows = None, False
         self._token_held = self._token_passed = False
+        self._awaited = None
         self._cursors.history = self._node.history
         self._below.clear()
         self._changed.update(dict.fromkeys(self._node.history.streams))
@@ -183,10 +187,16 @@ class Replication:
                 self._changed[counter.stream] = None
 
     def receive_token(self, channel: Channel, message: Token) -> None:
-        """We have everything: tell the service."""
+        """We have everything; `advance` tells the service, when it is stored."""
         if not self.comes_from_predecessor(channel) or message.configuration != self.chain.number:
             return
-        self._token_held = True
+        self._awaited = {stream: state.cnt for stream, state in self._node.history.streams.items()}
+
+    def _join(self) -> None:
+        """Tell the service, if we hold the token and what the tail has committed is safe with us, too."""
+        if self._awaited is None or any(self._node.stored(each) < cnt for each, cnt in self._awaited.items()):
+            return
+        self._token_held, self._awaited = True, None
         service = self._node.service_channel()
         if service is not None:
             self._node.send(service, Joined(self.chain.number))
@@ -214,6 +224,7 @@ class Replication:
 
     def advance(self) -> None:
         """After every input: commit what can be, tell the predecessor, serve the successor."""
+        self._join()
         self.serve()
         if not self._changed:
             return

@@ -2,15 +2,17 @@
 
 Every replica of the region keeps a connection with it, and so does everyone else who needs the chain. Its
 configurations are numbered from 1 on, and every change is pushed to all who are connected; who connects is
-told the present one. A replica whose connection is lost, or falls silent, is removed, unless it is back
-within `failure_grace` as the same process. The last member is never removed, since it alone has everything;
-if it comes back as a new process the chain begins anew with what that one has or gets back from others.
-Replicas that are connected and do not belong to the chain join it behind the tail, one at a time: when the
-tail has passed its token, the joiner says so, and becomes the tail.
+told the present one. Who belongs to the next one is decided in `membership`, from what replicas say of
+themselves (STATUS). One whose connection is lost, or falls silent, has `failure_grace` to come back as the
+same process; meanwhile the others are told the present configuration again, and answer, so that it is known
+who goes on without it.
 
 The first configuration has all replicas in order of their index, or those that have come within a named
 wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
-back without it takes the newest configuration that one of those replicas was told.
+back without it takes the newest configuration that one of those replicas was told, or has on its disk.
+
+A chain waits for ever for members that only they can replace: where nobody else has all that was committed.
+The operator ends this with GiveUp (`node.core.machine`): the chain begins anew with what the others have.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +22,22 @@ from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains, chain_of, configuration_of
-from node.protocols.sprinkler.messages import Advertisement, Configuration, Joined, Refusal, Role, Standing
+from node.protocols.sprinkler.membership import Attendance, decide
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Configuration,
+    Joined,
+    Refusal,
+    Role,
+    Standing,
+    Status,
+)
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 
 FORM: m.Timer = ("form",)
 GRACE = "grace"  # first word of a replica's timer
+DECISIONS_MAX = 1_000  # that follow from one input
 
 
 class ConfigurationService(Participant):
@@ -45,11 +57,14 @@ class ConfigurationService(Participant):
         self._synced = 0
         self._told = 0  # number of the configuration that was told last
         self._remember: dict[str, Configuration] = {}  # what replicas were told last
-        self._absent: dict[str, None] = {}  # members that are not connected, while their grace lasts
+        self._statuses: dict[str, Status] = {}  # what the replicas that are connected said last
+        self._lost: dict[str, tuple[int, int]] = {}  # who is away: since when, and until when to wait
+        self._given_up: set[str] = set()  # by the operator
         self.takes = {
             **{(role, Advertisement): self._heartbeat for role in Role},
             (Role.PROXY, Joined): self._joined,
             (Role.PROXY, Configuration): self._remembered,
+            (Role.PROXY, Status): self._told_status,
         }
 
     # --- Hooks
@@ -76,24 +91,33 @@ class ConfigurationService(Participant):
             self._wait_for(name, wait_us)
 
     def opened(self, channel: Channel) -> None:
-        """Tell it the chain; a replica may have come back, or be new."""
-        if channel.role is Role.PROXY and channel.name in self.replicas:
-            self._consider()
+        """Tell it the chain. A replica that is back is no longer waited for; its status follows."""
+        self._given_up.discard(channel.name)
+        if self._is_meant(channel):
+            self._lost.pop(channel.name, None)
         self._tell(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """A replica that belongs to the chain has a little while to come back."""
-        if self.chain.has(channel.name, channel.incarnation):
+        """A replica that belongs to the chain has a little while to come back. Ask who else is there."""
+        self._statuses.pop(channel.name, None)
+        if self._is_meant(channel):
             self._wait_for(channel.name, self.parameters.failure_grace_us)
+            for name in self.chain.members:
+                if name in self.channels:
+                    self._tell(self.channels[name])
 
     def timer_fired(self, timer: m.Timer) -> None:
         """A replica's grace is over, or the wait for the first replicas."""
         if timer == FORM:
             self._form(all_or_none=False)
-        elif timer[0] == GRACE and timer[1] in self._absent:
-            del self._absent[timer[1]]
-            if not self._is_present(timer[1]):
-                self._remove(timer[1], "not connected")
+        self._consider()
+
+    def gave_up(self, given: m.GiveUp) -> None:
+        """The operator says that this process will not come back."""
+        if given.process in self.replicas and given.process not in self.channels:
+            self.log("replica_given_up", "warning", region=self.region, replica=given.process)
+            self._given_up.add(given.process)
+            self._consider()
 
     def settle(self) -> None:
         """Tell everyone what is new, once it is on disk."""
@@ -128,6 +152,12 @@ class ConfigurationService(Participant):
             self._decide(replace(chain, members=members, joining=None))
             self._consider()
 
+    def _told_status(self, channel: Channel, message: Status) -> None:
+        """What a replica has, and whether its disk works."""
+        if channel.name in self.replicas:
+            self._statuses[channel.name] = message
+            self._consider()
+
     def _remembered(self, channel: Channel, message: Configuration) -> None:
         """What a replica was told last, by us in an earlier life, if anything."""
         if channel.name not in self.replicas:
@@ -154,7 +184,8 @@ class ConfigurationService(Participant):
         self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
         self.chain = chain_of(newest, self.replicas)
         for name in self.chain.everyone:
-            self._wait_for(name, self.parameters.connect_timeout_us)
+            if name not in self.channels or not self._is_meant(self.channels[name]):
+                self._wait_for(name, self.parameters.connect_timeout_us)
         self._decide(self.chain)
         self._consider()
         return True
@@ -162,26 +193,28 @@ class ConfigurationService(Participant):
     # --- Decisions
 
     def _consider(self) -> None:
-        """After a replica has come: it may be back, new, or the one that was awaited."""
-        for name in self.chain.everyone:
-            channel = self.channels.get(name)
-            if channel is None:
-                continue
-            if self._absent.pop(name, 0) is None:
-                self.emit(m.CancelTimer((GRACE, name)))
-            if not self._is_meant(channel):
-                self._came_back_new(channel)
-        self._let_join()
-
-    def _came_back_new(self, channel: Channel) -> None:
-        """The process that was meant has died; another one has its name."""
-        chain = self.chain
-        if chain.members != (channel.name,):
-            self._remove(channel.name, "started again")
+        """Decide whatever is to be decided now, one configuration after the other."""
+        if not self.chain.number:
             return
-        self.log("chain_began_anew", "warning", region=self.region, replica=channel.name)
-        incarnations = (channel.incarnation, *chain.incarnations[1:])
-        self._decide(replace(chain, incarnations=incarnations, began=chain.number + 1))
+        known = {name: self._attendance(name) for name in self.replicas}
+        for _ in range(DECISIONS_MAX):
+            decision = decide(self.chain, known)
+            if decision is None:
+                return
+            self.log(decision.event, decision.level, region=self.region, **decision.fields)
+            self._decide(decision.chain)
+
+    def _attendance(self, name: str) -> Attendance:
+        channel = self.channels.get(name)
+        lost_us, until_us = self._lost.get(name, (0, self.now_us + 1))
+        return Attendance(
+            incarnation=None if channel is None else channel.incarnation,
+            status=self._statuses.get(name),
+            heard_us=0 if channel is None else channel.heard_us,
+            lost_us=lost_us,
+            is_overdue=self.now_us >= until_us,
+            is_given_up=name in self._given_up,
+        )
 
     def _form(self, *, all_or_none: bool) -> None:
         """The first configuration."""
@@ -192,29 +225,6 @@ class ConfigurationService(Participant):
             return
         incarnations = tuple(self.channels[name].incarnation for name in present)
         self._decide(Chain(0, 1, tuple(present), None, incarnations))
-
-    def _remove(self, name: str, why: str) -> None:
-        """Without this replica, unless it is the last member."""
-        chain = self.chain
-        if name not in chain.everyone or chain.members == (name,):
-            return
-        self.log("replica_removed", "warning", region=self.region, replica=name, why=why)
-        at = chain.everyone.index(name)
-        incarnations = chain.incarnations[:at] + chain.incarnations[at + 1 :]
-        members = tuple(member for member in chain.members if member != name)
-        joining = chain.joining if chain.joining != name else None
-        self._decide(replace(chain, members=members, joining=joining, incarnations=incarnations))
-        self._let_join()
-
-    def _let_join(self) -> None:
-        """The first replica that is connected and does not belong to the chain joins it."""
-        chain = self.chain
-        if not chain.number or chain.joining is not None:
-            return
-        strangers = [name for name in self.channels if name in self.replicas and name not in chain.everyone]
-        if strangers:
-            incarnations = (*chain.incarnations, self.channels[strangers[0]].incarnation)
-            self._decide(replace(chain, joining=strangers[0], incarnations=incarnations))
 
     def _decide(self, chain: Chain) -> None:
         """This is the next configuration."""
@@ -236,12 +246,8 @@ class ConfigurationService(Participant):
             self.send(channel, configuration_of(self.chain, self.replicas))
 
     def _wait_for(self, name: str, wait_us: int) -> None:
-        self._absent[name] = None
+        self._lost[name] = (self.now_us, self.now_us + wait_us)
         self.emit(m.SetTimer((GRACE, name), self.now_us + wait_us))
 
     def _is_meant(self, channel: Channel) -> bool:
         return self.chain.has(channel.name, channel.incarnation)
-
-    def _is_present(self, name: str) -> bool:
-        channel = self.channels.get(name)
-        return channel is not None and self._is_meant(channel)

@@ -60,6 +60,11 @@ class Volatile:
         """Whether more may be taken in: the disk works and is not far behind."""
         return True
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the disk takes nothing for now."""
+        return False
+
     def restore(self, stored: Iterable[m.StoredSegment]) -> None:
         """Put what an earlier process left into Hist and the publications."""
 
@@ -118,6 +123,11 @@ class Journal(Volatile):
     def has_room(self) -> bool:
         """Whether more may be taken in: the disk works and is not far behind."""
         return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the disk takes nothing for now."""
+        return self._failed
 
     def stored(self, stream: int) -> int:
         """How far the stream is on disk for good."""

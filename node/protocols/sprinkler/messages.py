@@ -2,7 +2,7 @@
 
 HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, SUBSCRIBE and UNSUBSCRIBE are those of
 the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED those of the region-level protocol (3.2),
-PUBLICATION to JOINED those of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface
+PUBLICATION to STATUS those of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface
 (2.1). Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
 consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them. A sequence number's upper
 bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH say where one begins.
@@ -54,6 +54,13 @@ class Standing(Values):
 
     MEMBER = 0
     JOINING = 1, "beyond the tail, catching up"
+
+
+class Disk(Values):
+    """What the disk of a durable replica does; without one it counts as working."""
+
+    WORKS = 0
+    FULL = 1, "it takes nothing, and the replica nothing that others should rely on"
 
 
 class Refusal(Values):
@@ -453,6 +460,24 @@ class Joined:
     configuration: Annotated[int, Field("Q", "", "in which the token was given")]
 
 
+@dataclass(frozen=True, slots=True)
+class Status:
+    """This is what I have, for my configuration service: said first of all, on every CONFIGURATION, and when
+    the disk is full or works again (3.3).
+    """
+
+    reads: ClassVar = ("configuration {configuration}", "committed {cnt}", "{disk?}")
+
+    configuration: Annotated[int, Field("Q", "", "the last that this state belonged to; 0: there is none")]
+    cnt: Annotated[int, Field("Q", "events", "of the region's own stream, what of this is committed")]
+    disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be stored."""
+        return self.disk == Disk.FULL
+
+
 def check_predicate(name: str, kind: int, predicate: int) -> None:
     """Raises RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
     if predicate > Predicate.SAME_KEY or (kind == Kind.GC) != (predicate != Predicate.NONE):
@@ -503,5 +528,6 @@ CODEC = Codec(
         Layout(Token, 17),
         Layout(Configuration, 18),
         Layout(Joined, 19),
+        Layout(Status, 20),
     )
 )

@@ -79,6 +79,7 @@ class Participant:
             m.Synced: lambda given: self.synced(given.appended),
             m.StorageFailed: self.storage_failed,
             m.Nudge: lambda given: None,  # `settle` follows on every input
+            m.GiveUp: self.gave_up,
             m.Go: self.go,
             m.StopDrivers: self.stop_drivers,
             m.Finish: self._finish,
@@ -129,6 +130,9 @@ class Participant:
     def storage_failed(self, given: m.StorageFailed) -> None:
         """The disk takes nothing for now."""
         self.log("storage_failed", "error", problem=given.problem)
+
+    def gave_up(self, given: m.GiveUp) -> None:
+        """The operator gave a process up."""
 
     def go(self, given: m.Go) -> None:
         """Drivers begin."""

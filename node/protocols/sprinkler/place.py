@@ -46,28 +46,30 @@ class Place:
             [one.name for one in with_role(spec, role) if proxy.chains.region_of(one.name) == spec.region]
             for role in ("driver", "client")
         )
-        self._belonged = 0  # the last configuration that this process belonged to
+        self.belonged = 0  # the last configuration that the replica's state belonged to
         self._is_new = True  # it has not been part of a chain yet
 
     def restored(self, number: int) -> None:
         """The replica comes back from disk, where it belonged to this configuration."""
-        self._belonged = number
+        self.belonged = number
 
     def take(self) -> None:
         """Begin in the region's present configuration."""
         proxy = self._proxy
         chain = proxy.chains.chain(proxy.region)
         belongs = chain.has(proxy.name, proxy.incarnation)
+        begins = chain.began > self.belonged or (self._is_new and not chain.number)
         if belongs and proxy.name == chain.joining:
             self._prepare_to_join(chain)
+        elif belongs and chain.began > self.belonged:
+            self._drop_uncommitted()
         if belongs:
-            self._belonged = chain.number
+            self.belonged = chain.number
+            self._is_new = False
             self._remember()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
-        self._take_head(is_head=belongs and chain.head == proxy.name)
+        self._take_head(is_head=belongs and chain.head == proxy.name, begins=begins)
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
-        if belongs:
-            self._is_new = False
 
     def _remember(self) -> None:
         told = self._proxy.chains.configuration(self._proxy.region)
@@ -77,9 +79,14 @@ class Place:
     def _prepare_to_join(self, chain: Chain) -> None:
         """Drop what the chain may not have."""
         proxy = self._proxy
-        if chain.began > self._belonged and any(state.cnt for state in proxy.history.streams.values()):
+        if chain.began > self.belonged and any(state.cnt for state in proxy.history.streams.values()):
             proxy.log("state_void", "warning", configuration=chain.number)
             proxy.begin_anew()
+        self._drop_uncommitted()
+
+    def _drop_uncommitted(self) -> None:
+        """Another chain may have gone on without it."""
+        proxy = self._proxy
         for stream, state in proxy.history.streams.items():
             if state.cnt > state.committed:
                 proxy.log("truncated", stream=stream, cnt=state.cnt, committed=state.committed)
@@ -88,7 +95,7 @@ class Place:
         for stream in proxy.own:
             proxy.publications.forget_beyond(stream, proxy.history.streams[stream].cnt)
 
-    def _take_head(self, *, is_head: bool) -> None:
+    def _take_head(self, *, is_head: bool, begins: bool) -> None:
         proxy = self._proxy
         if not is_head:
             proxy.head = None
@@ -101,7 +108,7 @@ class Place:
         period_us = proxy.parameters.advertisement_period_us
         sources = self._sources(proxy.history, self._rule, period_us, proxy)
         proxy.head = Head(proxy, sources, proxy.own, owners)
-        if self._is_new and proxy.own:
+        if begins and proxy.own:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us

@@ -31,6 +31,7 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
     Counter,
+    Disk,
     Events,
     Follow,
     Publication,
@@ -39,6 +40,7 @@ from node.protocols.sprinkler.messages import (
     Refused,
     Role,
     SparseEvents,
+    Status,
     Stored,
     Subscribe,
     Token,
@@ -133,6 +135,8 @@ class Proxy(Participant):
             if region == self.region:
                 self._place.take()
             self._connect()
+        if region == self.region:
+            self._tell_status()
 
     def _connect(self) -> None:
         """Be connected with whom the present configurations demand."""
@@ -239,12 +243,16 @@ class Proxy(Participant):
 
     def synced(self, appended: int) -> None:
         """More is on disk: it counts from now on."""
+        had_failed = self.journal.has_failed
         for stream in self.journal.note_synced(appended):
             self.chain.grew(stream)
+        if had_failed:
+            self._tell_status()
 
     def storage_failed(self, given: m.StorageFailed) -> None:
-        """The disk takes nothing: neither does this replica."""
+        """The disk takes nothing: neither does this replica, and the chain goes on without it if it can."""
         self.journal.note_failed()
+        self._tell_status()
 
     def started(self) -> None:
         """Listen; without a service, take the place in the chain at once."""
@@ -349,5 +357,14 @@ class Proxy(Participant):
         """Clients come to the proxy by themselves."""
 
     def _tell_service(self, channel: Channel) -> None:
-        """A service that lost its disk learns from its replicas what it said last."""
-        self.send(channel, self.chains.configuration(self.region))
+        """A service that lost its disk learns from its replicas what it said last; then what we have."""
+        told = self.chains.configuration(self.region)
+        self.send(channel, told if told.number else self.journal.configuration or told)
+        self._tell_status()
+
+    def _tell_status(self) -> None:
+        service = self.service_channel()
+        if service is not None:
+            cnt = max((self.history.streams[stream].committed for stream in self.own), default=0)
+            disk = Disk.FULL if self.journal.has_failed else Disk.WORKS
+            self.send(service, Status(self._place.belonged, cnt, disk))

@@ -37,6 +37,7 @@ from node.protocols.sprinkler.messages import (
     Replica,
     Request,
     SparseEvents,
+    Status,
     Stored,
     Subscribe,
     Token,
@@ -92,6 +93,7 @@ message = st.one_of(
         replicas=st.lists(st.builds(Replica, u32, st.integers(0, 1), u64), max_size=4).map(tuple),
     ),
     st.builds(Joined, u64),
+    st.builds(Status, u64, u64, st.integers(0, 1)),
 )  # fmt: skip
 messages = st.lists(message, min_size=1, max_size=12)
 COLUMNS = {"first_request": "request", "number": "configuration"}

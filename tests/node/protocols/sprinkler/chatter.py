@@ -195,5 +195,9 @@ class Chatter:
         number = self.configuration_number() + 1
         return wire.Configuration(min(number, 2**64 - 1), rng.choice([0, 1, number]) % 2**64, tuple(rows))
 
+    def status(self):
+        cnt = self.rng.choice([0, 7, 1000])
+        return wire.Status(self.configuration_number(), cnt, int(self.rng.random() < 0.2))
+
     def joined(self):
         return wire.Joined(self.configuration_number())

@@ -4,7 +4,16 @@ from random import Random
 
 from node.core import machine as m
 from node.protocols.sprinkler.configuration_service import ConfigurationService
-from node.protocols.sprinkler.messages import Configuration, Hello, Joined, Replica, Role, Standing
+from node.protocols.sprinkler.messages import (
+    Configuration,
+    Disk,
+    Hello,
+    Joined,
+    Replica,
+    Role,
+    Standing,
+    Status,
+)
 from tests.node.cluster import specs
 
 NOTHING = Configuration(0, 0, ())
@@ -28,15 +37,35 @@ class Bench:
         self.now_us += after_us
         self.effects += self.service.handle(given, self.now_us)
 
-    def come(self, index, incarnation=1, remembers=NOTHING):
+    def come(self, index, incarnation=1, remembers=NOTHING, has=0, cnt=0, full=False):
         self.numbers += 1
         self.connections[index] = self.numbers
         self.give(m.Connected(self.numbers))
         hello = Hello(Role.PROXY, incarnation, f"r0/proxy-{index}")
-        self.give(m.Received(self.numbers, (hello, remembers)))
+        self.give(m.Received(self.numbers, (hello, remembers, Status(has, cnt, int(full)))))
 
-    def go(self, index):
+    def say(self, index, *messages):
+        self.give(m.Received(self.connections[index], messages))
+
+    def answer(self):
+        """All that are connected say that they are alive."""
+        for index in self.connections:
+            self.say(index, Status(self.service.chain.number, 0, Disk.WORKS))
+
+    def go(self, index, answer=True):
         self.give(m.Disconnected(self.connections.pop(index), "broken"))
+        if answer:
+            self.answer()
+
+    def lose_power(self, indices="012"):
+        """All at once: nobody is left to answer."""
+        for index in indices:
+            self.go(index, answer=False)
+        for index in indices:
+            self.grace_ends(index)
+
+    def logged(self, event):
+        return [each for each in self.effects if isinstance(each, m.Log) and each.event == event]
 
     def grace_ends(self, index):
         self.give(m.TimerFired(("grace", f"r0/proxy-{index}")), 200_000)
@@ -136,15 +165,14 @@ def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
     bench = Bench()
     for index in "012":
         bench.go(index)
-    for index in "012":
         bench.grace_ends(index)
     assert bench.chain == "2"
     bench.come("0", incarnation=2)
     assert bench.chain == "2+0"
     number = bench.told("0").number
     bench.come("2", incarnation=2)
-    assert bench.chain == "2+0"
-    assert bench.told("0").began == bench.told("0").number == number + 1
+    assert bench.chain == "0+2"
+    assert bench.told("0").began == number + 1
 
 
 def test_nothing_is_told_before_it_is_on_disk():
@@ -181,3 +209,93 @@ def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember(
     bench.come("2", remembers=Configuration(4, 1, new))
     assert bench.chain == "12+0"
     assert bench.told("1").number > 5
+
+
+def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():
+    """Or a chain of one that never was would be waited for."""
+    bench = Bench()
+    bench.go("0", answer=False)
+    bench.grace_ends("0")
+    assert bench.chain == "012"
+    bench.answer()
+    assert bench.chain == "12"
+
+
+def test_a_member_that_comes_back_with_its_disk_stays_where_it_is():
+    bench = Bench()
+    bench.go("0")
+    bench.come("0", incarnation=2, has=1, cnt=5)
+    assert bench.chain == "012"
+    assert bench.told("1") == Configuration(
+        2, 1, tuple(Replica(index, Standing.MEMBER, 2 if index == 0 else 1) for index in range(3))
+    )
+
+
+def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others():
+    bench = Bench()
+    bench.lose_power()
+    assert bench.chain == "012"
+    bench.come("1", incarnation=2, has=1)
+    bench.answer()
+    assert bench.chain == "1"
+    bench.come("0", incarnation=2, has=1)
+    assert bench.chain == "1+0"
+    assert bench.logged("chain_began_anew") == []
+
+
+def test_a_disk_from_before_the_chain_began_anew_is_none():
+    bench = Bench()
+    bench.lose_power()
+    for index in "012":
+        bench.come(index, incarnation=2)
+    began = bench.told("0").began
+    assert bench.chain == "0+1"
+    bench.say("1", Joined(bench.told("1").number))
+    bench.lose_power("01")
+    bench.come("1", incarnation=3, has=began - 1, cnt=9)
+    assert bench.chain == "01+2"
+
+
+def test_what_only_an_absent_member_can_have_is_waited_for_until_the_operator_gives_it_up():
+    bench = Bench()
+    for index in "01":
+        bench.go(index)
+        bench.grace_ends(index)
+    assert bench.chain == "2"
+    bench.lose_power("2")
+    for index, cnt in (("0", 3), ("1", 5)):
+        bench.come(index, incarnation=2, has=1, cnt=cnt)
+        bench.grace_ends("2")
+    assert bench.chain == "2+0"
+    bench.give(m.GiveUp("r0/proxy-2"))
+    assert bench.chain == "1+0"
+    assert bench.told("1").began == bench.service.chain.number - 1 > 1
+    (line,) = bench.logged("chain_began_anew")
+    assert (line.fields["replica"], line.fields["committed"]) == ("r0/proxy-1", 5)
+    bench.come("2", incarnation=2, has=3, cnt=50)
+    assert bench.chain == "1+0"
+
+
+def test_who_is_there_cannot_be_given_up():
+    bench = Bench()
+    bench.give(m.GiveUp("r0/proxy-2"))
+    assert bench.chain == "012"
+
+
+def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room():
+    bench = Bench()
+    bench.say("0", Status(1, 0, Disk.FULL))
+    assert bench.chain == "12"
+    bench.say("0", Status(1, 0, Disk.WORKS))
+    assert bench.chain == "12+0"
+
+
+def test_the_last_one_with_a_full_disk_stays_until_another_has_room():
+    bench = Bench()
+    for index in "012":
+        bench.say(index, Status(1, 0, Disk.FULL))
+    assert bench.chain == "2"
+    bench.say("1", Status(1, 0, Disk.WORKS))
+    assert bench.chain == "2+1"
+    bench.say("1", Joined(bench.told("1").number))
+    assert bench.chain == "1"

@@ -1,12 +1,16 @@
 """Durable replicas in virtual time: what was acknowledged is there after a restart of everything."""
 
+import itertools
+
 import pytest
 
+from node.core import machine as m
 from node.protocols.building import build_machine
 from node.protocols.sprinkler.messages import Events
-from tests.node.chained import QUICK
+from tests.node.chained import QUICK, chain
 from tests.node.cluster import COARSE, Cluster, S, specs
 
+ORDERS = list(itertools.permutations(range(3)))
 DURABLE = {**COARSE, "durable": True, "segment_limit_bytes": 20_000}
 
 
@@ -126,6 +130,97 @@ def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledg
         if "proxy" in name:
             streams = c.machine(name).history.streams
             assert {stream: state.committed for stream, state in streams.items()} == c.published(), name
+
+
+def powerless(c, region="r0", *roles):
+    """The processes of a region that were lost at once, of these roles."""
+    lost = [
+        n for n, node in c.network.nodes.items() if node.spec.region == region and node.spec.role in roles
+    ]
+    for name in lost:
+        c.network.kill(name)
+    return lost
+
+
+@pytest.mark.parametrize("roles", [("proxy",), ("proxy", "configuration")])
+@pytest.mark.parametrize("away", range(3))
+def test_after_a_loss_of_power_a_region_goes_on_without_a_replica_that_stays_away(roles, away):
+    """Whichever it is: nothing was committed without the others, and their disks have it."""
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
+    c.run(2 * S)
+    acknowledged = c.published()
+    lost = powerless(c, "r0", *roles)
+    c.run(3 * S)
+    for name in lost:
+        if name != f"r0/proxy-{away}":
+            c.network.start(name)
+    c.run(6 * S)
+    assert chain(c) in {"".join(str(index) for index in order if index != away) for order in ORDERS}
+    c.drain()
+    assert c.published()[0] > acknowledged[0] + 500
+    assert c.logged("events_lost") == c.logged("chain_began_anew") == []
+    c.check_deliveries()
+
+
+def test_what_only_a_replica_that_stays_away_can_have_is_waited_for_until_it_is_given_up():
+    """The last of three was alone for a while: the others' disks lack what it took then."""
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
+    c.run(2 * S)
+    for index in (0, 1):
+        c.network.kill(f"r0/proxy-{index}")
+        c.run((3 + index) * S)
+    assert chain(c) == "2"
+    alone = c.published()[0]
+    c.network.kill("r0/proxy-2")
+    for index in (0, 1):
+        c.network.start(f"r0/proxy-{index}")
+    c.run(8 * S)
+    assert chain(c) == "2"
+    assert c.published()[0] < alone + 100
+    c.network.tell(m.GiveUp("r0/proxy-2"))
+    c.run(12 * S)
+    assert sorted(chain(c)) == ["0", "1"]
+    c.drain()
+    assert c.published()[0] > alone + 1000
+    assert [fields["replica"] for _, _, fields in c.logged("chain_began_anew")] == ["r0/proxy-1"]
+    assert c.logged("follower_ahead") == []
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_a_chain_goes_on_without_a_replica_whose_disk_is_full(index):
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
+    c.run(2 * S)
+    node = c.network.nodes[f"r0/proxy-{index}"]
+    c.network.disks.fill(node)
+    c.run(4 * S)
+    assert chain(c) == "012".replace(str(index), "")
+    assert c.published()[0] > 1300
+    c.network.disks.free(node)
+    c.run(6 * S)
+    assert chain(c) == "012".replace(str(index), "") + str(index)
+    c.drain()
+    assert c.logged("events_lost") == []
+    c.check_deliveries()
+
+
+def test_a_chain_whose_disks_are_all_full_waits_for_the_first_that_has_room():
+    c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
+    c.run(2 * S)
+    nodes = [c.network.nodes[f"r0/proxy-{index}"] for index in range(3)]
+    for node in nodes:
+        c.network.disks.fill(node)
+    c.run(4 * S)
+    at = c.published()[0]
+    c.network.disks.free(nodes[1])
+    c.run(8 * S)
+    assert chain(c) == "1"
+    assert c.published()[0] > at + 1000
+    for node in nodes:
+        c.network.disks.free(node)
+    c.run(10 * S)
+    c.drain()
+    assert len(chain(c)) == 3
+    c.check_deliveries()
 
 
 @pytest.mark.parametrize("seed", range(6))
