@@ -43,7 +43,8 @@ class Parameters:
     request_timeout_us: int = 500_000  # without progress, then the proxy is asked; also for a missed NOTIFY
 
     # Publishing
-    flush_interval_us: int = 10_000  # a driver closes its batch at least this often
+    flush_interval_us: int = 50_000  # how often a driver closes its batch
+    flush_intervals: int = 4  # for which it may stay open while the one before is not acknowledged
     batch_limit_bytes: int = 65_536  # event bytes in one batch
     window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
     window_batches: int = 1_024  # batches, likewise; the proxy remembers as many of each driver's requests

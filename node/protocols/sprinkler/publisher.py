@@ -41,6 +41,16 @@ class Publisher:
         """Events published so far: the request number of the last one."""
         return self._flushed + len(self._events)
 
+    @property
+    def open_events(self) -> int:
+        """Events that are in no closed batch."""
+        return len(self._events)
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a closed batch is not acknowledged."""
+        return bool(self._waiting)
+
     def request(self, event: bytes) -> int:
         """Publish one event; returns its request number: it is published when `acknowledged` gets there.
 
@@ -67,10 +77,10 @@ class Publisher:
                 return batch
         return None
 
-    def has_room(self) -> bool:
-        """Whether the window has room for another batch, besides those that are closed."""
+    def has_room(self, open_bytes: int = 0) -> bool:
+        """Whether the window has room for more, besides closed batches and so much of the open one."""
         return (
-            self._waiting_bytes < self._parameters.window_bytes
+            self._waiting_bytes + open_bytes < self._parameters.window_bytes
             and len(self._waiting) < self._parameters.window_batches
         )
 

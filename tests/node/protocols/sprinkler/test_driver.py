@@ -33,6 +33,7 @@ class Bench:
     """A driver with a proxy played by hand and a clock that fires its timers."""
 
     def __init__(self, rate_per_s=20_000, closed_loop=False, collect=None, keys=None, **parameters):
+        parameters = {"flush_interval_us": 10_000} | parameters
         spec = next(s for s in specs(regions=1, parameters=parameters) if s.role == "driver")
         spec.workload.update(rate_per_s=rate_per_s, closed_loop=closed_loop, collect=collect)
         if keys:
@@ -113,6 +114,32 @@ def test_a_driver_that_was_held_up_catches_up():
     assert bench.driver.publisher.requested >= 100_000
 
 
+def test_a_batch_grows_while_the_one_before_is_not_acknowledged():
+    bench = Bench(rate_per_s=1000, flush_interval_us=10_000, flush_intervals=4)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(35_000, answer=False)
+    assert len(bench.sent) == 1
+    bench.acknowledge()  # and what has gathered goes out at once
+    assert [batch.count for batch in bench.sent] == [20]
+    bench.acknowledge()
+    bench.run(S)
+    assert len(bench.records) > 90  # a batch for every interval, while answers come in time
+
+
+def test_a_batch_grows_for_a_bounded_time_and_to_a_bounded_size():
+    bench = Bench(rate_per_s=1000, flush_interval_us=10_000, flush_intervals=4)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S, answer=False)
+    assert {batch.count for batch in bench.sent[1:]} == {40}
+    bench = Bench(rate_per_s=1000, flush_interval_us=10_000, flush_intervals=100, batch_limit_bytes=200)
+    bench.connect()
+    bench.give(m.Go(0))
+    bench.run(S, answer=False)
+    assert {batch.count for batch in bench.sent[1:]} == {20}
+
+
 def test_nothing_is_published_before_the_start():
     bench = Bench()
     bench.connect()
@@ -122,7 +149,7 @@ def test_nothing_is_published_before_the_start():
 
 
 def test_what_is_not_acknowledged_is_sent_again_with_the_same_boundaries():
-    bench = Bench()
+    bench = Bench(flush_intervals=1)
     bench.connect()
     bench.give(m.Go(0))
     bench.run(50_000, answer=False)
@@ -157,7 +184,7 @@ def test_a_closed_loop_always_fills_its_window():
 
 
 def test_a_proxy_that_takes_nothing_is_handed_no_more_than_a_burst():
-    bench = Bench(burst_limit_bytes=5_000)
+    bench = Bench(burst_limit_bytes=5_000, flush_intervals=1)
     bench.connect()
     bench.writable = False
     bench.give(m.Go(0))
