@@ -44,6 +44,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
         "connected",
         "full_s",
         "median_s",
+        "beyond_way_s",
         "wait_max_s",
         "stalled",
         "late_switches",

@@ -38,6 +38,7 @@ _SECTIONS: Final[dict[str, dict[str, Better]]] = {
     "convergence": {
         "full_s": "lower",
         "median_s": "lower",
+        "beyond_way_s": "lower",
         "wait_max_s": "lower",
         "stalled": "lower",
         "late_switches": "lower",

@@ -29,6 +29,7 @@ _TITLES = {
     "events.unordered_publishers": "Events against their driver's order",
     "convergence.full_s": "Every stream flows again",
     "convergence.median_s": "A stream flows again, median",
+    "convergence.beyond_way_s": "Every stream flows again, less its way",
     "convergence.wait_max_s": "Longest wait after the last change",
     "convergence.stalled": "Streams that stay stalled",
     "convergence.late_switches": "Changes of source at rest",

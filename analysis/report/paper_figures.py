@@ -8,6 +8,7 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.report.collection_figures import figure_9, figure_10
+from analysis.report.convergence_charts import convergence_charts
 from analysis.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.report.sweep_charts import (
     Comparison,
@@ -35,7 +36,7 @@ def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     found: list[SweepChart] = []
     for builder in dict.fromkeys(_FIGURES[name] for name in names if name in _FIGURES):
         found += [chart for chart in builder(sweep) if chart.lines]
-    return tuple(found) or generic_charts(sweep)
+    return tuple(found) or (*generic_charts(sweep), *convergence_charts(sweep))
 
 
 def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:

@@ -59,6 +59,7 @@ class SweepChart:
     x_logarithmic: bool = False
     y_logarithmic: bool = False
     x_ticks: tuple[float, ...] = ()
+    x_names: tuple[str, ...] = ()  # of the ticks, where x are no numbers: points with bars, no lines
     references: tuple[Reference, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     note: str = ""

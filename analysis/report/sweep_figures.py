@@ -37,6 +37,9 @@ def _figure(chart: SweepChart) -> Figure:
     figure.text(0.012, 0.893, chart.y_label, color=MUTED, va="center")
     _scale(axes, chart)
     for line in chart.lines:
+        if chart.x_names:
+            _bars(axes, line)
+            continue
         style = DASHES[line.dash]
         if line.low:
             axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.16, linewidth=0)
@@ -48,7 +51,25 @@ def _figure(chart: SweepChart) -> Figure:
     axes.set_xlabel(chart.x_label, color=MUTED)
     axes.tick_params(length=0, axis="y")
     axes.tick_params(length=3, color=GRID, axis="x")
+    if chart.x_names:
+        _name_ticks(figure, axes, chart)
     return figure
+
+
+def _bars(axes: Axes, line: SweepLine) -> None:
+    """Points, with bars from the least to the most."""
+    below = [y - low for y, low in zip(line.y, line.low, strict=True)]
+    above = [high - y for y, high in zip(line.y, line.high, strict=True)]
+    axes.errorbar(line.x, line.y, (below, above), fmt="o", color=line.colour, markersize=4, elinewidth=1)
+
+
+def _name_ticks(figure: Figure, axes: Axes, chart: SweepChart) -> None:
+    """Names below the axis, at a slant, with room for them."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlim(-0.5, len(chart.x_names) - 0.5)
+    axes.set_xticks(chart.x_ticks, chart.x_names, rotation=45, ha="right", rotation_mode="anchor")
+    figure.set_size_inches(7.6, 4.6)
+    axes.set_position((0.085, 0.27, 0.755, 0.58))
 
 
 def _scale(axes: Axes, chart: SweepChart) -> None:

@@ -174,6 +174,7 @@ CONVERGENCE = _schema(
     ("client", _STRING, False),
     ("flows_ns", _BIGINT, True),  # from the last change until an event published after it came; null: never
     ("wait_ns", _BIGINT, True),  # the longest that an event published after it took to come
+    ("way_ns", _BIGINT, True),  # what the way by which that event came is configured to take
 )
 
 RECOVERY = _schema(

@@ -160,7 +160,7 @@ class FollowStream:
         return {
             "samples": latency.samples(self.stream, cut, self.facts),
             "pairs": recovery.pairs(history),
-            "convergence": convergence.flows(self.stream, cut, self.facts),
+            "convergence": convergence.flows(history),
             "coverage": agreement.coverage(self.stream, found, self.facts),
         }
 
@@ -187,7 +187,7 @@ class FollowRecords:
         return {
             "samples": latency.samples(self.stream, cut, self.facts),
             "pairs": recovery.pairs(history),
-            "convergence": convergence.flows(self.stream, cut, self.facts),
+            "convergence": convergence.flows(history),
         }
 
     @property

@@ -10,6 +10,15 @@
     x: [...line.x, ...[...line.x].reverse()], y: [...line.high, ...[...line.low].reverse()],
     fill: "toself", fillcolor: alpha(line.colour, 0.18), line: { width: 0 }, mode: "lines", hoverinfo: "skip",
   });
+  const points = (chart) => (line) => ({
+    x: line.x, y: line.y, name: line.name, mode: "markers", marker: { size: 7, color: line.colour },
+    error_y: {
+      type: "data", symmetric: false, color: line.colour, thickness: 1.2, width: 3,
+      array: line.y.map((y, i) => line.high[i] - y), arrayminus: line.y.map((y, i) => y - line.low[i]),
+    },
+    text: line.x.map((x, i) => `${chart.x_names[Math.round(x)]}: ${line.low[i].toPrecision(3)} to ${line.high[i].toPrecision(3)}`),
+    hovertemplate: `${line.name}: %{y:.3~g}, %{text}<extra><\/extra>`,
+  });
   const trace = (line) => ({
     x: line.x, y: line.y, name: line.name, mode: line.x.length > MARKERS_MAX ? "lines" : "lines+markers",
     line: { color: line.colour, dash: line.dash, width: 2 }, marker: { size: 6 },
@@ -67,17 +76,19 @@
     const [ink, muted, grid] = ["--ink", "--muted", "--grid"].map((name) => Theme.colour(`var(${name})`));
     const phone = element.clientWidth < PHONE;
     const longest = Math.max(0, ...chart.lines.map((line) => line.name.length));
-    const margin = { l: phone ? 44 : 56, r: Math.min(150, 14 + 7.6 * longest), t: 26, b: 44 };
+    const margin = { l: phone ? 44 : 56, r: Math.min(150, 14 + 7.6 * longest), t: 26, b: chart.x_names.length ? 118 : 44 };
     const ranges = { x: extent(chart, "x"), y: extent(chart, "y") };
     const marks = references(chart, ranges, muted);
     const axis = { gridcolor: grid, zeroline: false, linecolor: grid, tickfont: { color: muted }, fixedrange: true };
     const log = (on, range) => ({ type: on ? "log" : "linear", range, ...(on ? { dtick: 1, exponentformat: "power" } : { tickformat: "~s" }) });
-    const ticks = chart.x_ticks.length ? { tickvals: chart.x_ticks, tickformat: "~g" } : {};
+    const named = chart.x_names.length ? { tickvals: chart.x_ticks, ticktext: chart.x_names, tickangle: -45 } : null;
+    const ticks = named ?? (chart.x_ticks.length ? { tickvals: chart.x_ticks, tickformat: "~g" } : {});
+    if (named) ranges.x = [-0.5, chart.x_names.length - 0.5];
     const layout = {
       margin, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12 }, showlegend: false,
       hovermode: "closest", width: element.clientWidth, height: element.clientHeight,
       xaxis: { ...axis, ...log(chart.x_logarithmic, ranges.x), ...ticks, showgrid: false, ticks: "outside", ticklen: 3, tickcolor: grid, title: { text: chart.x_label, font: { color: muted, size: 12 }, standoff: 6 } },
-      yaxis: { ...axis, ...log(chart.y_logarithmic, ranges.y) },
+      yaxis: { ...axis, ...log(chart.y_logarithmic, ranges.y), ...(named ? { tickformat: "~g" } : {}) },
       shapes: marks.shapes,
       annotations: [
         ...marks.annotations,
@@ -85,7 +96,7 @@
         { text: chart.y_label, xref: "paper", x: 0, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 5, xshift: -margin.l + 6, showarrow: false, font: { color: muted, size: 12 } },
       ],
     };
-    const traces = [...chart.lines.filter((line) => line.low.length).map(band), ...chart.lines.map(trace)];
+    const traces = named ? chart.lines.map(points(chart)) : [...chart.lines.filter((line) => line.low.length).map(band), ...chart.lines.map(trace)];
     Plotly.react(element, traces, layout, { displayModeBar: false, showTips: false });
     element.dataset.drawn = "true";
   };

@@ -233,7 +233,26 @@ def generic(path: Path) -> SweepDirectory:
     return write_sweep(path, "sizes", swept, make, repeat=2)
 
 
+def zoo(path: Path) -> SweepDirectory:
+    """Recovery by topology; one run never recovered."""
+
+    def make(values: Mapping[str, Any], seed: int) -> Made:
+        full_s = (0.5, 1.0, 2.0, None)[seed - 1]
+        if full_s is not None:
+            full_s += 2.0 * (values["topology"] == "star-4")
+        figures = {
+            "last_change_s": 6.0,
+            "full_s": full_s,
+            "beyond_way_s": None if full_s is None else round(full_s - 0.1, 6),
+        }
+        return plan(4, 1), summary(2e3) | {"convergence": figures}, None
+
+    swept = {"topology": ["ring-3", "star-4"]}
+    return write_sweep(path, "zoo", swept, make, repeat=4, place="simulator")
+
+
 SWEEPS = {
+    "zoo": zoo,
     "throughput": throughput,
     "fanout-shuffle": fanout_shuffle,
     "latency-load": latency_load,

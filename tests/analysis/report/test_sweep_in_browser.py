@@ -31,6 +31,13 @@ def test_every_figure_is_drawn_with_its_lines_bands_and_references(opened: Opene
     assert any(text.startswith("paper, 3 proxies") for text in texts)
 
 
+def test_a_field_without_numbers_is_drawn_as_points_with_bars_and_names(opened: Opened) -> None:
+    plot = opened("zoo").locator("#plot-convergence")
+    expect(plot.locator(".scatterlayer .points path")).to_have_count(4)  # 2 lines of 2 topologies
+    assert plot.locator(".errorbar").count() == 4
+    assert plot.locator(".xtick text").all_text_contents() == ["ring-3", "star-4"]
+
+
 def test_logarithmic_figures_have_the_line_without_collection(opened: Opened) -> None:
     page = opened("collection")
     expect(page.locator("#plot-figure-10b .shapelayer path")).to_have_count(1)

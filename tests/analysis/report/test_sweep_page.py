@@ -152,6 +152,18 @@ def test_writing_again_gives_the_same_bytes(made: Made) -> None:
     assert (report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()) == before
 
 
+def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
+    sweep = read_sweep(made("zoo"))
+    (chart,) = [chart for chart in charts(sweep) if chart.key == "convergence"]
+    assert chart.x_names == ("ring-3", "star-4")
+    whole, less = chart.lines
+    assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
+    assert less.y == (0.9, 2.9)
+    page = unescape(report(sweep.directory).read_text())
+    assert re.search(r"<td>all of it</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
+    assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
+
+
 def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(tmp_path: Path) -> None:
     directory = write_sweep(
         tmp_path / "sweep",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from analysis.timelines.acts import SILENT, SWITCHED, Act
@@ -11,13 +12,17 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery import History, pairs
 from analysis.timelines.stream_groups import pieces, sources
-from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, simulate
+from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, hop_ns, simulate
 
 ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
 
 
 def with_faults(faults: str) -> Facts:
     return facts_of(f"faults={faults}", "expect=[]")
+
+
+def flows_of(cut: Pieces, facts: Facts) -> pa.Table:
+    return flows(History(facts, 0, cut, {}))
 
 
 def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> Pieces:
@@ -50,8 +55,9 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(facts):
     world = simulate()
     group = world.stream(2)
     cut, seen = pieces(group, facts.clients), sources(group, facts)
-    flowing = {row["client"]: row["flows_ns"] for row in flows(2, cut, facts).to_pylist()}
-    switched = {row["client"]: row for row in pairs(History(facts, 2, cut, seen)).to_pylist()}
+    history = History(facts, 2, cut, seen)
+    flowing = {row["client"]: row["flows_ns"] for row in flows(history).to_pylist()}
+    switched = {row["client"]: row for row in pairs(history).to_pylist()}
     affected = [client for client, row in switched.items() if row["affected"]]
     assert affected == ["r3-client-0", "r3-client-1"]
     for client in affected:
@@ -59,27 +65,39 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(facts):
     assert max(ns for client, ns in flowing.items() if client not in affected) < 100 * MS
 
 
+def test_what_the_way_takes_is_known_beside_it(facts):
+    world = simulate()
+    group = world.stream(2)
+    history = History(facts, 2, pieces(group, facts.clients), sources(group, facts))
+    rows = {row["client"]: row for row in flows(history).to_pylist()}
+    assert rows["r2-client-0"]["way_ns"] == 0
+    assert rows["r0-client-0"]["way_ns"] == hop_ns("r2", "r0")
+    assert rows["r3-client-0"]["way_ns"] == hop_ns("r2", "r1") + hop_ns("r1", "r3")
+    beyond_s = headline(flows(history), [], facts)["beyond_way_s"]
+    assert beyond_s == (rows["r3-client-0"]["flows_ns"] - rows["r3-client-0"]["way_ns"]) / 1e9
+
+
 def test_what_was_published_before_the_change_is_no_sign_of_a_stream_that_flows(facts):
     cut = stream_of({"r0-client-0": [4_100, 6_000, 7_500, 7_600]}, [4_000, 4_900, 5_500, 7_000])
-    (row,) = flows(0, cut, facts).to_pylist()
+    (row,) = flows_of(cut, facts).to_pylist()
     assert (row["flows_ns"], row["wait_ns"]) == (2_500 * MS, 2_000 * MS)
 
 
 def test_a_stream_that_stalls_again_shows_in_its_longest_wait(facts):
     cut = stream_of({"r0-client-0": [5_200, 5_300, 9_800]}, [5_100, 5_200, 6_000])
-    (row,) = flows(0, cut, facts).to_pylist()
+    (row,) = flows_of(cut, facts).to_pylist()
     assert (row["flows_ns"], row["wait_ns"]) == (200 * MS, 3_800 * MS)
 
 
 def test_a_pair_to_which_nothing_comes_is_stalled_and_the_whole_never_converges(facts):
     cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [None, None]}, [5_100, 5_200])
-    found = headline(flows(0, cut, facts), [], facts)
+    found = headline(flows_of(cut, facts), [], facts)
     assert (found["stalled"], found["full_s"], found["wait_max_s"]) == (1, None, None)
 
 
 def test_all_pairs_together_are_the_last_of_them(facts):
     cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [5_900, 5_900]}, [5_100, 5_200])
-    found = headline(flows(0, cut, facts), [], facts)
+    found = headline(flows_of(cut, facts), [], facts)
     assert (found["last_change_s"], found["stalled"]) == (5.0, 0)
     assert (found["full_s"], found["median_s"], found["wait_max_s"]) == (0.9, 0.55, 0.8)
 
@@ -87,9 +105,9 @@ def test_all_pairs_together_are_the_last_of_them(facts):
 def test_clients_that_are_gone_and_streams_that_ended_do_not_count(facts):
     cut = stream_of({"r0-client-0": [5_200], "r0-client-1": [None]}, [5_100])
     gone = replace(facts, gone=frozenset({"r0-client-1"}))
-    assert headline(flows(0, cut, gone), [], gone)["stalled"] == 0
+    assert headline(flows_of(cut, gone), [], gone)["stalled"] == 0
     before = stream_of({"r0-client-0": [4_200]}, [4_100])
-    found = headline(flows(0, before, facts), [], facts)
+    found = headline(flows_of(before, facts), [], facts)
     assert (found["stalled"], found["full_s"]) == (None, None)
 
 
@@ -103,7 +121,7 @@ def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drai
             (facts.drained_ns, SWITCHED),
         ]
     ]  # fmt: skip
-    rows = flows(0, stream_of({"r0-client-0": [5_200]}, [5_100]), facts)
+    rows = flows_of(stream_of({"r0-client-0": [5_200]}, [5_100]), facts)
     assert headline(rows, acts, facts)["late_switches"] == 2
 
 
@@ -119,4 +137,4 @@ def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drai
 )
 def test_only_links_that_are_up_both_ways_in_the_end_connect(faults, joined):
     facts = with_faults(faults)
-    assert headline(flows(0, stream_of({}, []), facts), [], facts)["connected"] is joined
+    assert headline(flows_of(stream_of({}, []), facts), [], facts)["connected"] is joined

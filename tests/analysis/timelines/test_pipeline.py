@@ -90,6 +90,7 @@ def test_the_summary_has_every_number(whole):
         "connected": True,
         "full_s": (3 * MS + detour + 2 * LAN) / 1e9,  # stream 3 is published 3 ms after the others
         "median_s": 0.0425,
+        "beyond_way_s": (3 * MS + 2 * LAN) / 1e9,
         "wait_max_s": (detour + 2 * LAN) / 1e9,
         "stalled": 0,
         "late_switches": 0,
