@@ -74,12 +74,13 @@ _CONTENT = (
     ("retransmitted", _BOOLEAN, False),  # some byte of it was seen more than once
     # any counters
     ("advertised", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("cnt", _BIGINT)])), True),
+    ("hops", pa.list_(pa.struct([pa.field("stream", _INT), pa.field("region", _INT)])), True),  # of any paths
     ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
 )
 
 COLUMN_OF = {"first_request": "request", "number": "configuration", "reaches": "covered"}
 """Where a field of a message has a column with another name."""
-ROWS_COLUMNS = ("advertised", "members")
+ROWS_COLUMNS = ("advertised", "hops", "members")
 """Which columns have the rows of a message that is a list."""
 
 # One row per decoded message and host that saw it. `stream_offset` counts bytes of its TCP direction from 0.

@@ -39,6 +39,7 @@ COLUMNS = (
     "covered",
     "retransmitted",
     "advertised",
+    "hops",
     "members",
 )
 LATE_S = 1.0  # messages that left before the moment may still arrive in it

@@ -30,7 +30,7 @@ COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",
     "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration",
-    "covered", "advertised", "members",
+    "covered", "advertised", "hops", "members",
 )  # fmt: skip
 
 

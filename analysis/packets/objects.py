@@ -59,6 +59,7 @@ CONTENT = {
     "configuration": "number of a configuration",
     "payload_length": "bytes after the fixed fields",
     "advertised": "counters: stream and cnt of each",
+    "hops": "of paths: stream and region of each",
     "members": "processes of a view, proxies of a configuration",
 }
 RAW = {

@@ -24,8 +24,9 @@ from node.core.layout import Codec, Layout
 
 _KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
 _FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
-_COUNTERS, _MEMBERS = ("stream", "cnt"), ("member", "index")
-"""What rows are told by: counters of streams, or the numbers of processes, which come first in their rows."""
+_COUNTERS, _HOPS, _MEMBERS = ("stream", "cnt"), ("stream", "region"), ("member", "index")
+"""What rows are told by: counters of streams, regions of their paths, or the numbers of processes, which come
+first in their rows."""
 _SPARSE = "SPARSE_EVENTS"
 
 Mask = npt.NDArray[np.bool_]
@@ -198,6 +199,7 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         "payload_length": pa.array(tail_bytes),
         "covered": _covered(frames, types, chosen, values["count"]),
         "advertised": _rows(frames, types, chosen, _COUNTERS, MESSAGES.field("advertised").type),
+        "hops": _rows(frames, types, chosen, _HOPS, MESSAGES.field("hops").type),
         "members": _rows(frames, types, chosen, _MEMBERS, MESSAGES.field("members").type),
     }
 
@@ -234,13 +236,13 @@ def _rows(
 ) -> pa.Array:
     """A list for each message that has rows of one sort; null for the others and where bytes are missing.
 
-    names: the rows' fields that are wanted, or what a row's only wanted field may be called.
+    names: the rows' fields that are wanted, all of them; or what a row's only wanted field may be called.
     """
     null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
     places, values = [], []  # of rows: whose, and their fields
     for layout in types:
         wanted = [field for field in layout.row_fields if field.name in names]
-        if not wanted:
+        if len(wanted) < (len(names) if pa.types.is_struct(kind.value_type) else 1):
             continue
         where = np.flatnonzero(frames.type[chosen] == layout.type)
         where = where[frames.known[chosen[where]] == frames.length[chosen[where]]]

@@ -6,10 +6,10 @@ Above the line `----` stand commands, one each: the second at which it is done, 
     2.5 publish Y 3           Y's client publishes three events, one by one
     5.0 cut Y Z               the way between two proxies goes silent, both ways
 
-Below it stands what the proxies said to each other, in the order of sending.
-HELLO is left out, and so are advertisements that tell their receiver nothing new. What is sent over a cut way
-is marked as lost. When it is understood why a script's lower part changed, rewrite it with
-`python -m tests.golden.scenario FILE`.
+Below it stands what the proxies said to each other, in the order of sending. HELLO and PATHS are left out,
+and so are advertisements that tell their receiver nothing new. What is sent over a cut way is marked as
+lost. When it is understood why a script's lower part changed, rewrite it with `python -m
+tests.golden.scenario FILE`.
 """
 
 import sys
@@ -109,6 +109,8 @@ def _transcript(trace: list[Sent], cuts: dict[frozenset[str], int]) -> list[str]
 def _text(sent: Sent) -> tuple[str, int]:
     """A line's text, and how far it says the stream to be."""
     match sent.message:
+        case Advertisement(()):
+            return "", 0
         case Advertisement(counters):
             return f"ADVERTISEMENT cnt {counters[0].cnt}", counters[0].cnt
         case Subscribe(_, cnt):

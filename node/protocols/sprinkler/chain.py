@@ -54,6 +54,9 @@ class Surroundings(Protocol):
     def committed(self, stream: int) -> None:
         """More of the stream is committed."""
 
+    def followed(self, channel: Channel) -> None:
+        """The successor follows us from now on."""
+
 
 class Replication:
     """The links to both sides. `chain` is the present configuration of the region."""
@@ -63,7 +66,7 @@ class Replication:
         self.follows = False  # the predecessor has answered our FOLLOW
         self._node = node
         self._predecessor: Channel | None = None
-        self._successor: Channel | None = None  # that has said FOLLOW in this configuration
+        self.successor: Channel | None = None  # that has said FOLLOW in this configuration
         self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not known here yet
         self._below: dict[int, int] = {}  # by stream, what the successors have
         self._told: dict[int, int] = {}  # by stream, what the predecessor was told
@@ -106,11 +109,11 @@ class Replication:
             del self._waiting[channel.name]
         if channel is self._predecessor:
             self._predecessor, self.follows = None, False
-        if channel is self._successor:
+        if channel is self.successor:
             self._leave_successor()
 
     def _follow(self, channel: Channel) -> None:
-        if channel is self._successor or not self._is_meant(channel):
+        if channel is self.successor or not self._is_meant(channel):
             return
         self._predecessor, self.follows = channel, False
         self._told.clear()
@@ -122,9 +125,9 @@ class Replication:
         return self.chain.has(channel.name, channel.incarnation)
 
     def _leave_successor(self) -> None:
-        if self._successor is not None:
-            self._cursors.forget(self._successor)
-            self._successor = None
+        if self.successor is not None:
+            self._cursors.forget(self.successor)
+            self.successor = None
 
     # --- Messages along the chain
 
@@ -158,7 +161,7 @@ class Replication:
         self._leave_successor()
         if self._is_ahead(channel, message.counters):
             return
-        self._successor = channel
+        self.successor = channel
         self._below.clear()
         self._node.publications.rewind()
         streams = self._node.history.streams
@@ -167,6 +170,7 @@ class Replication:
         for counter in message.counters:
             if counter.stream in streams:
                 self._cursors.follow(channel, counter.stream, counter.cnt)
+        self._node.followed(channel)
         self.serve()
 
     def comes_from_predecessor(self, channel: Channel) -> bool:
@@ -179,7 +183,7 @@ class Replication:
 
     def receive_stored(self, channel: Channel, message: Stored) -> None:
         """The successors have more."""
-        if channel is self._successor:
+        if channel is self.successor:
             for counter in message.counters:
                 if counter.stream not in self._node.history.streams:
                     continue
@@ -210,7 +214,7 @@ class Replication:
 
     def serve(self) -> None:
         """Send the successor what it lacks, publications first, as far as its channel has room."""
-        channel, publications = self._successor, self._node.publications
+        channel, publications = self.successor, self._node.publications
         if channel is None:
             return
         while channel.open_for_bulk and not publications.all_sent:

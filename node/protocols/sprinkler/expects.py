@@ -1,106 +1,86 @@
-"""From whom a proxy takes a stream: the rule of rcvAdvertisement (paper 3.1, Fig. 1), in the readings that
-work.
+"""From which proxy a proxy takes a stream: the rule of rcvAdvertisement (paper 3.1, Fig. 1).
 
-expects[s] = (source, seq, time) is the current source and what it last advertised. The paper switches to an
-advertiser p' if cnt > expects.seq + C / (T - expects.time). Readings taken here (each has a test that shows
-why):
+The paper keeps expects[s] = (source, seq, time) and switches to an advertiser p' if
+cnt > expects.seq + C / (T - expects.time). By the letter every stream flaps at every C, and two proxies that
+take a stream from each other can hold each other for ever. The rule taken needs neither C nor rates nor
+clocks. It rests on two things that a proxy says of each stream: its counter, once in a period
+(ADVERTISEMENT), and, at once when it changes, its path (PATHS): the regions through which it gets the stream,
+from its own to the owner's.
 
-- `expects` is refreshed on *every* advertisement from the current source, as the prose says. By the letter
-  of Fig. 1 it changes on switches only, and then every stream flaps at every C.
-- C = factor x r x A^2, with A the advertisement period and r the stream's measured rate. One C for all
-  streams either starves slow streams or lets fast ones flap. With r the faster of the smoothed rate and of
-  the growth since expects.time, the rule says: the source is overdue by more than A, and the other is
-  really ahead.
-- Prefer-direct: the stream's owner is taken once its cnt >= expects.seq. Without this a proxy would never
-  return to the direct way after a link heals.
-- Without a source (at first, and after the channel to the source broke, which resets expects to the proxy's
-  own counter) whoever is ahead of that counter is taken at once.
+- Never from a proxy whose path leads through this region.
+- A source without a path to the owner is left as soon as another proxy has one; the shortest path is taken.
+- A source is left for a shorter path, the owner's own above all, if who offers it keeps up.
+- A source is left if it does not keep up: when another advertises, what that one had an advertisement ago has
+  still not come. One that was left for this is not taken back for its path until that changes.
+- Where nobody has a path (the owner is gone), or while a region takes its own stream back, counters alone
+  decide: whoever is ahead is taken, the furthest first.
+
+docs/subscription-rule.md shows why every stream flows again in every connected graph, and within what time.
 """
 
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from node.core.epochs import epoch_of
+Path = tuple[int, ...]  # regions, from the one that tells it to the owner; empty: none
 
-US_PER_S = 1_000_000
-SMOOTHING = 0.5  # weight of the newest sample in a stream's measured rate
+
+class Why(Enum):
+    """Why a stream is taken from another proxy, as the log says it."""
+
+    PATH = "path"  # the source has no path to the owner any more, or there was no source
+    DIRECT = "direct"  # the owner itself is there (again)
+    SHORTER = "shorter"  # a shorter path to the owner
+    ADVERTISEMENT = "advertisement"  # another proxy is ahead, and the source does not keep up
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a connected proxy says of one stream: its latest counter, the one before, and its path."""
+
+    proxy: str
+    cnt: int
+    earlier: int
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Expects:
-    """The current source of a stream, and the counter and time of its latest advertisement."""
+    """The source of a stream, or None; and how far it is known to have got. Without one: the own counter."""
 
     source: str | None
     seq: int
-    time_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """One stream's counter in an advertisement. `owner`: it came from the stream's owner."""
+def choose(
+    region: int, offers: Mapping[str, Offer], expects: Expects, overdue: Container[str] = ()
+) -> tuple[str, Why] | None:
+    """From whom the proxy of `region` is to take a stream from now on; None: no change.
 
-    proxy: str
-    cnt: int
-    time_us: int
-    owner: bool
-
-
-class Verdict(Enum):
-    """What an advertisement means for the subscription."""
-
-    KEEP = "keep"  # another proxy's, and no reason to change
-    REFRESH = "refresh"  # the source's
-    SWITCH = "advertisement"  # the advertiser is further than the source can be
-    DIRECT = "direct"  # the owner is there (again)
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionRule:
-    """The rule with its constants."""
-
-    period_us: int
-    rate_factor: float
-
-    def judge(self, expects: Expects, heard: Heard, rate_per_s: float | None) -> Verdict:
-        """What to do about `heard`. `rate_per_s` is None as long as the stream's rate is not known."""
-        if heard.proxy == expects.source:
-            return Verdict.REFRESH
-        if heard.owner and heard.cnt >= expects.seq:
-            return Verdict.DIRECT
-        if expects.source is None:
-            return Verdict.SWITCH if heard.cnt > expects.seq else Verdict.KEEP
-        elapsed_s = (heard.time_us - expects.time_us) / US_PER_S
-        if rate_per_s is None or elapsed_s <= 0:
-            return Verdict.KEEP
-        ahead = heard.cnt - expects.seq
-        lead = self.lead_events2_s(max(rate_per_s, ahead / elapsed_s))
-        return Verdict.SWITCH if ahead > lead / elapsed_s else Verdict.KEEP
-
-    def lead_events2_s(self, rate_per_s: float) -> float:
-        """C: events times seconds by which another proxy must be ahead before it is taken."""
-        return self.rate_factor * rate_per_s * (self.period_us / US_PER_S) ** 2
+    offers: of all connected proxies that advertised. overdue: those that were left for not keeping up and
+    have told no other path since. An offer's path counts only if it is to be trusted: whoever takes its
+    own stream back gives offers without paths.
+    """
+    source = offers.get(expects.source or "")
+    usable = [offer for offer in offers.values() if region not in offer.path and offer is not source]
+    complete = [offer for offer in usable if offer.path and offer.proxy not in overdue]
+    if source is None or not source.path or region in source.path:
+        if complete:
+            return _shortest(complete).proxy, Why.PATH
+    else:
+        shorter = [
+            offer for offer in complete if len(offer.path) < len(source.path) and offer.cnt >= source.earlier
+        ]
+        if shorter:
+            best = _shortest(shorter)
+            return best.proxy, Why.DIRECT if len(best.path) == 1 else Why.SHORTER
+    ahead = [offer for offer in usable if (offer.cnt if source is None else offer.earlier) > expects.seq]
+    if not ahead:
+        return None
+    best = _shortest([offer for offer in ahead if offer.path] or ahead)
+    return best.proxy, Why.ADVERTISEMENT
 
 
-class StreamRate:
-    """A stream's rate in events/s, measured from the furthest counter that anyone advertised."""
-
-    __slots__ = ("_cnt", "_period_us", "_time_us", "per_s")
-
-    def __init__(self, period_us: int) -> None:
-        self.per_s: float | None = None
-        self._period_us = period_us
-        self._cnt = 0
-        self._time_us: int | None = None
-
-    def advertised(self, cnt: int, now_us: int) -> None:
-        """Take a sample, at most one in an advertisement period."""
-        if self._time_us is None or epoch_of(cnt) > epoch_of(self._cnt):
-            self._cnt, self._time_us = cnt, now_us
-            return
-        elapsed_us = now_us - self._time_us
-        if elapsed_us < self._period_us:
-            return
-        grown = max(0, cnt - self._cnt)
-        sample = grown * US_PER_S / elapsed_us
-        self.per_s = sample if self.per_s is None else self.per_s + SMOOTHING * (sample - self.per_s)
-        self._cnt, self._time_us = max(cnt, self._cnt), now_us
+def _shortest(offers: Iterable[Offer]) -> Offer:
+    """The shortest path; of several the furthest, and of those the first by name."""
+    return min(offers, key=lambda offer: (len(offer.path), -offer.cnt, offer.proxy))

@@ -27,6 +27,7 @@ from node.protocols.sprinkler.batches import (
     tombstone,
 )
 from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.messages import (
@@ -85,17 +86,16 @@ class Surroundings(SourcesSurroundings, Protocol):
 
 
 class Head:
-    """The head's part of a replica. `own`: its region's streams; `owner_of`: others' regions' tails."""
+    """The head's part of a replica. `own`: its region's streams; `region`: as it stands in paths."""
 
-    def __init__(
-        self, node: Surroundings, sources: Sources, own: Sequence[int], owner_of: dict[int, str | None]
-    ) -> None:
+    def __init__(self, node: Surroundings, sources: Sources, own: Sequence[int], region: int) -> None:
         self._node = node
         self._own = own
+        self._region = region
         self.sources = sources
         for stream in node.history.streams:
             if stream not in own:
-                self.sources.add(stream, owner_of.get(stream))
+                self.sources.add(stream)
         self._restoration: Restoration | None = None
         self._next_epoch = 0  # the least that one may have which begins because memory was lost
         self._surpassed_us: int | None = None  # since when someone has more of our stream than we
@@ -130,7 +130,7 @@ class Head:
         self._restoration = Restoration(awaited, until_us)
         self._next_epoch = next_epoch
         for stream in self._own:
-            self.sources.add(stream, None)
+            self.sources.add(stream, returns=True)
         self._node.emit(m.SetTimer(RESTORE, until_us))
 
     @property
@@ -204,6 +204,11 @@ class Head:
     def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
         """rcvAdvertisement. An unknown stream in it is another run's, and left alone."""
         self.sources.advertised(channel.name, message.counters, self._node.now_us)
+
+    def paths(self) -> dict[int, Path]:
+        """By which path this region gets each stream: its own by itself, once taken back."""
+        own = {} if self.is_restoring else dict.fromkeys(self._own, (self._region,))
+        return self.sources.paths() | own
 
     # --- Acknowledgements
 

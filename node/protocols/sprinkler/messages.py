@@ -1,11 +1,11 @@
 """Sprinkler's messages: each declared once, as a table of fields, and the codec made from them.
 
-HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, SUBSCRIBE and UNSUBSCRIBE are those of
-the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED those of the region-level protocol (3.2),
-PUBLICATION to STATUS those of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface
-(2.1). Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
-consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them. A sequence number's upper
-bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH say where one begins.
+HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, PATHS, SUBSCRIBE and UNSUBSCRIBE are those
+of the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED of the region-level protocol (3.2),
+PUBLICATION to STATUS of the replicated proxy (3.3); PUBLISH and PUBLISHED carry the client interface (2.1).
+Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
+consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them. A sequence number's
+upper bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH say where one begins.
 """
 
 import struct
@@ -126,6 +126,36 @@ class Advertisement:
         """Raises RemoteProtocolError for a counter that no stream reaches."""
         for counter in self.counters:
             check_number("ADVERTISEMENT", counter.cnt, SEQ_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A row of PATHS: one region of one stream's path."""
+
+    reads: ClassVar = ("s{stream} {region}",)
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    region: Annotated[
+        int, Field("I", "", "a region, by its position among the run's regions, sorted by name")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Through which regions the sender's region gets each stream, from itself to the owner.
+
+    Sent when a connection opens and when a path changes, never otherwise. A stream without hops has no path.
+    The paper has no such message; docs/subscription-rule.md says why there is one.
+    """
+
+    reads: ClassVar = ("{hops}",)
+
+    hops: Annotated[tuple[Hop, ...], Tail("rows", "by stream, in the order of its path", Hop)]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a path that leads through a region twice."""
+        if len(dict.fromkeys(self.hops)) != len(self.hops):
+            raise RemoteProtocolError("PATHS with a region that stands in a path twice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,5 +559,6 @@ CODEC = Codec(
         Layout(Configuration, 18),
         Layout(Joined, 19),
         Layout(Status, 20),
+        Layout(Paths, 21),
     )
 )

@@ -1,8 +1,8 @@
 """Sprinkler's parameters and their defaults, as plain data.
 
 In an experiment file a parameter's name is the field's name without its unit (`advertisement_period: 1s`);
-the unit says which quantity is written there. The paper (3.1) gives no values: C and the advertisement
-period A are ours, see `node.protocols.sprinkler.expects`.
+the unit says which quantity is written there. The paper (3.1) gives no value for the advertisement period A:
+it is ours. Its C is not needed, see `node.protocols.sprinkler.expects`.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,8 @@ class Parameters:
 
     # Proxy-level protocol (paper 3.1)
     advertisement_period_us: int = 1_000_000  # A
-    rate_factor: float = (
-        1.1  # C = rate_factor x r x A^2, with r the stream's measured rate; over 1 forgives lateness
-    )
     silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
+    heartbeats: int = 2  # of proxies to each other in a period: they notice silence so much earlier
 
     restore_wait_us: int = (
         2_000_000  # a proxy that starts waits so long for others to tell what they have of its stream
@@ -65,6 +63,11 @@ class Parameters:
     durable: bool = False  # replicas keep Hist on disk, and count as stored only what is synced there
     segment_limit_bytes: int = 4_194_304  # of the log on disk; a longer one is closed and the next begun
     unsynced_limit_bytes: int = 67_108_864  # waiting for the disk; then nothing more is taken in
+
+    def silence_us(self, *, is_between_proxies: bool) -> int:
+        """How long a peer may be silent. However often it has to speak, it may be late by the same time."""
+        spoken = 1 / self.heartbeats if is_between_proxies else 1.0
+        return int((self.silence_periods - 1 + spoken) * self.advertisement_period_us)
 
     def __post_init__(self) -> None:
         """Raises ValueError, naming the field, for values that cannot work."""

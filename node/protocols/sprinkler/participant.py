@@ -1,13 +1,15 @@
 """What proxies, drivers and clients have in common: connections, HELLO, heartbeats, silence.
 
 Every connection starts with HELLO in both directions, then both sides advertise at once and from then on
-once in a period: advertisements are the heartbeats. A peer that has not been heard for `silence_periods` is
-taken for unreachable and its connection is aborted; TCP alone would notice only after its own, much longer,
-back-off. Who is to be connected is said with `keep_connected`, at any time: it is dialled, and dialled again
-(`node.core.dialing`), unless it has dialled us. Two processes have one connection with each other, whatever
-they say over it. A second one from a peer takes the place of the first, which is how a peer that closed a
-silent connection comes back while this side still holds the old one; if each side dialled the other, both
-keep the one that was dialled by the process whose name sorts first.
+once in a period: advertisements are the heartbeats. Proxies, which many wait for, send each other more of
+them, without counters. A peer that has not been heard for `silence_periods`, the last of them cut short to
+what lies between two heartbeats, is taken for unreachable and its connection is aborted; TCP alone would
+notice only after its own, much longer, back-off. Who is to be connected is said with `keep_connected`, at
+any time: it is dialled, and dialled again (`node.core.dialing`), unless it has dialled us. Two processes
+have one connection with each other, whatever they say over it. A second one from a peer takes the place of
+the first, which is how a peer that closed a silent connection comes back while this side still holds the old
+one; if each side dialled the other, both keep the one that was dialled by the process whose name sorts
+first.
 
 A participant is a machine (`node.core.machine`): `handle` looks up the input's method in a table, and a
 message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses
@@ -34,6 +36,7 @@ from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publisher import Publisher
 
 ADVERTISE: m.Timer = ("advertise",)
+HEARTBEAT: m.Timer = ("heartbeat",)
 SILENCE: m.Timer = ("silence",)
 Taker = Callable[[Channel, Any], None]
 
@@ -64,7 +67,6 @@ class Participant:
         self._runs = False
         self.keep_connected(targets)
         self.incarnation = 0  # of this process, once it runs
-        self._silence_us = int(parameters.silence_periods * parameters.advertisement_period_us)
         self._silence_at_us = 0  # when the next look for silence is due
         self._advertise_us = 0  # when the next advertisement is due
         self._inputs: dict[type, Callable[[Any], None]] = {
@@ -225,7 +227,7 @@ class Participant:
         self._hello = Hello(self.role, self.incarnation, self.name)
         self._advertise_us = self.now_us + int(self.rng.random() * self.parameters.advertisement_period_us)
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
-        self._watch_silence(self.now_us + self._silence_us)
+        self._watch_silence(self.now_us + self._shortest_silence_us())
         self.restored(given.stored)
         self.started()
         self._runs = True
@@ -338,6 +340,8 @@ class Participant:
     def _timer_fired(self, given: m.TimerFired) -> None:
         if given.timer == ADVERTISE:
             self._advertise()
+        elif given.timer == HEARTBEAT:
+            self._beat()
         elif given.timer == SILENCE:
             self._look_for_silence()
         elif given.timer[0] == "dial":
@@ -357,6 +361,28 @@ class Participant:
         advertisement = Advertisement(tuple(self.counters()))
         for channel in list(self.channels.values()):
             self.send(channel, advertisement)
+        self._await_beat()
+
+    def _beat(self) -> None:
+        """To the other proxies, between advertisements."""
+        for channel in list(self.channels.values()):
+            if self._is_between_proxies(channel):
+                self.send(channel, Advertisement(()))
+        self._await_beat()
+
+    def _await_beat(self) -> None:
+        at_us = self.now_us + self.parameters.advertisement_period_us // self.parameters.heartbeats
+        if self.role is Role.PROXY and at_us < self._advertise_us:
+            self.emit(m.SetTimer(HEARTBEAT, at_us))
+
+    def _is_between_proxies(self, channel: Channel) -> bool:
+        return self.role is Role.PROXY and channel.role is Role.PROXY
+
+    def _shortest_silence_us(self) -> int:
+        return self.parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
+
+    def _silence_us(self, channel: Channel) -> int:
+        return self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
 
     def _look_for_silence(self) -> None:
         """Abort connections whose peer has been silent for too long; look again when the next one could be.
@@ -369,11 +395,11 @@ class Participant:
             if not channel.is_read:
                 channel.heard_us = self.now_us
             silent_us = self.now_us - channel.heard_us
-            if silent_us >= self._silence_us:
+            if silent_us >= self._silence_us(channel):
                 self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
                 self.drop(channel, "silent")
-        oldest_us = min((channel.heard_us for channel in self._connections.values()), default=self.now_us)
-        self._watch_silence(oldest_us + self._silence_us)
+        ends_us = [channel.heard_us + self._silence_us(channel) for channel in self._connections.values()]
+        self._watch_silence(min([*ends_us, self.now_us + self._shortest_silence_us()]))
 
     def _watch_silence(self, at_us: int) -> None:
         self._silence_at_us = at_us
@@ -385,6 +411,7 @@ class Participant:
         for channel in self._connections.values():
             self.emit(m.Close(channel.connection))
         self.emit(m.CancelTimer(ADVERTISE))
+        self.emit(m.CancelTimer(HEARTBEAT))
         self.emit(m.CancelTimer(SILENCE))
         self.emit(m.Finished())
         self._finished = True

@@ -12,7 +12,7 @@ from node.protocols.sprinkler.configurations import Chain, Chains, with_role
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.head import Surroundings as HeadSurroundings
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.sources import Rule, Sources
+from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.tail import Tail
 
 
@@ -35,13 +35,11 @@ class Surroundings(HeadSurroundings, Protocol):
 class Place:
     """What one replica is at present, and how it becomes something else."""
 
-    def __init__(self, proxy: Surroundings, spec: NodeSpec, rule: Rule, sources: type[Sources]) -> None:
-        """rule, sources: of the head, while the replica is it."""
+    def __init__(self, proxy: Surroundings, spec: NodeSpec, sources: type[Sources]) -> None:
+        """sources: of the head, while the replica is it."""
         self._proxy = proxy
-        self._rule = rule
         self._starts = spec.start  # of this process before, as whoever starts it counts them
         self._sources = sources
-        self._streams = dict(spec.streams)
         self._publishers, self._clients = (
             [one.name for one in with_role(spec, role) if proxy.chains.region_of(one.name) == spec.region]
             for role in ("driver", "client")
@@ -104,10 +102,10 @@ class Place:
             return
         chain = proxy.chain.chain
         proxy.log("became_head", region=proxy.region, configuration=chain.number)
-        owners = {stream: proxy.chains.tail(region) for region, stream in self._streams.items()}
+        region = proxy.chains.regions.index(proxy.region)
         period_us = proxy.parameters.advertisement_period_us
-        sources = self._sources(proxy.history, self._rule, period_us, proxy)
-        proxy.head = Head(proxy, sources, proxy.own, owners)
+        sources = self._sources(proxy.history, region, period_us, proxy)
+        proxy.head = Head(proxy, sources, proxy.own, region)
         if begins and proxy.own:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]

@@ -22,7 +22,6 @@ from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains
-from node.protocols.sprinkler.expects import SubscriptionRule
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.history_samples import HistorySamples
@@ -34,6 +33,7 @@ from node.protocols.sprinkler.messages import (
     Disk,
     Events,
     Follow,
+    Paths,
     Publication,
     Publish,
     Refusal,
@@ -48,9 +48,10 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import Parameters, roles_problem
 from node.protocols.sprinkler.participant import Participant
+from node.protocols.sprinkler.paths import RegionPaths, paths_of
 from node.protocols.sprinkler.place import Place
 from node.protocols.sprinkler.publications import Publications
-from node.protocols.sprinkler.sources import Rule, Sources, Switch
+from node.protocols.sprinkler.sources import Sources, Switch
 from node.protocols.sprinkler.tail import Tail
 
 Batch = Events | SparseEvents
@@ -66,7 +67,6 @@ class Proxy(Participant):
         spec: NodeSpec,
         rng: m.Randomness,
         *,
-        rule: Rule | None = None,
         sources: type[Sources] = Sources,
     ) -> None:
         parameters = Parameters(**spec.parameters)
@@ -77,7 +77,6 @@ class Proxy(Participant):
         super().__init__(spec.name, parameters, rng, self.chains.targets_for(spec.name))
         self.region = spec.region
         self._streams = dict(spec.streams)
-        period_us = parameters.advertisement_period_us
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self.empty_history()
         self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
@@ -87,10 +86,12 @@ class Proxy(Participant):
         self.head: Head | None = None
         self._put_off: dict[Channel, Publish] = {}  # the first publication refused for now
         self.tail = Tail(self, spec)
-        self._place = Place(self, spec, rule or SubscriptionRule(period_us, parameters.rate_factor), sources)
+        self._place = Place(self, spec, sources)
+        self._paths = RegionPaths(self)
         self._samples = HistorySamples()
         self.takes = {
             (Role.PROXY, Advertisement): self.receive_advertisement,
+            (Role.PROXY, Paths): self._receive_paths,
             (Role.PROXY, Events): self._receive_events,
             (Role.PROXY, SparseEvents): self._receive_events,
             (Role.PROXY, Subscribe): self._subscribe,
@@ -110,7 +111,8 @@ class Proxy(Participant):
             **self.tail.dissemination.takes,
         }
 
-    def _is_ours(self, name: str) -> bool:
+    def is_ours(self, name: str) -> bool:
+        """Whether this process belongs to our region."""
         return self.chains.region_of(name) == self.region
 
     def _journal(self, spec: NodeSpec) -> Volatile:
@@ -140,10 +142,6 @@ class Proxy(Participant):
 
     def _connect(self) -> None:
         """Be connected with whom the present configurations demand."""
-        if self.head is not None:
-            for region, stream in self._streams.items():
-                if region != self.region:
-                    self.head.sources.owned_by(stream, self.chains.tail(region), self.now_us)
         self.keep_connected(self.chains.targets_for(self.name))
 
     def begin_anew(self) -> None:
@@ -192,7 +190,7 @@ class Proxy(Participant):
         if not self.journal.has_room and channel.is_read:
             self.pause_reading(channel)
             self._unread.append(channel)
-        if not self._is_ours(channel.name):
+        if not self.is_ours(channel.name):
             if self.head is not None:
                 self.head.add_remote_event(channel, batch)
             return
@@ -209,6 +207,13 @@ class Proxy(Participant):
             return
         self.head.heard(region, self.head.told(message))
         self.head.receive_advertisement(channel, message)
+
+    def _receive_paths(self, channel: Channel, message: Paths) -> None:
+        """From a peer's tail, or from the predecessor: how our own head gets the streams."""
+        if self.chain.comes_from_predecessor(channel):
+            self._paths.learn(message)
+        elif self.head is not None and not self.is_ours(channel.name):
+            self.head.sources.told_paths(channel.name, paths_of(message))
 
     def _note_advertisement(self, channel: Channel, message: Advertisement) -> None:
         if self.head is not None:
@@ -271,6 +276,8 @@ class Proxy(Participant):
             self._tell_service(channel)
         self.chain.opened(channel)
         self.tail.opened(channel)
+        if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
+            self._paths.tell(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
         """Forget its subscriptions, and find other sources for what came through it."""
@@ -295,6 +302,9 @@ class Proxy(Participant):
         """Pass on what came with this input."""
         if self.head is not None:
             self.head.settle()
+            if self.head.sources.paths_changed:
+                self._paths.set(self.head.paths())
+        self._paths.flush(self.chain.successor, is_tail=self.tail.is_active)
         self.chain.advance()
         self.journal.flush()
         if self._unread and self.journal.has_room:
@@ -338,6 +348,10 @@ class Proxy(Participant):
     def stored(self, stream: int) -> int:
         """How much of a stream this replica has for good."""
         return self.journal.stored(stream)
+
+    def followed(self, channel: Channel) -> None:
+        """The successor follows us from now on."""
+        self._paths.tell(channel)
 
     def committed(self, stream: int) -> None:
         """The whole chain has more of this stream."""

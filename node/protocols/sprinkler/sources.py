@@ -1,26 +1,18 @@
 """The receiving side of subscriptions: for each stream, from which proxy this one takes it (paper 3.1).
 
-Carries out what `expects.SubscriptionRule` decides: at most one source for a stream, SUBSCRIBE with the
-proxy's *own* counter ("how far it got"), UNSUBSCRIBE to the source left behind. When the channel to a
-source breaks, expects is reset to the own counter, since what was in flight is lost with the channel, and a
-stream that another connected proxy is known to have more of is taken from that one at once, without waiting
-for its next advertisement.
+Carries out what `expects.choose` decides: at most one source for a stream, SUBSCRIBE with the proxy's *own*
+counter ("how far it got"), UNSUBSCRIBE to the source left behind. A proxy that tells another path, or whose
+channel breaks, makes the rule look again at once, without waiting for anybody's next advertisement: what was
+in flight over a broken channel is lost with it, and comes again from the new source.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from node.protocols.sprinkler.expects import Expects, Heard, StreamRate, Verdict
+from node.protocols.sprinkler.expects import Expects, Offer, Path, Why, choose
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Counter
-
-
-class Rule(Protocol):
-    """What `Sources` needs of a rule; `expects.SubscriptionRule` is the one."""
-
-    def judge(self, expects: Expects, heard: Heard, rate_per_s: float | None) -> Verdict:
-        """What to do about an advertisement."""
 
 
 class Surroundings(Protocol):
@@ -44,55 +36,59 @@ class Switch:
     before: str | None
     after: str
     cnt: int
-    why: str  # advertisement, direct, silence (the channel fell silent) or lost (it broke)
+    why: str  # a value of `expects.Why`, or silence (the channel fell silent) or lost (it broke)
 
 
 class Source:
-    """One stream's state."""
+    """One stream's state. `returns`: it is our own, taken back from others: paths say nothing of it."""
 
-    __slots__ = ("advertised", "expects", "left", "owner", "rate", "resumed_us")
+    __slots__ = ("left", "offers", "overdue", "resumed_us", "returns", "source")
 
-    def __init__(self, owner: str | None, rate: StreamRate) -> None:
-        self.owner = owner  # the proxy that owns it; None while the owner itself takes it back
-        self.expects = Expects(None, 0, 0)
-        self.rate = rate
-        self.advertised: dict[str, int] = {}  # by connected proxy, its latest counter
+    def __init__(self, *, returns: bool) -> None:
+        self.returns = returns
+        self.source: str | None = None
+        self.offers: dict[str, Offer] = {}  # of each connected proxy
+        self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a hole was last answered with a new SUBSCRIBE
 
 
 class Sources:
-    """The sources of all streams that the proxy takes from others."""
+    """The sources of all streams that the proxy takes from others. `region`: the proxy's own, as in paths."""
 
-    def __init__(self, history: History, rule: Rule, period_us: int, surroundings: Surroundings) -> None:
+    def __init__(self, history: History, region: int, period_us: int, surroundings: Surroundings) -> None:
+        self.paths_changed = True  # since `paths` was last asked
         self._history = history
-        self._rule = rule
+        self._region = region
         self._period_us = period_us
         self._surroundings = surroundings
         self._sources: dict[int, Source] = {}
 
-    def add(self, stream: int, owner: str | None) -> None:
+    def add(self, stream: int, *, returns: bool = False) -> None:
         """Take this stream from others from now on."""
-        self._sources[stream] = Source(owner, StreamRate(self._period_us))
+        self._sources[stream] = Source(returns=returns)
+        self.paths_changed = True
 
     def remove(self, stream: int) -> None:
         """Take it no more (its owner has taken it back)."""
         source = self._sources.pop(stream, None)
-        if source is not None and source.expects.source is not None:
-            self._surroundings.unsubscribe(source.expects.source, stream)
-
-    def owned_by(self, stream: int, owner: str | None, now_us: int) -> None:
-        """From now on this proxy is the owner's way to us: the tail of its region is another one."""
-        source = self._sources.get(stream)
-        if source is None or source.owner == owner:
-            return
-        source.owner = owner
-        if owner is not None and owner in source.advertised:
-            self.advertised(owner, [Counter(stream, source.advertised[owner])], now_us)
+        if source is not None and source.source is not None:
+            self._surroundings.unsubscribe(source.source, stream)
+        self.paths_changed = True
 
     def source_of(self, stream: int) -> str | None:
         """The current source of a stream."""
-        return self._sources[stream].expects.source if stream in self._sources else None
+        return self._sources[stream].source if stream in self._sources else None
+
+    def paths(self) -> dict[int, Path]:
+        """By which path this region gets each stream from others; those that have none are left out."""
+        self.paths_changed = False
+        found = {}
+        for stream, source in self._sources.items():
+            offer = source.offers.get(source.source or "")
+            if offer is not None and offer.path and self._region not in offer.path:
+                found[stream] = (self._region, *offer.path)
+        return found
 
     def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
         """Transition rcvAdvertisement of Fig. 1."""
@@ -100,63 +96,83 @@ class Sources:
             source = self._sources.get(counter.stream)
             if source is None:
                 continue
-            source.advertised[proxy] = counter.cnt
-            source.rate.advertised(max(source.advertised.values()), now_us)
-            heard = Heard(proxy, counter.cnt, now_us, owner=proxy == source.owner)
-            verdict = self._rule.judge(source.expects, heard, source.rate.per_s)
-            if verdict is Verdict.REFRESH:
-                source.expects = Expects(proxy, counter.cnt, now_us)
-            elif verdict is not Verdict.KEEP:
-                self._switch(counter.stream, source, heard, verdict.value)
+            before = source.offers.get(proxy, Offer(proxy, 0, 0))
+            source.offers[proxy] = replace(before, cnt=counter.cnt, earlier=before.cnt)
+            self.choose(counter.stream, source)
+
+    def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
+        """`proxy` tells all its paths anew."""
+        for stream, source in self._sources.items():
+            before = source.offers.get(proxy, Offer(proxy, 0, 0))
+            path = () if source.returns else paths.get(stream, ())
+            if path == before.path and proxy in source.offers:
+                continue
+            source.offers[proxy] = replace(before, path=path)
+            source.overdue.discard(proxy)
+            self.paths_changed |= proxy == source.source
+            self.choose(stream, source)
 
     def lost(self, proxy: str, why: str, now_us: int) -> None:
         """The channel to `proxy` broke."""
         for stream, source in self._sources.items():
-            source.advertised.pop(proxy, None)
-            if source.expects.source == proxy:
-                self._reset(stream, source, now_us)
-                self._take_from_furthest(stream, source, why, now_us)
+            source.offers.pop(proxy, None)
+            source.overdue.discard(proxy)
+            if source.source == proxy:
+                self._reset(source)
+                self.choose(stream, source, why)
+
+    def choose(self, stream: int, source: Source, why: str = "") -> None:
+        """Follow the rule. `why` is what made us look again, if the rule's own reason is not the one."""
+        expects = Expects(source.source, self._reached(stream, source))
+        choice = choose(self._region, source.offers, expects, source.overdue)
+        if choice is None:
+            return
+        after, reason = choice
+        if reason is Why.ADVERTISEMENT and source.source is not None:
+            source.overdue.add(source.source)
+        self._switch(stream, source, after, why or reason.value)
 
     def resume(self, stream: int, now_us: int) -> bool:
         """Events are missing before what came: ask again from the own counter, at most once in a period."""
         source = self._sources[stream]
-        if source.expects.source is None:
+        if source.source is None:
             return False
         if source.resumed_us is not None and now_us - source.resumed_us < self._period_us:
             return False
         source.resumed_us = now_us
-        self._surroundings.subscribe(source.expects.source, stream, self._cnt(stream))
+        self._surroundings.subscribe(source.source, stream, self._cnt(stream))
         return True
 
     def furthest(self, stream: int) -> int:
         """The largest counter that a connected proxy advertised, or 0."""
-        return max(self._sources[stream].advertised.values(), default=0)
+        return max((offer.cnt for offer in self._sources[stream].offers.values()), default=0)
 
     def stop(self, stream: int) -> None:
         """Take no more of this stream for now: there is no room for it."""
         source = self._sources[stream]
-        if source.expects.source is not None:
-            self._surroundings.unsubscribe(source.expects.source, stream)
+        if source.source is not None:
+            self._surroundings.unsubscribe(source.source, stream)
 
     def _cnt(self, stream: int) -> int:
         return self._history.streams[stream].cnt
 
-    def _reset(self, stream: int, source: Source, now_us: int) -> None:
-        """expects back to none, and to the own counter: what was in flight will not come."""
-        source.left = source.expects.source
-        source.expects = Expects(None, self._cnt(stream), now_us)
+    def _reached(self, stream: int, source: Source) -> int:
+        """How far the source is known to have got: as it advertised, or as it sent."""
+        offer = source.offers.get(source.source or "")
+        return self._cnt(stream) if offer is None else max(offer.cnt, self._cnt(stream))
 
-    def _take_from_furthest(self, stream: int, source: Source, why: str, now_us: int) -> None:
-        furthest = max(source.advertised, key=lambda name: source.advertised[name], default=None)
-        if furthest is not None and source.advertised[furthest] > self._cnt(stream):
-            heard = Heard(furthest, source.advertised[furthest], now_us, owner=furthest == source.owner)
-            self._switch(stream, source, heard, why)
+    def _reset(self, source: Source) -> None:
+        """expects back to none: what was in flight will not come."""
+        source.left, source.source = source.source, None
+        self.paths_changed = True
 
-    def _switch(self, stream: int, source: Source, heard: Heard, why: str) -> None:
-        before = source.expects.source
+    def _switch(self, stream: int, source: Source, after: str, why: str) -> None:
+        before = source.source
         if before is not None:
             self._surroundings.unsubscribe(before, stream)
-        self._surroundings.subscribe(heard.proxy, stream, self._cnt(stream))
-        source.expects = Expects(heard.proxy, heard.cnt, heard.time_us)
-        switch = Switch(stream, before or source.left, heard.proxy, self._cnt(stream), why)
+        self._surroundings.subscribe(after, stream, self._cnt(stream))
+        source.source = after
+        source.overdue.discard(after)
+        self.paths_changed = True
+        switch = Switch(stream, before or source.left, after, self._cnt(stream), why)
         self._surroundings.source_switched(switch)

@@ -179,6 +179,8 @@ def test_messages_are_found_however_segments_cut_them(
                 assert row[COLUMNS.get(field, field)] == getattr(one, field)
         told = getattr(one, "counters", None)
         assert row["advertised"] == (None if told is None else [asdict(counter) for counter in told])
+        hops = getattr(one, "hops", None)
+        assert row["hops"] == (None if hops is None else [asdict(hop) for hop in hops])
         assert row["members"] == members(one)
         assert row["covered"] == covered(one)
         first, last = (

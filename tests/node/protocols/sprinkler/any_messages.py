@@ -14,6 +14,7 @@ counters = st.lists(st.builds(wire.Counter, streams, cnts), max_size=4).map(tupl
 predicates = st.sampled_from(
     [(0, 0, 0)] + [(1, p, a) for p in (1, 2, 3, 4) for a in (0, 1, 4, 10, 2**64 - 1)]
 )
+hops = st.lists(st.builds(wire.Hop, streams, st.integers(0, 3)), max_size=6, unique=True).map(tuple)
 replicas = st.lists(
     st.builds(wire.Replica, st.one_of(st.integers(0, 3), st.just(2**32 - 1)), st.integers(0, 2), numbers),
     max_size=4,
@@ -52,6 +53,7 @@ def publications(draw):
 anything = st.one_of(
     st.builds(wire.Hello, st.sampled_from(wire.Role), numbers, st.sampled_from(NAMES)),
     st.builds(wire.Advertisement, counters),
+    st.builds(wire.Paths, hops),
     st.builds(wire.Subscribe, streams, cnts),
     st.builds(wire.Unsubscribe, streams),
     batches(),

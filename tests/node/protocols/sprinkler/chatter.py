@@ -110,6 +110,12 @@ class Chatter:
     def advertisement(self):
         return wire.Advertisement(self.counters())
 
+    def paths(self):
+        rows = [
+            wire.Hop(self.stream(), region) for region in self.rng.sample(range(4), self.rng.randrange(4))
+        ]
+        return wire.Paths(tuple(rows))
+
     def subscribe(self):
         stream = self.stream()
         return wire.Subscribe(stream, self.seq(stream) - 1)

@@ -3,59 +3,85 @@
 The checklist (Sprinkler, PLP and RLP) names them. They are kept out of the product on purpose.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
 from node.protocols.building import build_machine
-from node.protocols.sprinkler.expects import US_PER_S, Expects, Heard, SubscriptionRule, Verdict
-from node.protocols.sprinkler.messages import Publication
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.expects import Offer, Path
+from node.protocols.sprinkler.messages import Counter, Publication
 from node.protocols.sprinkler.progress import Progress
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.publications import Publications, Publisher
 from node.protocols.sprinkler.requests import Requests
-from node.protocols.sprinkler.sources import Rule, Source, Sources
+from node.protocols.sprinkler.sources import Sources
 
-DEFAULT = Parameters()
-
-
-@dataclass(frozen=True)
-class Literal:
-    """Fig. 1 by the letter: expects changes on switches only."""
-
-    c_events_s: float
-
-    def judge(self, expects: Expects, heard: Heard, rate_per_s: float | None) -> Verdict:
-        elapsed_s = max(1, heard.time_us - expects.time_us) / US_PER_S
-        if heard.proxy != expects.source and heard.cnt > expects.seq + self.c_events_s / elapsed_s:
-            return Verdict.SWITCH
-        return Verdict.KEEP
+US_PER_S = 1_000_000
 
 
-class NeverReturns(SubscriptionRule):
-    """Without prefer-direct: the owner is taken like anyone else."""
+class Literal(Sources):
+    """Fig. 1 by the letter: expects = (source, seq, time) changes on switches only. There are no paths."""
 
-    def judge(self, expects: Expects, heard: Heard, rate_per_s: float | None) -> Verdict:
-        anyone = Heard(heard.proxy, heard.cnt, heard.time_us, owner=heard.owner and expects.source is None)
-        return super().judge(expects, anyone, rate_per_s)
+    c_events_s = 0.0
+
+    def __init__(self, *given) -> None:
+        super().__init__(*given)
+        self.expects: dict[int, tuple[int, int]] = {}  # by stream: seq, and the time in microseconds
+
+    def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
+        for counter in counters:
+            source = self._sources.get(counter.stream)
+            if source is None:
+                continue
+            source.offers[proxy] = Offer(proxy, counter.cnt, counter.cnt)
+            seq, time_us = self.expects.get(counter.stream, (0, 0))
+            elapsed_s = max(1, now_us - time_us) / US_PER_S
+            if proxy != source.source and self.is_ahead(counter.cnt - seq, elapsed_s):
+                self.expects[counter.stream] = (counter.cnt, now_us)
+                self._switch(counter.stream, source, proxy, "advertisement")
+            elif proxy == source.source:
+                self.heard_source(counter, now_us)
+
+    def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
+        return ahead > self.c_events_s / elapsed_s
+
+    def heard_source(self, counter: Counter, now_us: int) -> None:
+        """Nothing: by the letter."""
+
+    def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
+        """The paper has no paths."""
 
 
-class OneC(SubscriptionRule):
+class Refreshing(Literal):
+    """As the prose says: expects is refreshed on every advertisement of the source.
+
+    C is r A^2, with r the faster of the stream's rate and ahead / elapsed, so that a source is left if it is
+    overdue. Whoever is furthest is taken when a channel breaks.
+    """
+
+    def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
+        return ahead > 0 and elapsed_s > 1.1 * self._period_us / US_PER_S
+
+    def heard_source(self, counter: Counter, now_us: int) -> None:
+        self.expects[counter.stream] = (counter.cnt, now_us)
+
+
+class StarvesSlowStreams(Refreshing):
     """The same C for all streams, whatever their rate."""
 
-    def lead_events2_s(self, rate_per_s: float) -> float:
-        return 2000.0 * (self.period_us / US_PER_S) ** 2
+    c_events_s = 2000.0
+
+    def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
+        return Literal.is_ahead(self, ahead, elapsed_s)
 
 
-class ForgetsToReset(Sources):
-    """expects outlives the channel to its source."""
+class NeverReturns(Sources):
+    """Without preferring shorter paths: the owner is taken like anyone else."""
 
-    def _reset(self, stream: int, source: Source, now_us: int) -> None:
-        """Nothing."""
-
-    def _take_from_furthest(self, stream: int, source: Source, why: str, now_us: int) -> None:
-        """Nothing."""
+    def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
+        real = {stream: [region for region in path if region < 1000] for stream, path in paths.items()}
+        equal = {stream: (*path, *range(1000, 1009 - len(path))) for stream, path in real.items()}
+        super().told_paths(proxy, equal)
 
 
 class NeverAsksTheProxy(Requests):
@@ -76,18 +102,13 @@ class ForgetsRepetitions(Publications):
         return super().known(publisher, publication.first_request) is publication
 
 
-def with_rule(rule: Rule):
-    """A builder of machines whose proxies follow this rule."""
+def with_sources(sources: type[Sources]):
+    """A builder of machines whose proxies choose their sources so."""
 
     def build(spec: NodeSpec, rng: Randomness) -> Machine:
-        return Proxy(spec, rng, rule=rule) if spec.role == "proxy" else build_machine(spec, rng)
+        return Proxy(spec, rng, sources=sources) if spec.role == "proxy" else build_machine(spec, rng)
 
     return build
-
-
-def forgetting_to_reset(spec: NodeSpec, rng: Randomness) -> Machine:
-    """A builder of machines whose proxies are `ForgetsToReset`."""
-    return Proxy(spec, rng, sources=ForgetsToReset) if spec.role == "proxy" else build_machine(spec, rng)
 
 
 def never_asking_the_proxy(spec: NodeSpec, rng: Randomness) -> Machine:
@@ -104,8 +125,3 @@ def forgetting_repetitions(spec: NodeSpec, rng: Randomness) -> Machine:
     if spec.role == "proxy":
         machine.publications.__class__ = ForgetsRepetitions
     return machine
-
-
-def taken(kind: type[SubscriptionRule] = SubscriptionRule) -> SubscriptionRule:
-    """A rule with the default constants."""
-    return kind(DEFAULT.advertisement_period_us, DEFAULT.rate_factor)

@@ -1,68 +1,91 @@
-"""The subscription rule's verdicts, one by one (paper 3.1, with the checklist's readings)."""
+"""The subscription rule's choices, one by one (paper 3.1, in the reading of docs/subscription-rule.md)."""
 
-import pytest
+from node.protocols.sprinkler.expects import Expects, Offer, Why, choose
 
-from node.protocols.sprinkler.expects import Expects, Heard, StreamRate, SubscriptionRule, Verdict
-
-A_US = 1_000_000
-RULE = SubscriptionRule(A_US, 1.0)
-AT_US = 50 * A_US  # when the source advertised last
-EXPECTS = Expects("source", 10_000, AT_US)
+ME, OWNER, NEAR, FAR = 0, 1, 2, 3
+SOURCE = Offer("source", 10_000, 9_000, (NEAR, FAR, OWNER))
+EXPECTS = Expects("source", 10_000)
 
 
-def judge(proxy, cnt, after_s, *, owner=False, rate_per_s=1000.0, expects=EXPECTS):
-    return RULE.judge(expects, Heard(proxy, cnt, AT_US + int(after_s * A_US), owner), rate_per_s)
+def chosen(*offers, expects=EXPECTS, overdue=(), source=SOURCE):
+    return choose(ME, {offer.proxy: offer for offer in (source, *offers)}, expects, overdue)
 
 
-def test_the_source_itself_only_refreshes():
-    assert judge("source", 99_999, 5) is Verdict.REFRESH
+def other(cnt, earlier, path=(), proxy="other"):
+    return Offer(proxy, cnt, earlier, path)
 
 
-@pytest.mark.parametrize("after_s", [0.1, 0.5, 0.9])
-def test_another_proxy_that_is_on_time_is_no_reason_to_switch(after_s):
-    assert judge("other", 10_000 + int(1000 * after_s), after_s) is Verdict.KEEP
+def test_another_proxy_that_is_further_is_no_reason_to_leave_a_source_that_keeps_up():
+    assert chosen(other(10_900, 9_900, (NEAR, FAR, OWNER))) is None
 
 
-def test_another_proxy_is_taken_once_the_source_is_overdue():
-    assert judge("other", 11_100, 1.1) is Verdict.SWITCH
+def test_a_source_that_has_not_what_another_had_an_advertisement_ago_is_left():
+    assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER))) == ("other", Why.ADVERTISEMENT)
 
 
-def test_the_same_holds_for_a_stream_of_one_event_a_second():
-    assert judge("other", 10_001, 0.9, rate_per_s=1.0) is Verdict.KEEP
-    assert judge("other", 10_002, 2.0, rate_per_s=1.0) is Verdict.SWITCH
+def test_events_that_came_count_as_much_as_an_advertisement():
+    assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER)), expects=Expects("source", 10_001)) is None
 
 
-def test_a_burst_on_a_quiet_stream_is_no_reason_to_switch():
-    assert judge("other", 60_000, 0.5, rate_per_s=0.0) is Verdict.KEEP
+def test_rates_do_not_matter():
+    slow = Offer("source", 7, 7, (NEAR, FAR, OWNER))
+    assert chosen(other(8, 7, (NEAR, FAR, OWNER)), source=slow, expects=Expects("source", 7)) is None
+    assert chosen(other(8, 8, (NEAR, FAR, OWNER)), source=slow, expects=Expects("source", 7)) is not None
 
 
-def test_a_proxy_that_is_not_ahead_is_never_taken():
-    assert judge("other", 10_000, 100) is Verdict.KEEP
+def test_a_source_without_a_path_is_left_for_one_that_has_a_path_even_if_that_is_behind():
+    lost = Offer("source", 10_000, 9_000)
+    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=lost) == ("other", Why.PATH)
 
 
-def test_the_owner_is_taken_as_soon_as_it_is_as_far_as_the_source_was():
-    assert judge("owner", 10_000, 0.01, owner=True) is Verdict.DIRECT
-    assert judge("owner", 9_999, 0.01, owner=True) is Verdict.KEEP
+def test_a_source_that_takes_the_stream_from_us_has_no_path():
+    loop = Offer("source", 10_000, 9_000, (NEAR, ME, OWNER))
+    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=loop) == ("other", Why.PATH)
 
 
-def test_without_a_source_whoever_is_ahead_is_taken():
-    none = Expects(None, 10_000, AT_US)
-    assert judge("other", 10_001, 0.001, rate_per_s=None, expects=none) is Verdict.SWITCH
-    assert judge("other", 10_000, 50, rate_per_s=None, expects=none) is Verdict.KEEP
+def test_nobody_who_takes_the_stream_from_us_is_ever_taken():
+    loop = other(20_000, 20_000, (FAR, ME, OWNER))
+    assert chosen(loop) is None
+    assert chosen(loop, source=Offer("source", 10_000, 9_000)) is None
 
 
-def test_the_rate_is_that_of_the_furthest_counter_over_at_least_a_period():
-    rate = StreamRate(A_US)
-    for tenth in range(100):
-        rate.advertised(100 * tenth, tenth * A_US // 10)
-    assert rate.per_s == pytest.approx(1000, rel=0.01)
+def test_a_shorter_path_is_taken_if_it_keeps_up():
+    assert chosen(other(9_000, 8_000, (FAR, OWNER))) == ("other", Why.SHORTER)
+    assert chosen(other(8_999, 8_000, (FAR, OWNER))) is None
 
 
-def test_a_rate_that_changes_is_followed_within_a_few_periods():
-    rate = StreamRate(A_US)
-    cnt = 0
-    for second in range(5):
-        rate.advertised(cnt := cnt + 1000, second * A_US)
-    for second in range(5, 11):
-        rate.advertised(cnt := cnt + 10, second * A_US)
-    assert rate.per_s == pytest.approx(10, abs=30)
+def test_the_owner_is_taken_back_as_soon_as_it_is_there():
+    assert chosen(other(10_000, 10_000, (OWNER,))) == ("other", Why.DIRECT)
+
+
+def test_an_equally_short_path_is_no_reason_to_change():
+    assert chosen(other(10_000, 10_000, (FAR, NEAR, OWNER))) is None
+
+
+def test_what_was_left_for_not_keeping_up_is_not_taken_back_for_its_path():
+    assert chosen(other(10_000, 10_000, (OWNER,)), overdue={"other"}) is None
+    lost = Offer("source", 10_000, 9_000)
+    assert chosen(other(10_000, 10_000, (OWNER,)), source=lost, overdue={"other"}) is None
+
+
+def test_but_it_is_if_it_is_ahead_again():
+    lost = Offer("source", 10_000, 9_000)
+    assert chosen(other(11_000, 10_500, (OWNER,)), source=lost, overdue={"other"}) is not None
+
+
+def test_of_several_the_shortest_then_the_furthest_is_taken():
+    lost = Offer("source", 10_000, 9_000)
+    long, near = other(99_000, 99_000, (NEAR, FAR, OWNER), "a"), other(9_000, 9_000, (FAR, OWNER), "b")
+    further = other(9_500, 9_000, (NEAR, OWNER), "c")
+    assert chosen(long, near, further, source=lost) == ("c", Why.PATH)
+
+
+def test_without_any_path_whoever_is_ahead_is_taken_the_furthest_first():
+    none = Expects(None, 10_000)
+    offers = {"a": other(10_001, 0, proxy="a"), "b": other(10_500, 0, proxy="b")}
+    assert choose(ME, offers, none) == ("b", Why.ADVERTISEMENT)
+    assert choose(ME, {"a": other(10_000, 0, proxy="a")}, none) is None
+
+
+def test_a_source_that_stands_still_is_left_even_for_one_without_a_path():
+    assert chosen(other(10_500, 10_001)) == ("other", Why.ADVERTISEMENT)

@@ -10,7 +10,9 @@ from node.protocols.sprinkler.messages import (
     Counter,
     Events,
     Hello,
+    Hop,
     Kind,
+    Paths,
     Publish,
     Published,
     Refusal,
@@ -41,6 +43,7 @@ class Bench:
         self.client = self.connect("r1/client-0", Role.CLIENT)
         for connection in (self.peer, self.driver, self.client):
             self.receive(connection, Advertisement((Counter(OWN, 0), Counter(OTHERS, 0))))
+        self.receive(self.peer, Paths((Hop(OTHERS, 0),)))
         self.sent(self.peer)
 
     def give(self, given, after_us=10_000):

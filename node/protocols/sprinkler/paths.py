@@ -1,0 +1,73 @@
+"""By which path a region gets each stream: known where it is decided, at the head, and told by the tail.
+
+The head's `sources` decide. A change goes down the chain at once, each replica telling its successor, and
+from the tail to the heads of the other regions, which are connected with it. Nothing is told twice: a channel
+hears all paths when it opens, and again when one has changed.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.expects import Path
+from node.protocols.sprinkler.messages import Hop, Paths, Role
+
+
+class Surroundings(Protocol):
+    """What is needed of the replica."""
+
+    channels: dict[str, Channel]
+
+    def is_ours(self, name: str) -> bool:
+        """Whether this process belongs to our region."""
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages."""
+
+
+class RegionPaths:
+    """The paths of one region as one of its replicas knows them."""
+
+    def __init__(self, node: Surroundings) -> None:
+        self._node = node
+        self._told = message_of({})
+        self._changed = False
+        self._is_tail = False
+
+    def set(self, paths: Mapping[int, Path]) -> None:
+        """As the head's sources have decided."""
+        self.learn(message_of(paths))
+
+    def learn(self, told: Paths) -> None:
+        """As the predecessor said."""
+        self._changed |= told != self._told
+        self._told = told
+
+    def tell(self, channel: Channel) -> None:
+        """To a channel that has just opened, or that follows us from now on."""
+        self._node.send(channel, self._told)
+
+    def flush(self, successor: Channel | None, *, is_tail: bool) -> None:
+        """After every input: pass on what has changed."""
+        changed = self._changed or is_tail > self._is_tail
+        self._changed, self._is_tail = False, is_tail
+        if not changed:
+            return
+        if successor is not None:
+            self.tell(successor)
+        for channel in list(self._node.channels.values()) if is_tail else ():
+            if channel.role is Role.PROXY and not self._node.is_ours(channel.name):
+                self.tell(channel)
+
+
+def message_of(paths: Mapping[int, Path]) -> Paths:
+    """The PATHS that says these."""
+    return Paths(tuple([Hop(stream, region) for stream, path in sorted(paths.items()) for region in path]))
+
+
+def paths_of(message: Paths) -> dict[int, Path]:
+    """What a PATHS says, by stream; the inverse of `message_of`."""
+    found: dict[int, list[int]] = {}
+    for hop in message.hops:
+        found.setdefault(hop.stream, []).append(hop.region)
+    return {stream: tuple(path) for stream, path in found.items()}

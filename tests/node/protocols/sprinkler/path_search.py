@@ -1,0 +1,231 @@
+"""Exhaustive search over the subscription rule: one stream on a small graph, links cut, and every order of what
+follows.
+
+A node is a region's proxy, and 0 owns the stream. What is kept of a node is what the rule reads: its source, and
+the paths that its neighbours told. What is kept of a channel is the PATHS on their way. Steps are: a message
+arrives; an end of a cut link gives its channel up, at any time. Counters stand still, as they do between two
+events of a slow stream: nothing but paths can get the stream through. The rule is the product's own `choose`.
+
+Two ends of a cut link need not notice together, and what they send meanwhile is lost.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+from node.protocols.sprinkler.expects import Expects, Offer, Path, choose
+
+OWNER = 0
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """source: the neighbour from which it takes the stream. told: by open channel, the neighbour's path."""
+
+    source: int | None
+    told: tuple[tuple[int, Path], ...]
+
+    def path(self, name: int) -> Path:
+        """Its own path to the owner, as `Sources.paths` has it."""
+        if name == OWNER:
+            return (OWNER,)
+        path = dict(self.told).get(-1 if self.source is None else self.source, ())
+        return (name, *path) if path and name not in path else ()
+
+    def chosen(self, name: int) -> "Node":
+        """After the rule was asked once."""
+        if name == OWNER:
+            return self
+        offers = {str(peer): Offer(str(peer), 0, 0, path) for peer, path in self.told}
+        expects = Expects(None if self.source is None else str(self.source), 0)
+        choice = choose(name, offers, expects)
+        return self if choice is None else Node(int(choice[0]), self.told)
+
+    def hears(self, peer: int, path: Path) -> "Node":
+        return Node(self.source, tuple((each, path if each == peer else old) for each, old in self.told))
+
+    def loses(self, peer: int) -> "Node":
+        source = None if self.source == peer else self.source
+        return Node(source, tuple((each, path) for each, path in self.told if each != peer))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """nodes: by number. under_way: by channel (from, to), the messages in order."""
+
+    nodes: tuple[Node, ...]
+    under_way: tuple[tuple[Link, tuple[Path, ...]], ...]
+    unnoticed: frozenset[Link]  # ends of cut links (the end, its peer) that have not given up
+
+
+def settled(links: Iterable[Link], size: int) -> State:
+    """All nodes up, and everything that they had to say has arrived."""
+    near = {name: sorted({*link} - {name} for link in links if name in link) for name in range(size)}
+    peers = {name: sorted(peer for each in found for peer in each) for name, found in near.items()}
+    nodes = tuple(Node(None, tuple((peer, ()) for peer in peers[name])) for name in range(size))
+    state = State(nodes, (), frozenset())
+    for peer in peers[OWNER]:
+        state = _send(state, OWNER, peer, (OWNER,))
+    return run(state)
+
+
+def run(state: State) -> State:
+    """One order of events, to the end."""
+    while found := next(steps(state, frozenset()), None):
+        state = found
+    return state
+
+
+def steps(state: State, cut: frozenset[Link]) -> Iterator[State]:
+    """All that can happen next. `cut`: the links that are, either way round."""
+    for channel, messages in state.under_way:
+        sender, receiver = channel
+        rest = dict(state.under_way)
+        rest[channel] = messages[1:]
+        after = State(state.nodes, _queues(rest), state.unnoticed)
+        yield _change(after, receiver, state.nodes[receiver].hears(sender, messages[0]), cut)
+    for end, peer in sorted(state.unnoticed):
+        after = State(state.nodes, state.under_way, state.unnoticed - {(end, peer)})
+        yield _change(after, end, state.nodes[end].loses(peer), cut)
+
+
+def cut_links(state: State, cut: frozenset[Link]) -> State:
+    """These links fail; what is under way over them is lost."""
+    under_way = {channel: messages for channel, messages in state.under_way if not _is_in(channel, cut)}
+    return State(state.nodes, _queues(under_way), frozenset(end for a, b in cut for end in ((a, b), (b, a))))
+
+
+@dataclass(slots=True)
+class Searched:
+    """What a search saw. `longest`: steps of the longest order, None if there is an order without end."""
+
+    states: int = 0
+    ends: int = 0
+    longest: int | None = 0
+
+
+def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> Searched:
+    """Every order of what follows this cut. Raises AssertionError for one that ends with a stalled node."""
+    searched = Searched()
+    begin = cut_links(settled(links, size), cut)
+    following: dict[State, list[State]] = {}
+    todo = [begin]
+    while todo:
+        state = todo.pop()
+        if state in following:
+            continue
+        following[state] = list(steps(state, cut))
+        todo += following[state]
+        if not following[state]:
+            searched.ends += 1
+            assert flows(state), f"{sorted(links)} without {sorted(cut)} ends as {state}"
+    searched.states = len(following)
+    searched.longest = _longest(following)
+    return searched
+
+
+def flows(state: State) -> bool:
+    """Whether every node gets the stream: its sources lead to the owner, as the paths say."""
+    for name, node in enumerate(state.nodes):
+        seen, at = [name], name
+        while at != OWNER:
+            source = state.nodes[at].source
+            if source is None or source in seen or state.nodes[at].path(at)[1:] != state.nodes[source].path(source):
+                return False
+            seen.append(source)
+            at = source
+        if node.path(name) != tuple(seen):
+            return False
+    return True
+
+
+def graphs(size: int) -> list[tuple[Link, ...]]:
+    """All connected graphs with so many nodes, one of each kind that differs; node 0 owns the stream."""
+    pairs = list(combinations(range(size), 2))
+    found: dict[tuple[Link, ...], None] = {}
+    for count in range(size - 1, len(pairs) + 1):
+        for links in combinations(pairs, count):
+            if is_connected(links, size):
+                found[_canonical(links, size)] = None
+    return list(found)
+
+
+def cuts(links: tuple[Link, ...], size: int, most: int) -> list[frozenset[Link]]:
+    """All sets of at most so many links without which the graph is still connected."""
+    return [
+        frozenset(chosen)
+        for count in range(1, most + 1)
+        for chosen in combinations(links, count)
+        if is_connected([link for link in links if link not in chosen], size)
+    ]
+
+
+def is_connected(links: Iterable[Link], size: int) -> bool:
+    """Whether every node reaches every other one."""
+    links, reached, todo = list(links), {0}, deque([0])
+    while todo:
+        at = todo.popleft()
+        for link in links:
+            if at in link:
+                (peer,) = {*link} - {at}
+                todo += [peer] * (peer not in reached)
+                reached.add(peer)
+    return len(reached) == size
+
+
+def _change(state: State, name: int, heard: Node, cut: frozenset[Link]) -> State:
+    """A node has heard something: it chooses, and tells its neighbours if its own path is another now."""
+    before = state.nodes[name].path(name)
+    after = heard.chosen(name)
+    state = State((*state.nodes[:name], after, *state.nodes[name + 1 :]), state.under_way, state.unnoticed)
+    path = after.path(name)
+    if path != before:
+        for peer, _ in after.told:
+            if not _is_in((name, peer), cut):
+                state = _send(state, name, peer, path)
+    return state
+
+
+def _send(state: State, sender: int, receiver: int, path: Path) -> State:
+    under_way = dict(state.under_way)
+    under_way[sender, receiver] = (*under_way.get((sender, receiver), ()), path)
+    return State(state.nodes, _queues(under_way), state.unnoticed)
+
+
+def _queues(under_way: dict[Link, tuple[Path, ...]]) -> tuple[tuple[Link, tuple[Path, ...]], ...]:
+    return tuple(sorted((channel, messages) for channel, messages in under_way.items() if messages))
+
+
+def _is_in(channel: Link, cut: frozenset[Link]) -> bool:
+    a, b = channel
+    return (a, b) in cut or (b, a) in cut
+
+
+def _canonical(links: tuple[Link, ...], size: int) -> tuple[Link, ...]:
+    """The same graph with its nodes renumbered, but for the owner, so that equal kinds are equal."""
+    return min(
+        tuple(sorted(tuple(sorted((new[a], new[b]))) for a, b in links))  # type: ignore[misc]
+        for new in ((OWNER, *rest) for rest in permutations(range(1, size)))
+    )
+
+
+def _longest(following: dict[State, list[State]]) -> int | None:
+    """Steps of the longest way through, None if one leads back to where it was."""
+    ahead = {state: len(set(after)) for state, after in following.items()}
+    before: dict[State, list[State]] = {}
+    for state, after in following.items():
+        for each in set(after):
+            before.setdefault(each, []).append(state)
+    ready, length = [state for state, count in ahead.items() if not count], dict.fromkeys(following, 0)
+    done = 0
+    while ready:
+        state = ready.pop()
+        done += 1
+        for each in before.get(state, ()):
+            length[each] = max(length[each], length[state] + 1)
+            ahead[each] -= 1
+            if not ahead[each]:
+                ready.append(each)
+    return max(length.values()) if done == len(following) else None

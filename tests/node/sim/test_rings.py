@@ -1,0 +1,87 @@
+"""Where the way round a cut leads through several regions: every stream flows again, whatever its rate."""
+
+from statistics import median
+
+import pytest
+
+from node.core.deliveries import RecordKind
+from node.protocols.building import build_machine
+from tests.node.cluster import Cluster, S
+from tests.node.networks import ring, size, wires
+from tests.node.protocols.sprinkler.readings import Refreshing, with_sources
+
+RING = ring(10, 25, 5, 60, 12, 33)
+CUT_US, LATER_US, END_US = 6 * S, 11 * S, 16 * S
+
+
+def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=("r0", "r1")):
+    """A ring of six, one link of which is cut for good; and how far the streams were when it was cut."""
+    parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us}
+    cluster = Cluster(
+        go_us=2 * S, build=build, wires=wires(RING), regions=size(RING), seed=seed,
+        rate_per_s=rate_per_s, parameters=parameters,
+    )  # fmt: skip
+    cluster.run(CUT_US)
+    before = cluster.published()
+    cluster.network.cut(*link)
+    cluster.run(END_US)
+    return cluster, before
+
+
+def stalled(cluster):
+    """Clients and streams of which nothing that was published in the last five seconds has come."""
+    drivers = [node for node in cluster.network.nodes.values() if node.spec.role == "driver"]
+    until = {
+        node.machine.publisher.stream: max(
+            record.first_seq
+            for time_us, record in node.records
+            if record.kind == RecordKind.PUBLISHED and time_us < LATER_US
+        )
+        for node in drivers
+    }
+    return [
+        (client, stream)
+        for client, streams in cluster.delivered().items()
+        for stream, cnt in until.items()
+        if streams.get(stream, 0) < cnt
+    ]
+
+
+def flows_again_s(cluster, before):
+    """From the cut until each client has got something newer of every stream, in seconds."""
+    firsts = []
+    for node in cluster.network.nodes.values():
+        if node.spec.role == "client":
+            for stream, cnt in before.items():
+                firsts.append(
+                    next(
+                        time_us
+                        for time_us, record in node.records
+                        if record.kind == RecordKind.DELIVERED
+                        and record.stream == stream
+                        and record.first_seq > cnt
+                        and time_us > CUT_US
+                    )
+                )
+    return (max(firsts) - CUT_US) / S
+
+
+@pytest.mark.parametrize("rate_per_s", [1, 500, 5000])
+@pytest.mark.parametrize("link", [("r0", "r1"), ("r3", "r4")])
+def test_streams_of_any_rate_flow_again_soon_and_nothing_switches_after_that(rate_per_s, link):
+    cluster, before = after_a_cut(1, rate_per_s=rate_per_s, link=link)
+    assert cluster.logged("source_switched", from_us=CUT_US + 5 * S) == []
+    assert flows_again_s(cluster, before) <= 2.5 + (1 / rate_per_s)
+    cluster.drain(2 * S)
+    cluster.check_deliveries()
+
+
+def test_how_long_it_takes_goes_with_the_advertisement_period():
+    times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(5)]
+    assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
+    assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s
+
+
+def test_if_the_sources_own_advertisements_are_enough_two_proxies_hold_each_other_for_ever():
+    build = with_sources(Refreshing)
+    assert any(stalled(after_a_cut(seed, build=build)[0]) for seed in range(6))
