@@ -1,10 +1,10 @@
-"""Exhaustive search over the subscription rule: one stream on a small graph, links cut, and every order of what
-follows.
+"""Exhaustive search over the subscription rule: a stream on a small graph, cuts, every order of what follows.
 
-A node is a region's proxy, and 0 owns the stream. What is kept of a node is what the rule reads: its source, and
-the paths that its neighbours told. What is kept of a channel is the PATHS on their way. Steps are: a message
-arrives; an end of a cut link gives its channel up, at any time. Counters stand still, as they do between two
-events of a slow stream: nothing but paths can get the stream through. The rule is the product's own `choose`.
+A node is a region's proxy, and 0 owns the stream. What is kept of a node is what the rule reads: its source,
+and the paths that its neighbours told. What is kept of a channel is the PATHS on their way. Steps are: a
+message arrives; an end of a cut link gives its channel up, at any time. Counters stand still, as they do
+between two events of a slow stream: nothing but paths can get the stream through. The rule is the product's
+own `choose`.
 
 Two ends of a cut link need not notice together, and what they send meanwhile is lost.
 """
@@ -132,7 +132,11 @@ def flows(state: State) -> bool:
         seen, at = [name], name
         while at != OWNER:
             source = state.nodes[at].source
-            if source is None or source in seen or state.nodes[at].path(at)[1:] != state.nodes[source].path(source):
+            if (
+                source is None
+                or source in seen
+                or state.nodes[at].path(at)[1:] != state.nodes[source].path(source)
+            ):
                 return False
             seen.append(source)
             at = source
