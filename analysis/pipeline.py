@@ -186,6 +186,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     run, facts = case.run, case.facts
     drivers = _files(run, facts.with_role("driver"))
     messages = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
+    marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[Crossing]] = {}
     for crossing in crossings(case.content) if case.links else ():
         links.setdefault(crossing.way[0], []).append(crossing)
@@ -194,7 +195,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
         *(transfers.tasks(run, facts.host_at, folders["transfers"]) if case.hosts else ()),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
         *(
-            CheckClients(clients, drivers, facts, count=not case.hosts)
+            CheckClients(clients, drivers, marks, facts, count=not case.hosts)
             for clients in _together(_files(run, facts.clients))
         ),
         *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),

@@ -154,6 +154,10 @@ class RunDirectory:
         """The log of a host's process, JSON lines."""
         return self.logs / f"{host}.jsonl"
 
+    def host_collection(self, host: str) -> Path:
+        """Which of a driver's events collect, and their keys; not every driver has it."""
+        return self.deliveries / f"{host}.collection"
+
     def host_deliveries(self, host: str) -> Path:
         """What a host's process delivered or published."""
         return self.deliveries / f"{host}.deliveries"

@@ -21,12 +21,13 @@ EVENT_SIZE_BYTES_MAX = 65_536
 RATE_PER_S_MAX = 100_000_000
 LAST_MAX = 1 << 62
 KEY_BYTES_MAX = 255
+ONE_OF_MAX = 1_000_000_000
 KEYS_MAX = 1_000_000_000
 SKEW_MAX = 10.0
 
 
 class Collect(StrictModel):
-    """The predicate of the garbage collection events that drivers publish: one of these."""
+    """The predicate of the garbage collection events that drivers publish: one of these, and how often."""
 
     last: WholeNumber | None = Field(None, ge=1, le=LAST_MAX)
     """Event i collects the events before i - N."""
@@ -34,18 +35,26 @@ class Collect(StrictModel):
     """An event collects those that are older by so much, such as 1d."""
     same_key: WholeNumber | None = Field(None, ge=1, le=KEY_BYTES_MAX)
     """An event collects the earlier ones with the same key: so many bytes at its beginning."""
+    every_us: DurationUs | None = Field(None, gt=0)
+    """Only one event in so long collects, such as 1d; of each driver. The others are data."""
+    one_of: WholeNumber | None = Field(None, ge=2, le=ONE_OF_MAX)
+    """Only one of so many events collects; of each driver. The others are data."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
         if sum(value is not None for value in (self.last, self.older_than_us, self.same_key)) != 1:
             raise problem("should be one of: last, older_than, same_key")
+        if self.every_us is not None and self.one_of is not None:
+            raise problem("cannot be together with every: take one of the two away", "one_of")
         return self
 
     def as_plan(self) -> dict[str, Any]:
-        """Predicate and argument: events, microseconds or bytes."""
+        """Predicate and argument: events, microseconds or bytes; and "every_us" or "one_of", if given."""
         arguments = {"last": self.last, "older_than": self.older_than_us, "same_key": self.same_key}
         [(predicate, argument)] = [item for item in arguments.items() if item[1] is not None]
-        return {"predicate": predicate, "argument": argument}
+        seldom = {"every_us": self.every_us, "one_of": self.one_of}
+        told = {name: value for name, value in seldom.items() if value is not None}
+        return {"predicate": predicate, "argument": argument, **told}
 
 
 class Keys(StrictModel):
@@ -77,7 +86,7 @@ class Workload(StrictModel):
     closed_loop: Flag = False
     """Closed loop: each driver publishes as fast as its events are acknowledged."""
     collect: Collect | None = None
-    """What each event collects: then every event is a garbage collection event. Nothing unless given."""
+    """What events collect: those that do are garbage collection events. Nothing unless given."""
     keys: Keys | None = None
     """Which keys the events are about. Every event is about something else unless given."""
 

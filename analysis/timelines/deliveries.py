@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, codes, ints, rows
+from analysis.timelines.collecting import Marks
 from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.facts import Facts
 from analysis.timelines.finality import unexplained
@@ -41,10 +42,13 @@ class Sessions:
     lasted: Bools
 
 
-def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts) -> pa.Table:
+def check(
+    clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts, marks: Marks | None = None
+) -> pa.Table:
     """`schemas.DELIVERIES` of some clients, for every stream of the run.
 
     published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
+    marks: what drivers marked, if they did.
     """
     streams = list(facts.owner)
     groups = len(clients) * len(streams)
@@ -63,7 +67,8 @@ def check(clients: Sequence[str], published: pa.Table, records: pa.Table, facts:
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.group % max(len(streams), 1), got, known, new, facts)
     duplicated = duplicated + verdict.published_twice
-    unjustified = unexplained(got, known, facts, len(streams))
+    marks = marks.laid_out(epochs) if marks is not None else None
+    unjustified = unexplained(got, known, facts, marks)
     covered = union(shifted(got.group, got.first, got.reach))
     early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
     stream = np.tile(np.arange(len(streams)), len(clients))

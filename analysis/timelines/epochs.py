@@ -29,10 +29,16 @@ class Layout:
         """The rows with the numbers for comparing."""
         if not len(self.stream):
             return table
-        stream, seq = ints(table, "stream"), ints(table, "first_seq")
-        at = np.searchsorted(_keys(self.stream, self.epoch), _keys(stream, seq >> NUMBER_BITS))
-        found = self.start[at] + (seq & ((1 << NUMBER_BITS) - 1))
+        found = self.numbers(ints(table, "stream"), ints(table, "first_seq"))
         return table.set_column(table.column_names.index("first_seq"), "first_seq", pa.array(found))
+
+    def numbers(self, stream: Ints, seq: Ints) -> Ints:
+        """The numbers for comparing of sequence numbers whose epochs are known."""
+        if not len(self.stream):
+            return seq
+        at = np.searchsorted(_keys(self.stream, self.epoch), _keys(stream, seq >> NUMBER_BITS))
+        found: Ints = self.start[at] + (seq & ((1 << NUMBER_BITS) - 1))
+        return found
 
     def original(self, stream: int, numbers: Ints) -> Ints:
         """The sequence numbers of these numbers of one stream."""

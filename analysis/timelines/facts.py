@@ -81,6 +81,7 @@ class Facts:
     gone: frozenset[str] = frozenset()  # of these, the ones whose process was not there at the end
     starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
     collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
+    seldom: bool = False  # only one event in a while collects: drivers mark which
     keyed: bool = False  # events carry keys, so that two of them may be alike
     last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
@@ -88,6 +89,11 @@ class Facts:
     def with_role(self, role: str) -> tuple[str, ...]:
         """Names of the hosts with a role, in the plan's order."""
         return tuple(host.name for host in self.hosts.values() if host.role == role)
+
+    @property
+    def marked(self) -> bool:
+        """Whether drivers mark which of their events collect, and their keys."""
+        return self.collect is not None and (self.seldom or self.collect[0] == "same_key")
 
     @property
     def host_at(self) -> dict[str, str]:
@@ -170,6 +176,7 @@ def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
         gone=presence.gone,
         starts=presence.starts,
         collect=(collect["predicate"], int(collect["argument"])) if collect else None,
+        seldom=bool(collect and (collect.get("every_us") or collect.get("one_of"))),
         keyed=bool(workload.get("keys")),
         last_change_ns=_last_change_ns(run),
         clocks=clocks,

@@ -1,79 +1,154 @@
 """Whether what was collected was collected by the rule in force (Sprinkler 2.1, 3.4; checklist, API).
 
 A tombstone stands for events that a garbage collection event matched. Which rule the drivers publish stands
-in the workload, so for each tombstone it can be said how many of its events the rule may have matched by
-then:
+in the workload, and which events collect, with the keys of all, in the drivers' marks where not every event
+does (`collecting`). So for each tombstone it can be said how many of its events the rule may have matched:
 
-- last N: the numbers below the highest one of the stream at the end, less N;
-- older than: what was acknowledged that long before the tombstone came, with some slack for clocks and for
-  the way from proxy to driver;
-- same key: whatever has a later event (keys are not on record);
+- last N: the numbers below the highest one that collects, less N;
+- older than: what was acknowledged that long before the tombstone came (where only one event in a while
+  collects: before the last one that did by then), with some slack for clocks and for the way from proxy to
+  driver;
+- same key: what has a later event with its key that collects;
 - no rule: nothing.
 
 The rest was collected against the rule. Where events and tombstones are mixed in a record, the rule's
-benefit is assumed: the tombstones are taken to be the oldest.
+benefit is assumed: the tombstones are taken to be those that it explains.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.timelines.arrays import Ints
+from analysis.timelines.collecting import Marks, collectable
 from analysis.timelines.facts import Facts
-from analysis.timelines.groups import SPAN, SPAN_BITS
+from analysis.timelines.groups import SPAN, SPAN_BITS, shifted, within
 from analysis.timelines.recorded import Got, Published
 
 SLACK_NS = 1_000_000_000
 
 
-def unexplained(got: Got, known: Published, facts: Facts, streams: int) -> Ints:
+def unexplained(got: Got, known: Published, facts: Facts, marks: Marks | None = None) -> Ints:
     """For each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
     found = np.zeros(len(collected), np.int64)
     some = np.flatnonzero(collected)
     if not len(some):
         return found
-    bound = _bounds(got, some, known, facts, streams)
+    case = _Case(got, some, known, len(facts.owner))
+    if facts.collect is not None and facts.collect[0] == "same_key" and marks is not None:
+        found[some] = np.minimum(_kept_by_key(case, list(facts.owner), marks), collected[some])
+        return found
+    bound = _bounds(case, facts, marks)
     allowed = np.clip(bound - got.first[some], 0, got.reach[some])
     found[some] = np.maximum(collected[some] - allowed, 0)
     return found
 
 
-def _bounds(got: Got, some: Ints, known: Published, facts: Facts, streams: int) -> Ints:
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Records with tombstones (`some`), and what is held against them."""
+
+    got: Got
+    some: Ints
+    known: Published
+    streams: int
+
+    @property
+    def stream(self) -> Ints:
+        """Of each of the records."""
+        return self.got.group[self.some] % self.streams
+
+    def last_unmarked(self) -> Ints:
+        """For each stream, the last number that clients have and no driver knows to be acknowledged.
+
+        A driver that was killed left events without marks: they may collect what is before them.
+        """
+        batches = shifted(self.got.group % self.streams, self.got.first, self.got.reach)
+        held = within(self.known.runs, batches.first_seq, batches.end_seq)
+        open_ones = held < batches.count
+        found = np.zeros(self.streams, np.int64)
+        last = (self.got.first + self.got.reach - 1)[open_ones]
+        np.maximum.at(found, (self.got.group % self.streams)[open_ones], last)
+        return found
+
+
+def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
+    """How many events in each of some records no later one collects, and did not come as events."""
+    got, some = case.got, case.some
+    kept = np.zeros(len(some), np.int64)
+    last_unmarked = case.last_unmarked()
+    for place, stream in enumerate(streams):
+        mine = np.flatnonzero(case.stream == place)
+        of_stream = marks.of(stream)
+        last_ones = np.sort(of_stream.seq[~collectable(of_stream)])
+        last_ones = last_ones[last_ones > last_unmarked[place]]
+        first = got.first[some][mine]
+        inside = np.searchsorted(last_ones, first + got.reach[some][mine]) - np.searchsorted(last_ones, first)
+        kept[mine] = inside - got.events[some][mine]
+    return np.maximum(kept, 0)
+
+
+def _bounds(case: _Case, facts: Facts, marks: Marks | None) -> Ints:
     """The first sequence number that may not have been collected yet, for each of some records."""
     if facts.collect is None:
-        return np.zeros(len(some), np.int64)
+        return np.zeros(len(case.some), np.int64)
     predicate, argument = facts.collect
-    highest = _highest(got, known, streams)[got.group[some]]
+    highest = _highest(case)[case.got.group[case.some]]
+    collecting = _collecting(facts, marks) if facts.seldom and marks is not None else None
+    if collecting is not None:
+        last = np.array([seqs.max(initial=0) for seqs in collecting], np.int64)
+        highest = np.minimum(highest, np.maximum(last, case.last_unmarked())[case.stream])
     if predicate == "last":
         return highest - argument
     if predicate == "older_than":
-        by_time = _older(got, some, known, argument * 1000 - SLACK_NS, streams)
-        return np.minimum(by_time, highest)
+        return np.minimum(_older(case, argument * 1000 - SLACK_NS, collecting), highest)
     return highest
 
 
-def _highest(got: Got, known: Published, streams: int) -> Ints:
+def _collecting(facts: Facts, marks: Marks) -> list[Ints]:
+    """For each stream, the numbers of its events that collect, in order."""
+    each = [marks.of(stream) for stream in facts.owner]
+    return [np.sort(of_stream.seq[of_stream.collects]) for of_stream in each]
+
+
+def _highest(case: _Case) -> Ints:
     """The highest number of each group's stream that was published, or that the group got."""
-    published = np.zeros(streams, np.int64)
+    got, known = case.got, case.known
+    published = np.zeros(case.streams, np.int64)
     np.maximum.at(published, known.runs[0] >> SPAN_BITS, (known.runs[1] - 1) & (SPAN - 1))
     groups = int(got.group.max(initial=-1)) + 1
-    highest = published[np.arange(groups) % streams]
+    highest = published[np.arange(groups) % case.streams]
     events = got.events > 0
     np.maximum.at(highest, got.group[events], (got.first + got.reach - 1)[events])
     return highest
 
 
-def _older(got: Got, some: Ints, known: Published, age_ns: int, streams: int) -> Ints:
-    """The first number that was not acknowledged `age_ns` before each of some records came."""
-    found = np.zeros(len(some), np.int64)
-    for stream in range(streams):
-        mine = np.flatnonzero(got.group[some] % streams == stream)
+def _older(case: _Case, age_ns: int, collecting: list[Ints] | None) -> Ints:
+    """The first number that was too young to be collected, for each of some records."""
+    known = case.known
+    found = np.zeros(len(case.some), np.int64)
+    for stream in range(case.streams):
+        mine = np.flatnonzero(case.stream == stream)
         of_stream = np.flatnonzero(known.stream == stream)
         if not len(of_stream):
             found[mine] = SPAN
             continue
         first = known.batches.first_seq[of_stream] & (SPAN - 1)
         end = first[-1] + known.batches.count[of_stream[-1]]
-        since = np.minimum.accumulate(known.batches.t_ns[of_stream][::-1])[::-1]
-        at = np.searchsorted(since, got.t_ns[some][mine] - age_ns, side="right")
+        t_ns = known.batches.t_ns[of_stream]
+        since = np.minimum.accumulate(t_ns[::-1])[::-1]
+        came = case.got.t_ns[case.some][mine]
+        if collecting is not None:
+            came = _last_collection(came, collecting[stream], first, t_ns)
+        at = np.searchsorted(since, came - age_ns, side="right")
         found[mine] = np.append(first, end)[at]
+    return found
+
+
+def _last_collection(came: Ints, collecting: Ints, first: Ints, t_ns: Ints) -> Ints:
+    """For each time, when the last event that collects was acknowledged by then, with some slack."""
+    times = np.sort(t_ns[np.maximum(np.searchsorted(first, collecting, side="right") - 1, 0)])
+    at = np.searchsorted(times, came + SLACK_NS, side="right")
+    found: Ints = np.append(0, times)[at]
     return found

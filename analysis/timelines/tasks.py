@@ -32,6 +32,7 @@ from analysis.timelines import (
     throughput,
 )
 from analysis.timelines.arrays import concatenated
+from analysis.timelines.collecting import read_marks
 from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
 from analysis.timelines.facts import Facts
 from analysis.timelines.records import read_file, read_files
@@ -108,6 +109,7 @@ class CheckClients:
 
     clients: tuple[Files, ...]
     published: tuple[Files, ...]  # by drivers
+    marks: tuple[Path, ...]  # likewise: which events collect, and their keys
     facts: Facts
     count: bool  # whether what arrived is to be counted from the records
 
@@ -117,8 +119,9 @@ class CheckClients:
             read_files(files, clocks=self.facts.clocks) for files in (self.published, self.clients)
         )
         names = [name for name, _ in self.clients]
+        marks = read_marks(self.marks) if self.facts.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
-        return {"deliveries": deliveries.check(names, published, got, self.facts), **arrived}
+        return {"deliveries": deliveries.check(names, published, got, self.facts, marks), **arrived}
 
 
 @dataclass(frozen=True, slots=True)

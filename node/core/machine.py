@@ -262,7 +262,8 @@ class Record:
     """Put this into the record of deliveries, with the time at which it is written and the CRCs of its bytes.
 
     covered: the sequence numbers from first_seq on that it accounts for; more than `count` where events were
-    collected. payload: the events' bytes, one after the other.
+    collected. payload: the events' bytes, one after the other. mark: of `node.core.collection_marks`, for the
+    file beside it.
     """
 
     kind: RecordKind
@@ -271,6 +272,7 @@ class Record:
     count: int
     covered: int
     payload: bytes | memoryview = b""
+    mark: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ class Surroundings(Protocol):
     def record(self, data: bytes) -> None:
         """Whole delivery records."""
 
+    def mark(self, data: bytes) -> None:
+        """A whole mark of `node.core.collection_marks`."""
+
     def ready(self) -> None:
         """The node does what its role demands."""
 
@@ -255,6 +258,8 @@ class Adapter:
             self._storage.take(effect)
 
     def _record(self, effect: m.Record) -> None:
+        if effect.mark:
+            self._surroundings.mark(effect.mark)
         payload_bytes = len(effect.payload)
         batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(effect.stream, 0)
         if payload_bytes < JOINED_FROM_BYTES:

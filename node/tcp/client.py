@@ -35,6 +35,9 @@ class Quiet:
     def record(self, data: bytes) -> None:
         """Nothing is put on record."""
 
+    def mark(self, data: bytes) -> None:
+        """Nor marked."""
+
     def ready(self) -> None:
         """The proxy has answered."""
         self.connected.set()

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
+from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
 from node.core.errors import StorageError
 from node.core.specification import NodeSpec
@@ -103,6 +104,13 @@ class _Node:
     def record(self, data: bytes) -> None:
         """Write delivery records."""
         self._deliveries.write(data)
+
+    def mark(self, data: bytes) -> None:
+        """Write a mark, into a file that only those have who need one."""
+        if self._spec.deliveries is None:
+            return
+        with Path(self._spec.deliveries).with_suffix(MARKS_SUFFIX).open("ab", buffering=0) as file:
+            file.write(data)
 
     def ready(self) -> None:
         """Tell the launcher."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from experiments.rundir import RunDirectory
 from node.core import machine as m
+from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import RECORD, encode_file_header
 from node.sim.process import Node
 
@@ -32,6 +33,7 @@ class NodeFiles:
     deliveries: Path
     log: Path
     records: bytearray = field(default_factory=bytearray)
+    marks: bytearray = field(default_factory=bytearray)
     lines: list[bytes] = field(default_factory=list)
     running_crc: dict[int, int] = field(default_factory=dict)  # by stream
 
@@ -48,6 +50,9 @@ class Files:
     def record(self, node: Node, time_us: int, effect: m.Record) -> None:
         """Put a batch on record."""
         files = self._files.get(node) or self._begin(node)
+        if effect.mark:
+            files.marks += effect.mark
+            self._bytes += len(effect.mark)
         stream = effect.stream
         batch_crc, running_crc = self._crcs(effect.payload, files.running_crc.get(stream, 0))
         files.running_crc[stream] = running_crc
@@ -80,6 +85,10 @@ class Files:
                 with files.deliveries.open("ab") as stream:
                     stream.write(files.records)
                 files.records.clear()
+            if files.marks:
+                with files.deliveries.with_suffix(MARKS_SUFFIX).open("ab") as stream:
+                    stream.write(files.marks)
+                files.marks.clear()
             if files.lines:
                 with files.log.open("ab") as stream:
                     stream.writelines(files.lines)

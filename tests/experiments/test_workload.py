@@ -24,6 +24,11 @@ def test_plain_events_say_nothing_of_collection_or_keys():
         ({"last": 100_000_000}, {"predicate": "last", "argument": 100_000_000}),
         ({"older_than": "1d"}, {"predicate": "older_than", "argument": 86_400_000_000}),
         ({"same_key": 8}, {"predicate": "same_key", "argument": 8}),
+        ({"last": 9, "one_of": 100}, {"predicate": "last", "argument": 9, "one_of": 100}),
+        (
+            {"older_than": "7d", "every": "1d"},
+            {"predicate": "older_than", "argument": 604_800_000_000, "every_us": 86_400_000_000},
+        ),
     ],
 )
 def test_a_rule_of_collection_is_a_predicate_with_its_argument(collect, told):
@@ -47,6 +52,8 @@ def test_a_workload_reads_back_from_its_own_json():
     [
         ({"collect": {}}, "one of: last, older_than, same_key"),
         ({"collect": {"last": 5, "same_key": 4}}, "one of: last, older_than, same_key"),
+        ({"collect": {"last": 5, "every": "1s", "one_of": 4}}, "together with every"),
+        ({"collect": {"last": 5, "one_of": 1}}, "greater than or equal to 2"),
         ({"collect": {"last": 0}}, "greater than or equal to 1"),
         ({"collect": {"same_key": 11}}, "longer than an event of 10 B"),
         ({"keys": {"distribution": "zeta", "skew": 1.0}}, "more than 1 for zeta"),

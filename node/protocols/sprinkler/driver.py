@@ -8,13 +8,15 @@ hundred of its events, so where machines or links are too slow for an interval, 
 It takes no events. Each acknowledged batch is put on record.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from node.core import machine as m
+from node.core.collection_marks import encode_mark, keys_of
 from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import event_payload
+from node.protocols.sprinkler.batches import event_payload, unpack_events
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.messages import (
@@ -22,6 +24,9 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
     Counter,
+    Kind,
+    Predicate,
+    Publish,
     Published,
     Refusal,
     Refused,
@@ -30,7 +35,7 @@ from node.protocols.sprinkler.messages import (
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.publisher import Publisher
-from node.protocols.sprinkler.workload import Workload, driver_tag
+from node.protocols.sprinkler.workload import Collect, Workload, driver_tag
 
 if TYPE_CHECKING:
     from node.protocols.sprinkler.key_popularity import Keys
@@ -51,8 +56,12 @@ class Driver(Participant):
         super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
         self._workload = Workload.from_mapping(spec.workload)
         self._keys = drawn_keys(self._workload, rng)
-        collect = self._workload.collect
-        self.publisher = Publisher(spec.streams[spec.region], parameters, collect.predicate, collect.argument)
+        self._collect = self._workload.collect
+        at_first = Collect() if self._collect.seldom else self._collect
+        self.publisher = Publisher(
+            spec.streams[spec.region], parameters, at_first.predicate, at_first.argument
+        )
+        self._collect_us = 0  # when the next event that collects is due, if they come by time
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
         self._tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
         self._start_us: int | None = None
@@ -80,6 +89,7 @@ class Driver(Participant):
     def go(self, given: m.Go) -> None:
         """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
         self._start_us = given.start_us
+        self._collect_us = given.start_us + self._collect.every_us
         self._tick_us = given.start_us + self.rng.randrange(self.parameters.flush_interval_us)
         self.emit(m.SetTimer(TICK, self._tick_us))
 
@@ -171,8 +181,33 @@ class Driver(Participant):
     def _publish(self, count: int) -> None:
         publish = self.publisher.publish
         keys = self._keys.draw_bytes(count) if self._keys else ()
-        for event in self._workload.events(self.publisher.requested + 1, count, self._tag, keys):
+        first_request = self.publisher.requested + 1
+        events = self._workload.events(first_request, count, self._tag, keys)
+        if self._collect.seldom:
+            self._publish_seldom_collecting(first_request, events)
+            return
+        for event in events:
             publish(event)
+
+    def _publish_seldom_collecting(self, first_request: int, events: Sequence[bytes]) -> None:
+        publisher, collect = self.publisher, self._collect
+        for request, event in enumerate(events, first_request):
+            if not self._collects(request):
+                publisher.publish(event)
+                continue
+            publisher.collect(collect.predicate, collect.argument)
+            publisher.publish(event)
+            publisher.collect(Predicate.NONE, 0)
+
+    def _collects(self, request: int) -> bool:
+        """Whether it is this event's turn to collect."""
+        if self._collect.one_of:
+            return request % self._collect.one_of == 0
+        if self.now_us < self._collect_us:
+            return False
+        missed = (self.now_us - self._collect_us) // self._collect.every_us
+        self._collect_us += (missed + 1) * self._collect.every_us
+        return True
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
         if self._chains.learn(self._region, message):
@@ -191,9 +226,19 @@ class Driver(Participant):
         if self._held and not self.publisher.is_awaiting:
             self._close_batch()
         payload = event_payload(batch.count, batch.event_bytes, batch.payload)
-        self.emit(
-            m.Record(RecordKind.PUBLISHED, batch.stream, message.first_seq, batch.count, batch.count, payload)
-        )
+        stream, first_seq, count = batch.stream, message.first_seq, batch.count
+        mark = self._mark(batch, first_seq)
+        self.emit(m.Record(RecordKind.PUBLISHED, stream, first_seq, count, count, payload, mark))
+
+    def _mark(self, batch: Publish, first_seq: int) -> bytes:
+        """What a checker has to know of a batch that collects, or is collected by key."""
+        by_key = self._collect.predicate == Predicate.SAME_KEY
+        collects = batch.kind == Kind.GC
+        if not by_key and not (collects and self._collect.seldom):
+            return b""
+        events = unpack_events(batch.count, batch.event_bytes, batch.payload) if by_key else ()
+        keys = keys_of(events, self._collect.argument)
+        return encode_mark(batch.stream, first_seq, batch.count, collects=collects, keys=keys)
 
 
 def drawn_keys(workload: Workload, rng: m.Randomness) -> "Keys | None":

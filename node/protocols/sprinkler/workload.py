@@ -26,10 +26,17 @@ _ALL_BYTES = bytes(range(256))
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """What each event collects (paper 3.4): then every event is a garbage collection event."""
+    """What garbage collection events collect (paper 3.4). All events are such, unless it says how often."""
 
     predicate: Predicate = Predicate.NONE
     argument: int = 0
+    every_us: int = 0
+    one_of: int = 0
+
+    @property
+    def seldom(self) -> bool:
+        """Whether most events are data, and only one in a while collects."""
+        return bool(self.every_us or self.one_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,12 @@ class Workload:
             raise ValueError("workload: neither rate_per_s nor closed_loop")
         collect = Collect()
         if asked := given.get("collect"):
-            collect = Collect(Predicate[asked["predicate"].upper()], asked["argument"])
+            collect = Collect(
+                Predicate[asked["predicate"].upper()],
+                asked["argument"],
+                asked.get("every_us", 0),
+                asked.get("one_of", 0),
+            )
         return cls(given["event_size_bytes"], rate_per_s, collect, given.get("keys"))
 
     def due(self, elapsed_us: int) -> int:

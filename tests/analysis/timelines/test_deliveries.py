@@ -8,9 +8,11 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
+from analysis.timelines.collecting import read_marks
 from analysis.timelines.deliveries import check as check_clients
 from analysis.timelines.pieces import digest
 from analysis.timelines.records import read_file
+from node.core.collection_marks import encode_mark, keys_of
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.core.epochs import first_of
 from tests.analysis.timelines.world import ZERO, S, facts_of
@@ -46,11 +48,11 @@ def session_record(host, session):
     }  # fmt: skip
 
 
-def check(got, published=None, overrides=(), clients=("r1-client-0",), **facts):
+def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **facts):
     """The row of stream 0 for one client that got these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
-    rows = check_clients(clients, *tables, facts_of(*overrides, **facts)).to_pylist()
+    rows = check_clients(clients, *tables, facts_of(*overrides, **facts), marks).to_pylist()
     return next(row for row in rows if row["client"] == clients[0] and row["stream"] == 0)
 
 
@@ -275,6 +277,70 @@ def test_by_key_the_last_event_of_all_may_not_be_collected():
     keys = ("workload.collect={same_key: 8}",)
     row = check([*client(BATCHES[:3]), *tombstones([(26, 1)])], overrides=keys)
     assert faults_of(row) == {"lost": 1}
+
+
+KEYED = ("workload.collect={same_key: 8}",)
+
+
+def marked(tmp_path, *marks):
+    """Marks as a driver leaves them: first number, whether its events collect, their keys."""
+    path = tmp_path / "r0-driver-0.collection"
+    data = [
+        encode_mark(0, first, len(keys), collects=collects, keys=keys_of(keys, 2))
+        for first, collects, keys in marks
+    ]
+    path.write_bytes(b"".join(data) + b"torn")
+    return read_marks([path, tmp_path / "of another driver, who left none"])
+
+
+def test_by_key_what_has_a_later_event_with_its_key_may_be_collected(tmp_path):
+    marks = marked(tmp_path, (1, True, [b"aa"] * 10), (11, True, [b"aa"] * 16))
+    got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
+    assert faults_of(check(got, overrides=KEYED, marks=marks)) == {}
+
+
+def test_by_key_the_last_event_with_its_key_may_not_be_collected(tmp_path):
+    keys = [b"aa"] * 12 + [b"bb"] * 2 + [b"aa"] * 12  # 14 is the last one with bb
+    marks = marked(tmp_path, (1, True, keys))
+    got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
+    assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 1}
+    sparse = [*client([(1, 2, 15)], kind=RecordKind.SPARSE), *client(BATCHES[2:])]
+    assert "lost" not in faults_of(check(sparse, overrides=KEYED, marks=marks))
+    empty = [*tombstones([(1, 10)]), *client([(11, 1, 5)], kind=RecordKind.SPARSE), *client(BATCHES[2:])]
+    assert "lost" not in faults_of(check(empty, overrides=KEYED, marks=marks))
+
+
+def test_by_key_an_event_that_collects_nothing_leaves_what_is_before_it(tmp_path):
+    marks = marked(tmp_path, (1, False, [b"aa"] * 20), (21, True, [b"bb"] * 6))
+    got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
+    assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
+
+
+def test_by_key_what_a_killed_driver_did_not_mark_may_have_collected(tmp_path):
+    marks = marked(tmp_path, (1, True, [b"%02d" % number for number in range(26)]))
+    got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
+    assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
+    row = check([*got, *client([(27, 1)])], overrides=KEYED, marks=marks, outcome="crashed")
+    assert row["lost"] == 0
+
+
+SELDOM = ("workload.collect={last: 5, one_of: 11}",)
+
+
+def test_only_events_that_collect_count_where_few_do(tmp_path):
+    marks = marked(tmp_path, (11, True, [b""]))
+    got = [*tombstones([(1, 10)]), *client(BATCHES[1:])]
+    assert faults_of(check(got, overrides=SELDOM, marks=marks)) == {"lost": 5}  # 11 collects those before 6
+    assert faults_of(check(got, overrides=("workload.collect={last: 5}",))) == {}
+
+
+def test_by_age_nothing_is_old_enough_before_an_event_collects(tmp_path):
+    by_age = ("workload.collect={older_than: 3s, every: 1s}",)  # acknowledged at 1, 2, 3, 4 s
+    marks = marked(tmp_path, (26, True, [b""]))
+    got = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
+    assert faults_of(check(got, overrides=by_age, marks=marks)) == {}
+    early = marked(tmp_path, (11, True, [b""]))
+    assert faults_of(check(got, overrides=by_age, marks=early)) == {"lost": 15}
 
 
 NEW = first_of(3)  # a later epoch of the stream

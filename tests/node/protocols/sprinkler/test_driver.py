@@ -1,5 +1,6 @@
 """A driver publishes what its workload says: on schedule without drift, in order, and again after losses."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.core import machine as m
+from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD
 from node.core.deliveries import RecordKind
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.protocols.sprinkler.batches import unpack_events
@@ -328,3 +330,54 @@ def test_keyed_events_have_the_asked_size(size):
 def test_a_workload_without_a_rate_must_be_a_closed_loop():
     with pytest.raises(ValueError, match="workload"):
         Workload.from_mapping({"event_size_bytes": 10, "rate_per_s": None, "closed_loop": False})
+
+
+def published_by(bench, until_us=S):
+    bench.connect()
+    bench.give(m.Go(0))
+    sent = []
+    while bench.now_us < until_us:
+        bench.run(bench.now_us + 10_000, answer=False)
+        sent += bench.acknowledge()
+    return sent
+
+
+def test_one_event_in_a_while_collects_and_the_others_are_data():
+    collect = {"predicate": "older_than", "argument": 3 * S, "every_us": 200_000}
+    sent = published_by(Bench(rate_per_s=1000, collect=collect, flush_interval_us=10_000))
+    collecting = [batch for batch in sent if batch.kind == Kind.GC]
+    assert [batch.count for batch in collecting] == [1] * 4
+    assert {(batch.predicate, batch.argument) for batch in collecting} == {(Predicate.OLDER_THAN, 3 * S)}
+    data = [batch for batch in sent if batch.kind == Kind.DATA]
+    assert {batch.predicate for batch in data} == {Predicate.NONE}
+    gaps = [later.first_request - earlier.first_request for earlier, later in pairwise(collecting)]
+    assert all(190 <= gap <= 210 for gap in gaps), "a fifth of a second of 1000 events/s"
+
+
+def test_one_of_so_many_events_collects():
+    sent = published_by(Bench(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150}))
+    assert [batch.first_request for batch in sent if batch.kind == Kind.GC] == [150, 300, 450, 600, 750, 900]
+    assert sum(batch.count for batch in sent) == sent[-1].first_request + sent[-1].count - 1
+
+
+ZIPF = {"distribution": "zipf", "skew": 1.1, "count": 9, "insertions": 0.0}
+
+
+def test_what_collects_is_marked_and_so_is_every_key():
+    bench = Bench(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150})
+    published_by(bench)
+    marks = [HEAD.unpack(record.mark) for record in bench.records if record.mark]
+    assert marks == [(0, 1, first, COLLECTS) for first in (150, 300, 450, 600, 750, 900)]
+    bench = Bench(collect={"predicate": "same_key", "argument": 8}, keys=ZIPF)
+    sent = published_by(bench, 100_000)
+    records = [record for record in bench.records if record.kind == RecordKind.PUBLISHED]
+    for batch, record in zip(sent, records, strict=True):
+        assert HEAD.unpack_from(record.mark) == (0, batch.count, record.first_seq, COLLECTS | HAS_KEYS)
+        events = unpack_events(batch.count, batch.event_bytes, batch.payload)
+        assert record.mark[HEAD.size :] == b"".join(event[:8] for event in events)
+
+
+def test_plain_events_are_not_marked():
+    bench = Bench(collect={"predicate": "last", "argument": 7})
+    published_by(bench, 100_000)
+    assert not any(record.mark for record in bench.records)

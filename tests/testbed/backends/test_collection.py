@@ -1,0 +1,104 @@
+"""Whatever rule drivers publish, a run that keeps to it is found right, and what breaks it is found out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from analysis.timelines.collecting import read_marks
+from analysis.timelines.deliveries import check
+from analysis.timelines.facts import read_facts
+from analysis.timelines.records import read_files
+from experiments.loader import read_experiment
+from node.core.deliveries import RecordKind
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from topologies.loader import load_topology
+
+EXPERIMENT = """
+name: collecting
+description: A small run in virtual time.
+topology: two-regions
+system: sprinkler
+roles: {{proxy: 1, driver: 1, client: 1}}
+parameters: {{flush_interval: 20ms}}
+workload: {{event_size: 10B, rate: 2000/s, collect: {{{collect}}}{keys}}}
+duration: 4s
+captures: none
+faults:
+  - {{name: kill, at: 2s, kill: r1/client-0}}
+  - {{name: again, at: 3s, restart: r1/client-0}}
+"""
+KEYS = ", keys: {count: 300}"
+RULES = ["last: 1000", "last: 1000, one_of: 500", "older_than: 500ms", "older_than: 500ms, every: 500ms"]
+BY_KEY = ["same_key: 8", "same_key: 8, one_of: 3"]
+
+
+def carried_out(folder, collect, keys=""):
+    """The run's facts, and what drivers and clients left."""
+    path = folder / "collecting.yaml"
+    path.write_text(EXPERIMENT.format(collect=collect, keys=keys))
+    experiment = read_experiment(str(path), []).experiment
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    run = prepare(folder, plan, {"experiment": {}, "topology": {}})
+    simulate(run, lambda message: None)
+    facts = read_facts(run.read_run())
+    published, got = (
+        read_files([(host, run.host_deliveries(host)) for host in facts.with_role(role)])
+        for role in ("driver", "client")
+    )
+    marks = read_marks([run.host_collection(host) for host in facts.with_role("driver")])
+    return facts, published, got, marks if facts.marked else None
+
+
+def checked(facts, published, got, marks):
+    """What is wrong at all clients and streams, and how many tombstones they got."""
+    rows = check(facts.clients, published, got, facts, marks)
+    names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted")
+    return {name: total(rows, name) for name in names if total(rows, name)}, total(rows, "tombstoned")
+
+
+def total(rows, name):
+    return pc.sum(rows.column(name)).as_py()
+
+
+@pytest.mark.parametrize("collect", RULES)
+def test_by_number_and_age(collect, tmp_path):
+    wrong, tombstoned = checked(*carried_out(tmp_path, collect))
+    assert wrong == {}
+    assert tombstoned > 0, "the client that came back got what is left"
+
+
+@pytest.mark.parametrize("collect", BY_KEY)
+def test_by_key(collect, tmp_path):
+    facts, published, got, marks = carried_out(tmp_path, collect, KEYS)
+    wrong, tombstoned = checked(facts, published, got, marks)
+    assert wrong == {}
+    assert tombstoned > 0
+    kept = sum(len(kept_by_key(marks.of(stream))) for stream in facts.owner)
+    undisturbed = got.filter(pc.equal(got.column("host"), "r0-client-0"))
+    only = replace(facts, hosts={name: host for name, host in facts.hosts.items() if name != "r1-client-0"})
+    wrong, _ = checked(only, published, all_collected(undisturbed), marks)
+    assert wrong == {"lost": kept}, "everything as tombstones"
+
+
+def kept_by_key(marks):
+    """The events of one stream that nothing collects, one by one."""
+    kept = {}
+    for at in np.argsort(marks.seq).tolist():
+        key = int(marks.keys[at])
+        kept[key] = [*([] if marks.collects[at] else kept.get(key, [])), at]
+    return [at for events in kept.values() for at in events]
+
+
+def all_collected(records):
+    """What clients got, as if all of it had been collected."""
+    events = pc.is_in(records.column("kind"), pa.array([RecordKind.DELIVERED, RecordKind.SPARSE], pa.int32()))
+    kinds = pc.if_else(events, pa.scalar(int(RecordKind.TOMBSTONE), pa.int32()), records.column("kind"))
+    count = pc.cast(records.column("covered"), pa.int32())
+    for name, values in (("kind", kinds), ("count", count)):
+        records = records.set_column(records.column_names.index(name), name, values)
+    return records
