@@ -1,0 +1,24 @@
+"""Every experiment that ships asks for everything that its system promises."""
+
+from pathlib import Path
+
+import pytest
+
+import experiments
+from experiments.loader import read_experiment
+
+PROMISED = ("lost", "duplicated", "out_of_order", "corrupted", "resurrected", "unordered_publishers")
+OVERLOADED = {"fanout-shuffle", "latency-load-paper"}
+"""Whose heaviest points offer more than the links carry, so that not all of it has come at their end."""
+SHIPPED = sorted(path.stem for path in Path(experiments.__file__).parent.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_it_asks_that_nothing_is_wrong_with_any_event(name):
+    asked = [expectation.text for expectation in read_experiment(name, []).experiment.expect]
+    promised = [each for each in PROMISED if each != "lost" or name not in OVERLOADED]
+    assert [each for each in promised if f"events.{each} == 0" not in asked] == []
+
+
+def test_they_are_found():
+    assert "link-failure" in SHIPPED
