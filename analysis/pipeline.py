@@ -27,8 +27,9 @@ from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.crossings import Crossing, crossings
 from analysis.timelines.facts import Facts, read_facts
+from analysis.timelines.link_causes import with_causes
 from analysis.timelines.periods import Json
-from analysis.timelines.schemas import EVENTS
+from analysis.timelines.schemas import EVENTS, FIDELITY
 from analysis.timelines.summary import Findings, summarize
 from analysis.timelines.tasks import (
     CheckClients,
@@ -240,11 +241,12 @@ def _findings(case: _Case, results: Results) -> Findings:
     deliveries = results["deliveries"] if case.recorded else None
     asked = acts.from_subscriptions(results["subscriptions"], facts)
     recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, facts)
+    links = with_causes(results["fidelity"].to_pylist(), case.content, facts)
     timelines = {
         "throughput": throughput.table(results["arrivals"], results["wire"] if case.links else None, facts),
         "latency": latency.table(results["samples"], facts),
         "recovery": recovery,
-        "fidelity": results["fidelity"],
+        "fidelity": pa.Table.from_pylist(links, schema=FIDELITY),
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
         "convergence": results["convergence"],
@@ -269,7 +271,8 @@ def _findings(case: _Case, results: Results) -> Findings:
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
         convergence=convergence.headline(results["convergence"], case.logged, facts),
-        fidelity=results["fidelity"].to_pylist(),
+        fidelity=links,
+        routes=recovery.to_pylist(),
         agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
         damaged=damaged,
         notes=(*notes, *reasons),

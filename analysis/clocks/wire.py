@@ -1,7 +1,7 @@
 """Packets between two machines, seen by both: out of the captures on either end of the link that joins them.
 
 These captures stand beyond all shaping, so that between the two there is nothing but the network between the
-machines. A packet is found again as in `link_delays`: a TCP segment with payload, by flow, sequence number,
+machines. A packet is found again as in `link_segments`: a TCP segment with payload, by flow, sequence number,
 size and IP id, whose key is there once. What comes of it is small: see `bounds.thinned`.
 """
 
@@ -17,7 +17,7 @@ from analysis.clocks.clock import Ints
 from analysis.errors import CaptureError
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.index import load_index
-from analysis.timelines.link_delays import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
+from analysis.timelines.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
 
 _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 

@@ -106,14 +106,13 @@ def _failures(record: RunRecord) -> tuple[str, ...]:
 def _evidence(record: RunRecord) -> tuple[str, ...]:
     """Why a valid run can be believed."""
     fidelity = record.summary.get("fidelity") or {}
-    errors = [
-        abs(row["delay_p50_ms"] - row["configured_delay_ms"])
-        for row in record.fidelity
-        if row.get("delay_p50_ms") is not None
-    ]
+    errors = [abs(row["excess_p50_ms"]) for row in record.fidelity if row.get("excess_p50_ms") is not None]
+    unproven = sum(row.get("verdict") == "unproven" for row in record.fidelity)
     lines = []
     if errors:
         lines.append(f"links: median delay within {number(max(errors), 2)}\u00a0ms of what was asked")
+    if unproven:
+        lines.append(f"links: nothing shows what {unproven} of {len(record.fidelity)} periods were like")
     if record.captured and fidelity.get("capture_drops") == 0:
         lines.append("captures: no packet dropped")
     agreement = record.summary.get("agreement") or {}

@@ -26,6 +26,7 @@ from analysis.report.formatting import (
 from analysis.report.reading import Row, RunRecord
 
 PROCESSES_SHOWN = 500
+UNPROVEN_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +75,27 @@ def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -
 
 
 def expectations_table(record: RunRecord) -> Table:
-    """Every expectation with its value."""
+    """Every expectation with its value; and, if some rest on links that are unproven, on which."""
+    expectations = record.summary.get("expectations") or ()
+    shaky = any(e.get("unproven") for e in expectations)
     rows = (
         (
             words(e["text"]),
             figure(plain_text(e.get("value")), e.get("value")),
             words("held" if e.get("held") else "did not hold", "good" if e.get("held") else "bad"),
+            *((words(shortened(e.get("unproven") or ())),) * shaky),
         )
-        for e in record.summary.get("expectations") or ()
+        for e in expectations
     )
-    return table("expectations", (Column("Expectation"), Column("Value", numeric=True), Column("Held")), rows)
+    rests_on = Column("Rests on", help="links of which no packet shows that they did as configured")
+    columns = (Column("Expectation"), Column("Value", numeric=True), Column("Held"), *((rests_on,) * shaky))
+    return table("expectations", columns, rows)
+
+
+def shortened(texts: Sequence[str]) -> str:
+    """The first of some texts, and how many more there are."""
+    more = f"; and {len(texts) - UNPROVEN_SHOWN} more" if len(texts) > UNPROVEN_SHOWN else ""
+    return "; ".join(texts[:UNPROVEN_SHOWN]) + more
 
 
 def fidelity_table(record: RunRecord) -> Table:
@@ -102,17 +114,32 @@ def fidelity_table(record: RunRecord) -> Table:
         Column("Delay asked", True, "configured one-way delay"),
         Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
         Column("p99", True, "99th percentile of the one-way delay"),
+        Column(
+            "Beyond",
+            True,
+            "median and 99th percentile of what packets took beyond what the configured link would have taken"
+            " with just these packets: rate, queue, drops and jitter computed",
+        ),
         *(
             (Column("Bar", True, "by how much delays may be wrong: two clocks measured them"),)
             * several_clocks
         ),
         Column("Loss asked", True),
-        Column("Loss", True),
+        Column(
+            "Loss",
+            True,
+            "by chance, of what chance alone could lose; in brackets, what it may really be",
+        ),
+        Column("Lost", True, "by chance, at the full queue, by a cut"),
         Column("Rate asked", True),
         Column("Peak rate", True, "what crossed in the busiest second"),
-        Column("Packets", True, "with payload, seen on the sending side"),
+        Column("Packets", True, "seen on the sending side, each told from all others"),
         Column("Of these crossed", True, "seen on both sides"),
-        Column("Verdict"),
+        Column(
+            "Verdict",
+            help="proven: its packets show that it did as configured; violated: that it did not; unproven:"
+            " they cannot tell",
+        ),
     )
     rows = (
         (
@@ -121,18 +148,50 @@ def fidelity_table(record: RunRecord) -> Table:
             figure(with_unit(row["configured_delay_ms"], "ms"), row["configured_delay_ms"]),
             figure(_milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
             figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
+            figure(_beyond(row), row.get("excess_p99_ms")),
             *(_bar(row) if several_clocks else ()),
             figure(percent(row["configured_loss"]), row["configured_loss"]),
-            figure(percent(row["loss"]), row["loss"]),
+            figure(_loss(row), row["loss"]),
+            figure(_lost(row), sum(_lost_counts(row))),
             _rate(row["configured_rate_bits_per_s"]),
             figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
             figure(number(row["packets"]), row["packets"]),
             figure(number(row.get("matched")), row.get("matched")),
-            words("valid", "good") if row["valid"] else words(row.get("reason") or "invalid", "bad"),
+            _state(row),
         )
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     )
     return table("fidelity", columns, rows)
+
+
+def _state(row: Row) -> Cell:
+    """What a period's packets show. Tables of earlier versions only know whether it was valid."""
+    state = row.get("verdict") or ("proven" if row["valid"] else "violated")
+    if state == "proven":
+        return words(state, "good")
+    why = "; ".join(filter(None, (row.get("reason"), row.get("cause"))))
+    return words(f"{state}: {why}" if why else state, "bad" if state == "violated" else "")
+
+
+def _beyond(row: Row) -> str:
+    return f"{_milliseconds(row.get('excess_p50_ms'))} / {_milliseconds(row.get('excess_p99_ms'))}"
+
+
+def _loss(row: Row) -> str:
+    """With its confidence interval, where something was lost or asked to be."""
+    if row.get("loss_high") is None or not (row["loss"] or row["configured_loss"]):
+        return percent(row["loss"])
+    return f"{percent(row['loss'])} ({percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])})"
+
+
+def _lost_counts(row: Row) -> tuple[int, int, int]:
+    chance, queue, cut = (row.get(f"lost_{what}") or 0 for what in ("chance", "queue", "cut"))
+    return chance, queue, cut
+
+
+def _lost(row: Row) -> str:
+    counts = zip(_lost_counts(row), ("by chance", "queue", "cut"), strict=True)
+    return ", ".join(f"{number(count)} {what}" for count, what in counts if count) or "0"
 
 
 def _bar(row: Row) -> tuple[Cell]:

@@ -20,6 +20,7 @@ from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.ways import Sources
 from experiments.rundir import RunDirectory
+from topologies.routes import Hop
 
 SUBSCRIBE, SWITCHED, SILENT, LOST, CONNECTED = (
     "subscribe",
@@ -99,15 +100,22 @@ def sources(acts: Iterable[Act]) -> dict[int, dict[str, Sources]]:
 
 
 def on_fault(
-    acts: Iterable[Act], fault: Fault, end_ns: int, stream: int, region: str, *, struck: frozenset[str]
+    acts: Iterable[Act],
+    fault: Fault,
+    end_ns: int,
+    stream: int,
+    region: str,
+    *,
+    struck: frozenset[str],
+    routes: Mapping[Hop, tuple[Hop, ...]],
 ) -> list[Act]:
     """What was done about this fault for this stream and region: after it, before `end_ns` (the next fault).
 
     What the region's own proxy did concerns the stream, or the connection to a region to which the fault
-    changed the link, or in which it struck a replica. What is done in a region in which it struck one, to its
-    chain or about a replica that is lost, counts for all.
+    changed a link of the route, or in which it struck a replica. What is done in a region in which it struck
+    one, to its chain or about a replica that is lost, counts for all.
     """
-    peers = {b if a == region else a for a, b in fault.hops if region in (a, b)} | struck
+    peers = peers_behind(fault, region, routes) | struck
 
     def concerns(act: Act) -> bool:
         if act.region in struck and (act.what in CHAIN or (act.stream is None and act.peer == act.region)):
@@ -117,6 +125,12 @@ def on_fault(
         )
 
     return [act for act in acts if fault.t_ns <= act.t_ns < end_ns and concerns(act)]
+
+
+def peers_behind(fault: Fault, region: str, routes: Mapping[Hop, tuple[Hop, ...]]) -> set[str]:
+    """The regions to or from which a region's packets cross a link that the fault changed."""
+    crossing = [pair for pair, hops in routes.items() if region in pair and set(hops) & set(fault.hops)]
+    return {b if a == region else a for a, b in crossing}
 
 
 def chains(acts: Iterable[Act], facts: Facts) -> pa.Table:

@@ -1,52 +1,70 @@
 """Which packets of a link's captures crossed it in which direction, seen on the near or far side.
 
-A packet's direction is told by its sender's region, since routes between regions are direct (DESIGN,
-Regions); packets between other regions than the link's two are left out. The *near* side is where the packet
-enters the link's middle, the *far* side where it leaves.
+Packets take the fixed route between the regions of their sender and their receiver (`topologies.routes`),
+so these tell whether a packet crosses a link, and in which direction: also one that comes from further away,
+or goes on. The *near* side is where the packet enters the link's emulator, the *far* side where it leaves.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.periods import Json, Way
+from topologies.routes import Edge, Hop, routes
 
 PACKET_COLUMNS = (
-    "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ip_id",
-    "payload_length", "payload_offset",
+    "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
+    "ip_id", "payload_length", "payload_offset",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One direction of a link: its captures on either side, and the addresses from which its packets come."""
+    """One direction of a link: its captures on either side, and the pairs of subnets whose packets cross it
+    that way. A subnet is its first and last address.
+    """
 
     way: Way
     near: str
     far: str
-    low: int
-    high: int
+    pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
 def crossings(run: Json) -> list[Crossing]:
     """Both directions of every WAN link that was captured on both sides."""
     plan = run["plan"]
     subnets = {region["name"]: ip_network(region["subnet"]) for region in plan["regions"]}
+    addresses = {name: (int(subnet[0]), int(subnet[-1])) for name, subnet in subnets.items()}
     sides = {
         (capture["link"], capture["side"]): capture["file"].removesuffix(".pcap")
         for capture in plan["captures"]
         if capture.get("link") and not capture.get("wire")
     }
+    between = read_routes(plan)
     found = []
     for link in plan["links"]:
         name, a, b = link["name"], link["a"], link["b"]
         if link["kind"] == "wan" and (name, a) in sides and (name, b) in sides:
             for direction, sender, taker in (("forward", a, b), ("backward", b, a)):
-                low, high = int(subnets[sender][0]), int(subnets[sender][-1])
-                found.append(Crossing((name, direction), sides[name, sender], sides[name, taker], low, high))
+                ends = [pair for pair, hops in between.items() if (sender, taker) in hops]
+                pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
+                found.append(Crossing((name, direction), sides[name, sender], sides[name, taker], pairs))
     return found
+
+
+def read_routes(plan: Json) -> Mapping[Hop, tuple[Hop, ...]]:
+    """The route between any two regions of a plan, hop by hop."""
+    edges = [
+        Edge(link["name"], link["a"], link["b"], link["forward"]["delay_us"], link["backward"]["delay_us"])
+        for link in plan["links"]
+        if link["kind"] == "wan"
+    ]
+    return routes([region["name"] for region in plan["regions"]], edges)
 
 
 def sides(packets: pa.Table, crossing: Crossing) -> tuple[pa.Table, pa.Table]:
@@ -54,10 +72,17 @@ def sides(packets: pa.Table, crossing: Crossing) -> tuple[pa.Table, pa.Table]:
 
     packets: rows with `PACKET_COLUMNS` that hold at least both captures.
     """
-    source = packets.column("src_lo")
-    sent = pc.and_(pc.greater_equal(source, crossing.low), pc.less_equal(source, crossing.high))
-    mine = packets.filter(pc.and_(sent, pc.equal(packets.column("src_hi"), 0)))
+    source, target = ints(packets, "src_lo"), ints(packets, "dst_lo")
+    sent = np.zeros(packets.num_rows, np.bool_)
+    for senders, takers in crossing.pairs:
+        sent |= _within(source, senders) & _within(target, takers)
+    mine = packets.filter(pa.array(sent & (ints(packets, "src_hi") == 0)))
     near, far = (
         mine.filter(pc.equal(mine.column("capture"), name)) for name in (crossing.near, crossing.far)
     )
     return near, far
+
+
+def _within(addresses: Ints, subnet: tuple[int, int]) -> Bools:
+    found: Bools = (addresses >= subnet[0]) & (addresses <= subnet[1])
+    return found

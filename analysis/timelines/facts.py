@@ -6,16 +6,15 @@ what, who owns which stream, which links join the regions, which fault disturbed
 times. It is small and can be sent to Spark's workers whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from analysis.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
+from analysis.timelines.crossings import read_routes
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
 from analysis.timelines.presence import read_presence
-
-Hop = tuple[str, str]
-"""From one region to another over the link that joins them."""
+from topologies.routes import Hop
 
 MENDING = frozenset({"restore", "continue", "restart", "join"})
 """Kinds of faults that take a disturbance back, or bring somebody along."""
@@ -52,6 +51,11 @@ class Fault:
         return self.applied_ns
 
     @property
+    def struck_ns(self) -> int:
+        """When the last of its first changes held: links change one after the other."""
+        return max(self.hops.values(), default=self.t_ns)
+
+    @property
     def mends(self) -> bool:
         """Whether it takes a disturbance back rather than make one."""
         return self.kind in MENDING
@@ -74,6 +78,7 @@ class Facts:
     hosts: Mapping[str, Host] = field(default_factory=dict)
     owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
     link_of: Mapping[Hop, Way] = field(default_factory=dict)
+    routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
@@ -131,11 +136,32 @@ class Facts:
         return (t_ns - self.zero_ns) / 1e9
 
     def delay_us(self, hop: Hop, t_ns: int) -> int:
-        """The one-way delay that a hop's link was configured to have at `t_ns`; 0 where no link joins the
-        two.
+        """The one-way delay that the route from one region to another was configured to have at `t_ns`; 0
+        where there is none.
         """
-        way = self.link_of.get(hop)
-        return period_at(self.periods[way], t_ns).delay_us if way else 0
+        ways = [self.link_of[each] for each in self.routes.get(hop, ())]
+        return sum(period_at(self.periods[way], t_ns).delay_us for way in ways)
+
+    def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
+        """The links, as hops, that packets between these pairs of regions cross."""
+        return {each for hop in hops for each in self.routes.get(hop, ())}
+
+    def reachable(self, owner: str, region: str, t_ns: int) -> bool:
+        """Whether a stream could come from one region to another at `t_ns`: over regions between which
+        packets go both ways, by the fixed routes.
+        """
+        known, new = {owner}, [owner]
+        while new:
+            here = new.pop()
+            for there in {target for source, target in self.routes if source == here} - known:
+                if self._up((here, there), t_ns) and self._up((there, here), t_ns):
+                    known.add(there)
+                    new.append(there)
+        return region in known
+
+    def _up(self, hop: Hop, t_ns: int) -> bool:
+        ways = [self.link_of[each] for each in self.routes.get(hop, ())]
+        return bool(ways) and all(period_at(self.periods[way], t_ns).up for way in ways)
 
     @property
     def whole(self) -> bool:
@@ -169,6 +195,7 @@ def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
         hosts=_hosts(plan),
         owner={int(region["stream"]): region["name"] for region in plan["regions"]},
         link_of=_links_by_hop(plan),
+        routes=read_routes(plan),
         periods=read_periods(run),
         faults=tuple(_fault(fault, run, plan) for fault in plan.get("faults", ())),
         host_of={process["name"]: process["host"] for process in plan["processes"]},

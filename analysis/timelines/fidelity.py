@@ -1,44 +1,60 @@
-"""Whether every WAN link did what it was configured to do, from the packets at both sides of its middle.
+"""Whether every WAN link did what it was configured to do, from the packets at both sides of its emulator.
 
-One direction of one link is measured at a time; `judge` holds what it did against the configuration. Limits,
-each for one direction and period:
+One direction of one link is measured at a time (`link_behaviour`); `judge` holds each period against the
+configuration. Limits:
 
-- no packet is early: the least delay is not below the configured one less the jitter;
-- what packets take beyond the delay and the time that the rate makes them wait (`link_delays`) is at most 1
-  ms (or 2 % of the delay) in the median and 5 ms (or 10 %) at p99; jitter is allowed for;
-- loss lies within 3 standard deviations of the configured one; a link busier than half its rate may drop
-  more, since its queue is finite;
-- the busiest second carries at most 5 % more than the rate;
+- no packet comes before the configured link could have let it out;
+- packets take at most 0.5 ms more than the configured link in the median, and 5 ms (or 10 % of the delay) at
+  p99; with jitter, the median is that of draws by chance, and so is the spread;
+- the rate is within 1 %, where it was used up for long enough to tell;
+- what is lost by chance leaves the configured loss within its confidence interval (Clopper-Pearson, exact);
+  what a full queue or a cut takes is no such loss, and no more waits than the queue may hold;
 - nothing crosses while the link is cut.
 
-Where the two sides are on different machines a packet's delay has the bar of their clocks: only what is sure
-whatever the clocks showed is held against a link, and that the bar is wider than a limit is said.
-
-A period without packets proves nothing: its figures are null, with a reason, and it counts as valid.
+A period is *proven* if its packets show all that, *violated* if they show that it was not so, and *unproven*
+if they cannot tell: there were none or too few of them, or, where the two sides are on different machines,
+their clocks are not known well enough. Then a packet's delay has the error bound of the clocks: only what is
+sure whatever the clocks showed is held against a link.
 """
 
-import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import betaincinv
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
-from analysis.timelines.link_delays import Behaviour, Floats, measure, side
+from analysis.timelines.link_behaviour import GUARD_NS, Behaviour, Floats, Lost, measure
+from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period, Way
 from analysis.timelines.pieces import NEVER
 
-MEDIAN_NS, MEDIAN_PART = 1_000_000, 0.02
+PROVEN, VIOLATED, UNPROVEN = "proven", "violated", "unproven"
+
+MEDIAN_NS = 500_000
 P99_NS, P99_PART = 5_000_000, 0.10
-BUSY_PART = 0.5
-RATE_PART = 1.05
-LOSS_DEVIATIONS = 3.0
-GATEWAY = "gateway"
+RATE_PART = 0.01
 EARLY_NS = 50_000
 """The two captures of a link stamp one after the other; by so much a packet may seem early."""
+CHANCE = 1e-4
+"""How often a link that loses as configured may be taken for one that does not."""
+ENOUGH = 10
+"""So many packets at least tell of a delay."""
+WIDTH_PART, WIDTH_FRAMES = 0.25, 300
+"""A spread is told from so many frames; it is within this of the configured one."""
+GATEWAY = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a period's packets show, and why it is not proven."""
+
+    state: str
+    reason: str | None = None
 
 
 def measured(way: Way, near: pa.Table, far: pa.Table, facts: Facts) -> pa.Table:
@@ -48,10 +64,11 @@ def measured(way: Way, near: pa.Table, far: pa.Table, facts: Facts) -> pa.Table:
     there, here = side(near, mtu_bytes), side(far, mtu_bytes)
     t_ns = np.concatenate((there.t_ns, here.t_ns))
     span_ns = (int(t_ns.min(initial=NEVER)), facts.drained_ns or int(t_ns.max(initial=0)))
-    return rows_of(way, facts, measure(there, here, periods, span_ns, _bars(way, facts)))
+    retimes = facts.links_kind != "netem"
+    return rows_of(way, facts, measure(there, here, periods, span_ns, _bars_ns(way, facts), retimes=retimes))
 
 
-def _bars(way: Way, facts: Facts) -> Callable[[Ints], Floats] | None:
+def _bars_ns(way: Way, facts: Facts) -> Callable[[Ints], Floats] | None:
     """By how much delays between the two sides may be wrong; None where one clock measured them."""
     hop = next((hop for hop, its_way in facts.link_of.items() if its_way == way), None)
     if hop is None:
@@ -66,8 +83,9 @@ def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
     """`schemas.FIDELITY` for one direction's periods and what it did in each."""
     rows = []
     for period, behaviour in zip(facts.periods[way], behaviours, strict=True):
-        problems, note = judge(period, behaviour)
+        judgement = judge(period, behaviour)
         delays, excess = behaviour.delays, behaviour.excess
+        low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk)
         rows.append(
             {
                 "link": way[0],
@@ -81,76 +99,134 @@ def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
                 "delay_p99_ms": delays and delays.p99_ns / 1e6,
                 "excess_p50_ms": excess and excess.p50_ns / 1e6,
                 "excess_p99_ms": excess and excess.p99_ns / 1e6,
-                "bar_ms": behaviour.clocks and behaviour.clocks.bar_ns / 1e6,
+                "bar_ms": behaviour.bar_ns and behaviour.bar_ns / 1e6,
                 "configured_loss": period.loss,
                 "loss": behaviour.loss,
+                "loss_low": low,
+                "loss_high": high,
+                "lost_chance": behaviour.lost.chance,
+                "lost_queue": behaviour.lost.queue,
+                "lost_cut": behaviour.lost.cut,
                 "configured_rate_bits_per_s": period.rate_bits_per_s,
                 "rate_bits_per_s": behaviour.rate_bits_per_s,
+                "rate_part": behaviour.rate_part,
                 "packets": behaviour.packets,
                 "matched": behaviour.matched,
                 "leaked": behaviour.leaked,
-                "valid": not problems,
-                "reason": "; ".join(problems) or note,
+                "strays": behaviour.strays,
+                "verdict": judgement.state,
+                "valid": judgement.state != VIOLATED,
+                "reason": judgement.reason,
+                "cause": None,
             }
         )
     return pa.Table.from_pylist(rows, schema=schemas.FIDELITY)
 
 
-def judge(period: Period, did: Behaviour) -> tuple[list[str], str | None]:
-    """What was wrong with a period, and what could not be said about it."""
+def loss_interval(lost: int, packets: int) -> tuple[float | None, float | None]:
+    """The probabilities of loss between which the configured one lies but in `CHANCE` of all cases, given so
+    many losses among so many packets (C. Clopper, E. Pearson: Biometrika 26, 1934); None of no packets.
+    """
+    if not packets:
+        return None, None
+    low = float(betaincinv(lost, packets - lost + 1, CHANCE / 2)) if lost else 0.0
+    high = float(betaincinv(lost + 1, packets - lost, 1 - CHANCE / 2)) if lost < packets else 1.0
+    return low, high
+
+
+def judge(period: Period, did: Behaviour) -> Judgement:
+    """Hold what a period's packets did against its configuration."""
     if not period.up:
-        problems = [f"{did.leaked} packets crossed while the link was {period.state}"] if did.leaked else []
-        return problems, None if did.packets else "no packet tried to cross"
-    if did.delays is None:
-        silent = did.packets > 0 and period.loss < 1
-        return (["no packet came out"] if silent else []), None if did.packets else "no packets"
-    return [*_delay_problems(period, did), *_volume_problems(period, did)], _vague(period, did)
+        if did.leaked:
+            return Judgement(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
+        return Judgement(PROVEN) if did.packets else Judgement(UNPROVEN, "no packet tried to cross")
+    problems = [*_loss_problems(period, did), *_delay_problems(period, did), *_rate_problems(period, did)]
+    if problems:
+        return Judgement(VIOLATED, "; ".join(problems))
+    reason = _too_little(period, did) or _vague_clocks(did)
+    return Judgement(UNPROVEN, reason) if reason else Judgement(PROVEN)
 
 
-def _vague(period: Period, did: Behaviour) -> str | None:
+def _too_little(period: Period, did: Behaviour) -> str | None:
+    """Why the packets cannot tell, if they cannot."""
+    if period.start_ns is not None and period.end_ns is not None:
+        lasted_ns = period.end_ns - period.start_ns
+        if lasted_ns <= 2 * GUARD_NS + period.delay_us * 1000 and did.matched < ENOUGH:
+            return f"it lasted for {lasted_ns / 1e6:.0f} ms only"
+    if not did.packets:
+        return "no packets"
+    if did.matched < ENOUGH and period.loss < 1:
+        return f"{did.matched} packets are too few to tell"
+    if did.spread is not None and did.spread.most_ns - did.spread.least_ns > 2 * MEDIAN_NS:
+        return f"{did.spread.frames} frames are too few to tell a delay with so much jitter"
+    return None
+
+
+def _vague_clocks(did: Behaviour) -> str | None:
     """That the clocks are not known as well as the delay is to be."""
-    wanted_ns = _late_ns(period)
-    if did.clocks is None or did.clocks.bar_ns <= wanted_ns:
+    if did.bar_ns is None or did.bar_ns <= MEDIAN_NS:
         return None
     return (
-        f"its clocks are known to {did.clocks.bar_ns / 1e6:.3f} ms only: nobody can tell whether its delay is"
-        f" right to {wanted_ns / 1e6:.3f} ms"
+        f"its clocks are known to {did.bar_ns / 1e6:.3f} ms only: nobody can tell whether its delay is right"
+        f" to {MEDIAN_NS / 1e6:.1f} ms"
     )
 
 
-def _late_ns(period: Period) -> float:
-    """So much later than asked for packets may be in the median."""
-    return max(MEDIAN_NS, MEDIAN_PART * period.delay_us * 1000)
-
-
 def _delay_problems(period: Period, did: Behaviour) -> list[str]:
-    delay_ns, jitter_ns = period.delay_us * 1000, period.jitter_us * 1000
-    delays, excess = did.delays, did.excess
-    if delays is None or excess is None:
+    if did.delays is None or did.excess is None or did.matched == 0:
         return []
-    least_ns, bar = delays.min_ns, ""
-    if did.clocks is not None:  # what is sure, whatever the clocks showed
-        least_ns, excess = did.clocks.least_ns, did.clocks.excess
-        bar = f", and the clocks leave open only {did.clocks.bar_ns / 1e6:.3f} ms"
+    excess, bar = did.sure_excess or did.excess, ""
+    if did.bar_ns is not None:
+        bar = f", and the clocks leave open only {did.bar_ns / 1e6:.3f} ms"
     problems = []
-    if least_ns < 0:
-        problems.append(f"a packet came {-delays.min_ns / 1e6:.3f} ms before it left{bar}")
-    elif least_ns < delay_ns - jitter_ns - EARLY_NS:
-        problems.append(f"a packet took only {delays.min_ns / 1e6:.3f} ms{bar}")
-    if excess.p50_ns > _late_ns(period) + jitter_ns / 2:
-        problems.append(f"median {excess.p50_ns / 1e6:.2f} ms late")
-    if excess.p99_ns > max(P99_NS, P99_PART * delay_ns) + jitter_ns:
-        problems.append(f"p99 {excess.p99_ns / 1e6:.2f} ms late")
+    if did.sure_least_ns is not None and did.sure_least_ns < 0:
+        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{bar}")
+    elif did.early_ns > EARLY_NS:
+        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{bar}")
+    p50_ns, least_ns, most_ns = excess.p50_ns, 0, 0
+    if did.spread is not None and did.bar_ns is None:
+        p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
+    if p50_ns > most_ns + MEDIAN_NS:
+        problems.append(f"median {p50_ns / 1e6:.2f} ms late")
+    elif did.bar_ns is None and p50_ns < least_ns - MEDIAN_NS:
+        problems.append(f"median {-p50_ns / 1e6:.2f} ms early")
+    if did.late_p99_ns > max(P99_NS, P99_PART * period.delay_us * 1000):
+        problems.append(f"p99 {did.late_p99_ns / 1e6:.2f} ms late")
+    return problems + _spread_problems(did)
+
+
+def _spread_problems(did: Behaviour) -> list[str]:
+    if did.spread is None or did.bar_ns is not None or did.spread.frames < WIDTH_FRAMES:
+        return []
+    measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
+    if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
+        return []
+    return [f"jitter spreads the middle half over {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
+
+
+def _rate_problems(period: Period, did: Behaviour) -> list[str]:
+    problems = []
+    if did.rate_part is not None and abs(did.rate_part - 1) > RATE_PART:
+        problems.append(f"rate {did.rate_part - 1:+.1%} off")
+    if did.crowded:
+        problems.append(f"{did.crowded} packets came through a queue that was longer than it may be")
     return problems
 
 
-def _volume_problems(period: Period, did: Behaviour) -> list[str]:
-    problems = []
-    rate, loss = period.rate_bits_per_s, did.loss or 0.0
-    busy = rate is not None and (did.rate_bits_per_s or 0.0) > BUSY_PART * rate
-    deviation = math.sqrt(max(period.loss * (1 - period.loss), 1 / did.packets) / did.packets)
-    if abs(loss - period.loss) > LOSS_DEVIATIONS * deviation and not (busy and loss > period.loss):
-        problems.append(f"loss {loss:.3%}")
-    if rate and (did.rate_bits_per_s or 0.0) > RATE_PART * rate:
-        problems.append(f"rate {did.rate_bits_per_s or 0.0:.3g} bit/s")
-    return problems
+def _loss_problems(period: Period, did: Behaviour) -> list[str]:
+    low, high = loss_interval(did.lost.chance, did.at_risk)
+    if low is None or high is None or low <= period.loss <= high:
+        return []
+    if did.lost.chance == did.at_risk:
+        return ["no packet came out"]
+    part = did.lost.chance / did.at_risk
+    return [
+        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; surely between"
+        f" {low:.3%} and {high:.3%}), not {period.loss:.3%}"
+    ]
+
+
+def lost_words(lost: Lost) -> str:
+    """What was lost, and to what: `42 by chance, 160 at the queue's limit`; empty for nothing."""
+    parts = ((lost.chance, "by chance"), (lost.queue, "at the queue's limit"), (lost.cut, "by the cut"))
+    return ", ".join(f"{count:,} {how}" for count, how in parts if count)

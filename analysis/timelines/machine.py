@@ -46,10 +46,10 @@ def capture_drops(run: Json) -> int | None:
 
 def cpu_max(run: Json, facts: Facts) -> float | None:
     """The busiest second of the run, as a part of all processors; None without samples."""
-    return max((busy for samples in _samples(run, facts).values() for _, busy in samples), default=None)
+    return max((busy for samples in busy_samples(run, facts).values() for _, busy in samples), default=None)
 
 
-def _samples(run: Json, facts: Facts) -> dict[str, list[tuple[int, float]]]:
+def busy_samples(run: Json, facts: Facts) -> dict[str, list[tuple[int, float]]]:
     """Each machine's processor samples between time 0 and the drivers' end."""
     end_ns = facts.stopped_ns or facts.ended_ns
     found: dict[str, list[tuple[int, float]]] = {}
@@ -89,7 +89,7 @@ def _link_drops(run: Json) -> list[str]:
 
 def _saturation(run: Json, facts: Facts) -> list[str]:
     problems = []
-    for machine, samples in _samples(run, facts).items():
+    for machine, samples in busy_samples(run, facts).items():
         longest = current = 0
         for _, busy in samples:
             current = current + 1 if busy >= CPU_LIMIT else 0
@@ -102,7 +102,7 @@ def _saturation(run: Json, facts: Facts) -> list[str]:
 
 def _stalls(run: Json, facts: Facts) -> list[str]:
     problems = []
-    for machine, samples in _samples(run, facts).items():
+    for machine, samples in busy_samples(run, facts).items():
         gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
         worst_ns = max(gaps, default=0) - SAMPLE_NS
         problems += [f"{machine} stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []

@@ -27,6 +27,7 @@ class Period:
     rate_bits_per_s: int | None
     queue_packets: int | None
     mtu_bytes: int
+    reorder: bool = False
 
     @property
     def up(self) -> bool:
@@ -83,6 +84,7 @@ def _periods(rows: list[tuple[int | None, str, Json]]) -> tuple[Period, ...]:
             rate_bits_per_s=shape.get("rate_bits_per_s"),
             queue_packets=shape.get("queue_packets"),
             mtu_bytes=shape.get("mtu_bytes") or 1500,
+            reorder=bool(shape.get("reorder")),
         )
         for (start_ns, state, shape), end_ns in zip(rows, ends, strict=True)
     )

@@ -2,7 +2,8 @@
 stream.
 
 A pair is *affected* by a fault of links if the way of the stream to the client's region, just before the
-fault, crossed one of the link directions that the fault changed; by a fault of a process if the way touched
+fault, crossed one of the link directions that the fault changed (packets between regions without a link of
+their own cross those of others); by a fault of a process if the way touched
 that proxy's region, or the process is the client. A client that was itself killed, stopped, late or gone
 shows only what that did to it: by other faults it is not affected. A fault that mends (restore, continue,
 restart) affects the pairs that were on a detour and whose direct way it gives back; `returned` is when their
@@ -20,10 +21,11 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
-from analysis.timelines.facts import Facts, Fault, Hop
+from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, measure
 from analysis.timelines.ways import Sources, change_times, length_us, way
+from topologies.routes import Hop
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,13 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
     struck = {hosts[host].region for host in fault.processes if hosts[host].role == "proxy"}
     if fault.mends:
         detour = old is None or len(old) > 1
-        return (detour and (owner, region) in fault.hops) or bool(struck & {owner, region})
+        gives_back = bool(history.facts.crossed([(owner, region)]) & set(fault.hops))
+        return (detour and gives_back) or bool(struck & {owner, region})
     if old is None:
         return False
-    return bool(set(fault.hops) & set(old)) or bool(struck & {owner, region, *(hop[0] for hop in old)})
+    return bool(set(fault.hops) & history.facts.crossed(old)) or bool(
+        struck & {owner, region, *(hop[0] for hop in old)}
+    )
 
 
 def lost_after(history: History, client: str) -> list[int]:
@@ -124,7 +129,7 @@ def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
     times = measure(pair, since_ns, until_ns=history.facts.stopped_ns or _last(cut.published_ns))
     times = times.later(since_ns - fault.t_ns)
     returned_ns = None
-    if fault.mends and (history.owner, region) in fault.hops:
+    if fault.mends and history.facts.crossed([(history.owner, region)]) & set(fault.hops):
         returned_ns, times = _returned(history, fault, region, times)
     known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
@@ -142,7 +147,8 @@ def _struck_ns(history: History, fault: Fault, client: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
     direct = (history.owner, history.facts.hosts[client].region)
     old = history.way(client, fault.t_ns) or ()
-    changed = [fault.hops[hop] for hop in ((direct,) if fault.mends else old) if hop in fault.hops]
+    crossed = history.facts.crossed((direct,) if fault.mends else old)
+    changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
 
 

@@ -60,15 +60,15 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
             pair["stream"],
             facts.hosts[pair["client"]].region,
             struck=_struck(fault, facts),
+            routes=facts.routes,
         )
         detect_s = _first(mine, fault)
         asked = [act for act in mine if act.what == SUBSCRIBE] or [
             act for act in mine if act.what == SWITCHED
         ]
         resubscribe_s = _first(asked, fault)
-        reasons += [] if mine else ["detect_s: the proxy did nothing about it"]
-        nobody = "nobody had to subscribe anew" if fault.processes else "the proxy did not subscribe anew"
-        reasons += [] if asked else [f"resubscribe_s: {nobody}"]
+        ends = facts.owner[pair["stream"]], facts.hosts[pair["client"]].region
+        reasons += _undone(fault, ends, mine, asked, facts)
     return {
         "fault": fault.name,
         "stream": pair["stream"],
@@ -89,6 +89,21 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
         "new_way": pair["new_way"],
         "reason": "; ".join(reasons) or None,
     }
+
+
+def _undone(
+    fault: Fault, ends: tuple[str, str], done: Sequence[Act], asked: Sequence[Act], facts: Facts
+) -> list[str]:
+    """Why nobody noticed or subscribed anew, if nobody did. ends: the stream's owner, and the region."""
+    if fault.hops and not facts.reachable(*ends, fault.struck_ns):
+        why = f"there is no other way from {ends[0]} to {ends[1]}"
+        told = (("detect_s", done), ("resubscribe_s", asked))
+        return [f"{name}: {why}" for name, found in told if not found]
+    nobody = "nobody had to subscribe anew" if fault.processes else "the proxy did not subscribe anew"
+    return [
+        *([] if done else ["detect_s: the proxy did nothing about it"]),
+        *([] if asked else [f"resubscribe_s: {nobody}"]),
+    ]
 
 
 def _bar_s(pair: dict[str, Any], fault: Fault, facts: Facts) -> float | None:

@@ -212,15 +212,24 @@ FIDELITY = _schema(
     ("delay_p50_ms", _DOUBLE, True),
     ("delay_p99_ms", _DOUBLE, True),
     ("bar_ms", _DOUBLE, True),  # by how much delays may be wrong; null where one clock measured them
-    ("excess_p50_ms", _DOUBLE, True),  # beyond the delay and what the rate makes packets wait
+    ("excess_p50_ms", _DOUBLE, True),  # beyond what the configured link would have taken
     ("excess_p99_ms", _DOUBLE, True),
     ("configured_loss", _DOUBLE, False),
-    ("loss", _DOUBLE, True),
+    ("loss", _DOUBLE, True),  # by chance alone, of the packets that chance alone could lose
+    ("loss_low", _DOUBLE, True),  # its confidence interval
+    ("loss_high", _DOUBLE, True),
+    ("lost_chance", _BIGINT, False),
+    ("lost_queue", _BIGINT, False),  # at the queue's limit
+    ("lost_cut", _BIGINT, False),  # under way when the link was cut, or sent into it
     ("configured_rate_bits_per_s", _DOUBLE, True),
     ("rate_bits_per_s", _DOUBLE, True),  # in the busiest second
-    ("packets", _BIGINT, False),  # segments with payload, seen on the sending side
+    ("rate_part", _DOUBLE, True),  # of the configured rate, measured while it was used up
+    ("packets", _BIGINT, False),  # segments seen on the sending side that can be told from all others
     ("matched", _BIGINT, False),  # of these, seen on both sides
     ("leaked", _BIGINT, False),  # seen on the far side although the link was cut
-    ("valid", _BOOLEAN, False),
+    ("strays", _BIGINT, False),  # seen on the far side alone
+    ("verdict", _STRING, False),  # 'proven' | 'violated' | 'unproven'
+    ("valid", _BOOLEAN, False),  # not violated
     ("reason", _STRING, True),
+    ("cause", _STRING, True),  # of a violation, where the run's own data tell it
 )

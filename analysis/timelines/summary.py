@@ -5,9 +5,11 @@ A figure that could not be measured is null, and why stands in `fidelity.notes`.
 `fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
 `resurrected`, `unverified` and `unordered_publishers`; `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
-`duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` says which direction and period of it
-is shown: the one with the largest `excess_p99_ms`, the delay beyond the configured one and what the rate
-makes packets wait. A run on several machines also has `clocks`, a row for each machine, `latency.bar_ms` and
+`duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
+unproven: the worst of its periods), `unproven` periods with their reasons, `lost` packets by what took them,
+and says which direction and period of it is shown: the one with the largest `excess_p99_ms`, the time beyond
+what the configured link would have taken. An expectation that rests on unproven periods names them
+(`unproven`). A run on several machines also has `clocks`, a row for each machine, `latency.bar_ms` and
 `bar_max_ms`, `recovery.<fault>.bar_s` and a link's `bar_ms`: by how much times may be wrong, since two clocks
 measured them.
 
@@ -22,6 +24,8 @@ from typing import Any
 
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.facts import Facts
+from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
+from analysis.timelines.grounds import Grounds, place
 from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
 from analysis.timelines.presence import unexpected_exits
@@ -33,6 +37,9 @@ PER_CLIENT = (
 )  # fmt: skip
 EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
 THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")
+STATES = (PROVEN, UNPROVEN, VIOLATED)
+"""From good to bad."""
+LOST = ("chance", "queue", "cut")
 LATENCY = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -47,6 +54,7 @@ class Findings:
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
+    routes: list[dict[str, Any]] = field(default_factory=list)  # rows of RECOVERY, for the ways in them
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
@@ -93,9 +101,17 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     if findings.clocks:
         summary["clocks"] = findings.clocks
     wanted = (run.get("experiment") or {}).get("expect") or ()
-    summary["expectations"] = [Expectation.parse(text).evaluate(summary) for text in wanted]
+    grounds = Grounds(findings.fidelity or [], findings.routes, facts)
+    summary["expectations"] = [_expectation(text, summary, grounds) for text in wanted]
     summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
     return summary
+
+
+def _expectation(text: str, summary: Json, grounds: Grounds) -> dict[str, Any]:
+    """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
+    expectation = Expectation.parse(text)
+    unproven = grounds.unproven(expectation.path)
+    return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
 
 
 def _verdict(summary: Json, facts: Facts, *, died: bool) -> str:
@@ -114,7 +130,11 @@ def _unfinished(facts: Facts) -> list[str]:
 
 
 def _link_problems(findings: Findings) -> list[str]:
-    return [f"{_place(row)}: {row['reason']}" for row in findings.fidelity or () if not row["valid"]]
+    return [
+        f"{place(row)}: {row['reason']}" + (f" ({row['cause']})" if row.get("cause") else "")
+        for row in findings.fidelity or ()
+        if not row["valid"]
+    ]
 
 
 def _unmeasured_links(findings: Findings) -> list[str]:
@@ -135,9 +155,7 @@ def _of_links(findings: Findings) -> list[str]:
 def _vague_links(findings: Findings) -> list[str]:
     """Links that were measured, but by clocks that are not known well enough to judge them; said once."""
     vague = [
-        row
-        for row in findings.fidelity or ()
-        if row["valid"] and row["delay_p50_ms"] is not None and row["reason"]
+        row for row in findings.fidelity or () if row["verdict"] == UNPROVEN and row.get("bar_ms") is not None
     ]
     if not vague:
         return []
@@ -145,15 +163,11 @@ def _vague_links(findings: Findings) -> list[str]:
     return [f"{', '.join(dict.fromkeys(row['link'] for row in vague))}: {worst['reason']}"]
 
 
-def _place(row: Json) -> str:
-    since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
-    return f"link {row['link']} {row['direction']}{since}"
-
-
 def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for link in dict.fromkeys(row["link"] for row in rows):
-        row = max((row for row in rows if row["link"] == link), key=_excess)
+        mine = [row for row in rows if row["link"] == link]
+        row = max(mine, key=_excess)
         found.append(
             {
                 "link": link,
@@ -166,7 +180,12 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "from_s": row["from_s"],
                 "to_s": row["to_s"],
                 **({"bar_ms": row["bar_ms"]} if row.get("bar_ms") is not None else {}),
-                "valid": all(other["valid"] for other in rows if other["link"] == link),
+                "lost": {what: sum(each[f"lost_{what}"] for each in mine) for what in LOST},
+                "state": max((each["verdict"] for each in mine), key=STATES.index),
+                "unproven": [
+                    f"{place(each)}: {each['reason']}" for each in mine if each["verdict"] == UNPROVEN
+                ],
+                "valid": all(each["valid"] for each in mine),
             }
         )
     return found

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.timelines.arrays import Ints
-from analysis.timelines.facts import Facts, Hop
+from analysis.timelines.facts import Facts
+from topologies.routes import Hop
 
 
 @dataclass(frozen=True, slots=True)

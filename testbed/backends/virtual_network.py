@@ -1,14 +1,12 @@
 """From a plan to the simulated network that `node.sim` runs. Pure."""
 
-from collections.abc import Mapping
-
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.protocols.building import build_machine
 from node.sim.network import Build, Network
 from node.sim.process import Observer
 from node.sim.wires import Hop, Lan, Line, Wires
-from testbed.network.routes import next_links
+from testbed.network.routes import hops
 from testbed.plan import Direction, LinkPlan, Plan
 from testbed.runner.specs import node_specs
 from topologies.shape import Shape
@@ -37,7 +35,7 @@ def make_wires(plan: Plan) -> Wires:
         else:
             lines[link.a, link.b] = line_of(link.forward)
             lines[link.b, link.a] = line_of(link.backward)
-    return Wires(0, {}, lans=lans, lines=lines, routes=_routes(plan))
+    return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan))
 
 
 def line_of(shape: Shape) -> Line:
@@ -48,22 +46,3 @@ def line_of(shape: Shape) -> Line:
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
     """From which region to which a direction of a link goes."""
     return (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
-
-
-def _routes(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
-    """The ways of `testbed.network.routes`, hop by hop. Regions that nothing joins have none."""
-    links = next_links(plan)
-    return {
-        (source, target): tuple(_hops(source, target, links)) for source in links for target in links[source]
-    }
-
-
-def _hops(source: str, target: str, links: Mapping[str, Mapping[str, LinkPlan]]) -> list[Hop]:
-    hops: list[Hop] = []
-    at = source
-    while at != target:
-        link = links[at][target]
-        after = link.b if at == link.a else link.a
-        hops.append((at, after))
-        at = after
-    return hops

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from testbed.runner.start import Ended
 
 LABEL_WIDTH = 12
+UNPROVEN_MAX = 4
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
 INTERRUPTED = "interrupted: it was ended before its time"
 RECOVERY = {
@@ -67,7 +68,22 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     for expectation in summary["expectations"]:
         held = "held" if expectation["held"] else "NOT HELD"
         rows.append(("expected", f"{expectation['text']}: {held} ({number(expectation['value'])})"))
+    rows += [("unproven", text) for text in _unproven(summary)]
     return rows + [("note", note) for note in fidelity["notes"]]
+
+
+def _unproven(summary: dict[str, Any]) -> list[str]:
+    """The links that expectations rest on and that nothing shows to have been as configured."""
+    resting: dict[str, int] = {}
+    for expectation in summary["expectations"]:
+        for text in expectation.get("unproven") or ():
+            resting[text] = resting.get(text, 0) + 1
+    shown = [
+        f"{text} ({count} expectation{'s' if count > 1 else ''} rest{'' if count > 1 else 's'} on it)"
+        for text, count in list(resting.items())[:UNPROVEN_MAX]
+    ]
+    more = len(resting) - len(shown)
+    return [*shown, f"and {more} more: see the report"] if more else shown
 
 
 def _latency(latency: dict[str, Any]) -> str:

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.links.model import LinkWiring
-from testbed.links.queueing import queue_limit_packets
 from testbed.plan import Direction
+from topologies.queueing import queue_limit_packets
 from topologies.shape import Shape
 
 IN_FLIGHT_PACKETS_MAX = 1_000_000

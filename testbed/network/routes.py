@@ -1,42 +1,30 @@
-"""The fixed way from every region to every other. Pure.
-
-Regions that share a link use it, always, even where a way through a third would be shorter, and nothing ever
-changes a way: so a cut is not healed by IP, but by the system under test. Regions without a link of their own
-are reached by the way with the least delay through others (Dijkstra, from the destination back).
-"""
-
-import heapq
+"""The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
 
 from testbed.plan import LinkPlan, Plan
+from topologies.routes import Edge, Hop, next_edges, routes
 
 
 def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
     """For each region, the WAN link by which it sends to each other region that it can reach."""
-    wan = [link for link in plan.links if link.kind == "wan"]
-    ways: dict[str, dict[str, LinkPlan]] = {region.name: {} for region in plan.regions}
-    for target in ways:
-        for region, link in _towards(target, wan).items():
-            ways[region][target] = link
-    return ways
+    links = {link.name: link for link in plan.links}
+    table = next_edges(_names(plan), _edges(plan))
+    return {
+        source: {target: links[edge.name] for target, edge in row.items()} for source, row in table.items()
+    }
 
 
-def _towards(target: str, wan: list[LinkPlan]) -> dict[str, LinkPlan]:
-    """The link by which each region sends to `target`. Ties go to the link that the topology names first."""
-    taken: dict[str, LinkPlan] = {}
-    heap: list[tuple[bool, int, int, str]] = []  # detour, delay, number of the link, region
+def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
+    """The route between any two regions, hop by hop. Regions that nothing joins have none."""
+    return routes(_names(plan), _edges(plan))
 
-    def offer(near: str, delay_us: int, *, detour: bool) -> None:
-        for number, link in enumerate(wan):
-            if link.b == near:
-                heapq.heappush(heap, (detour, delay_us + link.forward.delay_us, number, link.a))
-            if link.a == near:
-                heapq.heappush(heap, (detour, delay_us + link.backward.delay_us, number, link.b))
 
-    offer(target, 0, detour=False)
-    while heap:
-        _, delay_us, number, region = heapq.heappop(heap)
-        if region == target or region in taken:
-            continue
-        taken[region] = wan[number]
-        offer(region, delay_us, detour=True)
-    return taken
+def _names(plan: Plan) -> list[str]:
+    return [region.name for region in plan.regions]
+
+
+def _edges(plan: Plan) -> list[Edge]:
+    return [
+        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us)
+        for link in plan.links
+        if link.kind == "wan"
+    ]

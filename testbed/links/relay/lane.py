@@ -16,13 +16,12 @@ from heapq import heappush
 from math import log1p
 from random import Random
 
-from testbed.links.queueing import queue_limit_packets
 from testbed.links.relay.hold import HELD_BYTES_MAX, Hold
 from testbed.links.relay.lateness import new_histogram
 from testbed.links.relay.segments import ETHERNET_BYTES, GSO_TYPE, VNET_BYTES, Layout, cut, layout
+from topologies.queueing import PACE_NS, queue_limit_packets
 from topologies.shape import Shape
 
-PACE_NS = 250_000  # an offloaded frame leaves a rate in pieces of at most this long
 NEVER = 1 << 62  # segments until the next loss, where there is none
 NS_PER_S = 1_000_000_000
 

@@ -70,6 +70,13 @@ def test_the_summary_has_every_number(whole):
         "r0-r1": (15, 15, 15), "r2-r3": (15, 15, 15), "r0-r2": (40, 40, 40),
         "r0-r3": (45, 45, 45), "r1-r2": (35, 35, 35), "r1-r3": (40, 40, 40),
     }  # fmt: skip
+    assert {name: link["state"] for name, link in links.items() if name != "r2-r3"} == dict.fromkeys(
+        ("r0-r1", "r0-r2", "r0-r3", "r1-r2", "r1-r3"), "proven"
+    )
+    ways = [f"link r2-r3 {way} from 5.0 s on: no packet tried to cross" for way in ("forward", "backward")]
+    assert (links["r2-r3"]["state"], links["r2-r3"]["unproven"]) == ("unproven", ways)
+    rest = [expectation.pop("unproven", None) for expectation in summary["expectations"]]
+    assert rest == [ways] * 5 + [None]
     recovery = summary.pop("recovery")
     assert recovery["cut"] == {
         "detect_s": (900 * MS - hop_ns("r3", "r1")) / 1e9,

@@ -50,7 +50,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
         act(CUT + 3, "peer_lost", peer="r0", stream=None),  # another peer
         act(RESTORED + 1),  # after the next fault
     ]
-    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset()) == []
+    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset(), routes=FACTS.routes) == []
     (row,) = rows_of([pair()], acts).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"]) == (None, None)
     assert row["reason"] == (
@@ -157,8 +157,14 @@ def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
 def test_what_another_regions_chain_does_does_not_count():
     elsewhere = [act(CUT + 200 * MS, "configuration_changed", region="r0", peer=None, stream=None)]
     (dead, _) = KILLED.faults
-    assert on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"})) == []
-    assert on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r0", struck=frozenset({"r2"})) == []
+    assert (
+        on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"}), routes=FACTS.routes)
+        == []
+    )
+    assert (
+        on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r0", struck=frozenset({"r2"}), routes=FACTS.routes)
+        == []
+    )
 
 
 def test_a_replica_that_comes_back_returns_no_way():

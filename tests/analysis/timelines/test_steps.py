@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from ipaddress import ip_address
 
 import pyarrow as pa
 import pytest
@@ -328,6 +329,32 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(facts):
     assert found["r0-r2", "backward"][0]["reason"] == "no packets"
     assert len(found) == 12
     assert len(found["r2-r3", "forward"]) == 3
+
+
+STAR = """
+name: star
+regions: {hub: {}, n: {}, s: {}, w: {}}
+links:
+  - {between: [hub, n], delay: 10ms}
+  - {between: [hub, s], delay: 10ms}
+  - {between: [hub, w], delay: 10ms}
+"""
+
+
+def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_path):
+    (tmp_path / "star.yaml").write_text(STAR)
+    plan = run_json("faults=[]", "expect=[]", f"topology={tmp_path}/star.yaml")["plan"]
+    subnets = {region["name"]: region["subnet"].split(".0.0/")[0] for region in plan["regions"]}
+    names = {f"{subnet}.0.0": name for name, subnet in subnets.items()}
+    found = {
+        crossing.way: {tuple(names[str(ip_address(low))] for low, _ in pair) for pair in crossing.pairs}
+        for crossing in crossings({"plan": plan})
+    }
+    assert found["hub-w", "forward"] == {("hub", "w"), ("n", "w"), ("s", "w")}
+    assert found["hub-w", "backward"] == {("w", "hub"), ("w", "n"), ("w", "s")}
+    facts = read_facts({"plan": plan})
+    assert facts.delay_us(("n", "w"), ZERO) == 20_000
+    assert facts.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}
 
 
 def from_records(world, facts, taken=()):

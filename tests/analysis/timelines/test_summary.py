@@ -16,8 +16,10 @@ def delivery(**wrong):
 def link(**wrong):
     row = {"link": "r0-r1", "direction": "forward", "from_s": None, "to_s": None, "delay_p50_ms": 15.0}
     row |= {"delay_p99_ms": 15.2, "configured_delay_ms": 15.0, "loss": 0.0, "excess_p99_ms": 0.2}
-    row |= {"valid": True, "reason": None}
-    return row | wrong
+    row |= {"lost_chance": 0, "lost_queue": 0, "lost_cut": 0, "strays": 0}
+    row |= {"verdict": "proven", "reason": None, "cause": None}
+    row |= wrong
+    return row | {"valid": row["verdict"] != "violated"}
 
 
 def summary_of(run=None, **findings):
@@ -49,11 +51,11 @@ def test_a_disagreement_between_packets_and_records_fails_the_run():
 
 def test_a_link_that_was_not_as_configured_makes_the_run_invalid_whatever_else_failed():
     bad = link(
-        direction="backward", from_s=9.0, delay_p50_ms=17.0, valid=False, reason="median delay 17.00 ms"
+        direction="backward", from_s=9.0, delay_p50_ms=17.0, verdict="violated", reason="median 2 ms late"
     )
     found = summary_of(fidelity=[link(), bad], deliveries=[delivery(lost=1)])
     assert found["verdict"] == "invalid"
-    assert found["fidelity"]["reasons"] == ["link r0-r1 backward from 9.0 s on: median delay 17.00 ms"]
+    assert found["fidelity"]["reasons"] == ["link r0-r1 backward from 9.0 s on: median 2 ms late"]
     assert found["fidelity"]["links"][0]["valid"] is False
 
 
@@ -76,11 +78,38 @@ def test_each_link_stands_once_as_it_was_at_its_worst():
 
 
 def test_a_link_of_which_nothing_could_be_measured_says_why():
-    idle = link(delay_p50_ms=None, delay_p99_ms=None, loss=None, reason="no packets")
+    idle = link(delay_p50_ms=None, delay_p99_ms=None, loss=None, verdict="unproven", reason="no packets")
     found = summary_of(fidelity=[idle])
     assert found["fidelity"]["notes"] == ["r0-r1: no packets"]
     assert (found["fidelity"]["valid"], found["fidelity"]["reasons"]) == (True, [])
     assert found["fidelity"]["links"][0]["delay_p50_ms"] is None
+
+
+def test_a_link_is_what_its_worst_period_is():
+    idle = link(from_s=9.0, verdict="unproven", reason="no packet tried to cross", lost_cut=3)
+    (found,) = summary_of(fidelity=[link(lost_queue=7), idle])["fidelity"]["links"]
+    assert (found["state"], found["valid"]) == ("unproven", True)
+    assert found["unproven"] == ["link r0-r1 forward from 9.0 s on: no packet tried to cross"]
+    assert found["lost"] == {"chance": 0, "queue": 7, "cut": 3}
+    (found,) = summary_of(fidelity=[link(verdict="violated", reason="late"), idle])["fidelity"]["links"]
+    assert (found["state"], found["valid"]) == ("violated", False)
+
+
+def test_an_expectation_says_on_which_unproven_links_it_rests():
+    idle = {"verdict": "unproven", "reason": "no packet tried to cross"}
+    rows = [link(), link(link="r2-r3", from_s=5.0, to_s=9.0, **idle), link(link="r0-r2", **idle)]
+    expect = "expect=[events.lost == 0, recovery.cut.switch_s <= 9, recovery.restore.switch_s <= 9]"
+    run = run_json(expect)
+    found = [each.get("unproven", []) for each in summary_of(run, fidelity=rows)["expectations"]]
+    during, idle_link = (
+        "link r2-r3 forward from 5.0 s on: no packet tried to cross",
+        "link r0-r2 forward: no packet tried to cross",
+    )
+    assert found == [[during, idle_link], [during], []]
+    route = {"fault": "restore", "affected": True, "old_way": "r0 r2", "new_way": None}
+    found = summary_of(run, fidelity=rows, routes=[route])["expectations"]
+    assert found[2]["unproven"] == [idle_link]
+    assert summary_of(run, fidelity=rows)["verdict"] != "invalid"
 
 
 def test_throughput_is_per_client_and_second_while_the_drivers_ran():

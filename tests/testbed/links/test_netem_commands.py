@@ -11,8 +11,8 @@ from testbed.links.netem_commands import (
     unwire_lines,
     wire_lines,
 )
-from testbed.links.queueing import queue_limit_packets
 from testbed.plan import Direction
+from topologies.queueing import queue_limit_packets
 from topologies.shape import Shape
 
 DELAY = Shape(delay_us=15_000)

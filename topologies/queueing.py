@@ -1,4 +1,6 @@
-"""How many segments may wait for a link's rate where the configuration does not say; the same for every kind.
+"""What every link emulator, and whoever judges one, takes for granted about a link's queue.
+
+How many segments may wait for the rate where the configuration does not say:
 
 A queue that is too short starves TCP (one offloaded frame alone is 45 segments), one that is too long adds
 delay that nobody asked for. So it holds what the rate sends in one round trip, but at least in
@@ -11,6 +13,8 @@ from topologies.shape import Shape
 ETHERNET_BYTES = 14
 QUEUE_TIME_MIN_US = 100_000
 QUEUE_PACKETS_MIN = 64
+PACE_NS = 250_000
+"""An offloaded frame may leave a rate in pieces of at most this long, rather than segment by segment."""
 
 
 def queue_limit_packets(shape: Shape) -> int | None:

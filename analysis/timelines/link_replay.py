@@ -1,0 +1,200 @@
+"""What the configured link would do to the very segments that entered it: when each would leave, and which
+would find its queue full.
+
+The model is that of the link emulators, in the order of a real link: queue, rate, delay, jitter. A segment's
+transmission begins when that of the one before it is over, and takes its size divided by the rate (Lindley's
+recursion, computed for all segments of a period at once). Where the delay has jitter, each piece takes an
+extra time of its own, and none overtakes another unless that is configured; so the model is asked for the
+earliest and the latest that are possible, and for draws by chance. Offloaded frames leave a rate in pieces of
+`PACE_NS`, and without a rate whole.
+
+State goes on from one period of the configuration to the next: what waits when the rate changes is timed
+anew (by the relay; netem keeps the times it gave), and a cut swallows what is under way. Which segments came
+through is told from outside, from the packets; what is asked here is whether each of them, and each of the
+others, was treated as configured.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.link_segments import Side
+from analysis.timelines.periods import Period
+from topologies.queueing import ETHERNET_BYTES, PACE_NS, queue_limit_packets
+from topologies.shape import Shape
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """When each segment's transmission would begin, and when it would leave the link; parallel to those that
+    entered. Of those that did not come through it says when one there would have done so, roughly.
+
+    swallowed: under way when the link was cut.
+    """
+
+    begin_ns: Ints
+    release_ns: Ints
+    swallowed: Bools
+
+
+@dataclass(slots=True)
+class _State:
+    """What is under way from one period to the next."""
+
+    begin_ns: Ints
+    release_ns: Ints
+    swallowed: Bools
+    alive: Bools  # given a time, and not swallowed
+    busy_until_ns: int = 0
+    latest_ns: int = 0
+    period: Period | None = field(default=None)
+
+
+def replay(
+    near: Side,
+    passed: Bools,
+    periods: Sequence[Period],
+    spread: float | np.random.Generator,
+    *,
+    retimes: bool,
+) -> Transit:
+    """The transit of every segment.
+
+    passed: which came through (or may have). spread: of the jitter, what each piece gets: -1 the least, +1
+    the most, 0 none; or what draws it. retimes: whether a changed rate is for what waits already.
+    """
+    count = len(near.t_ns)
+    state = _State(
+        np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, bool), np.zeros(count, bool)
+    )
+    starts = [period.start_ns or 0 for period in periods]
+    which = np.searchsorted(np.array(starts), near.t_ns, side="right") - 1
+    for number, period in enumerate(periods):
+        _change(state, period, retimes=retimes)
+        mine = np.flatnonzero(passed & (which == number))
+        if period.up and len(mine):
+            _admit(state, near, mine, period, spread)
+        state.period = period
+    _fill(state, near, periods, which)
+    return Transit(state.begin_ns, state.release_ns, state.swallowed)
+
+
+def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
+    """How many segments wait for the rate when each one comes, those before it in its own frame included."""
+    row = np.arange(len(near.t_ns))
+    began = np.sort(transit.begin_ns[passed])
+    first = np.searchsorted(near.frame, near.frame, side="left")  # of the frame; frames are in order
+    before = np.concatenate(([0], np.cumsum(passed)))
+    # Transmissions begin in the order of arrival, so of those before it as many as have begun do not wait.
+    begun = np.minimum(np.searchsorted(began, near.t_ns, side="right"), before[first])
+    own = before[row] - before[first]
+    idle = (begun == before[first]) & (own > 0) & (transit.begin_ns[first] <= near.t_ns)
+    found: Ints = before[first] - begun + own - idle
+    return found
+
+
+def queue_limit(period: Period) -> int | None:
+    """How many segments may wait for the period's rate; None without one."""
+    return queue_limit_packets(
+        Shape(
+            delay_us=period.delay_us,
+            rate_bits_per_s=period.rate_bits_per_s,
+            queue_packets=period.queue_packets,
+            mtu_bytes=period.mtu_bytes,
+        )
+    )
+
+
+def ns_per_byte(period: Period) -> float:
+    """What the rate takes for a byte; 0 without one."""
+    return 8 * NS_PER_S / period.rate_bits_per_s if period.rate_bits_per_s else 0.0
+
+
+def step(period: Period) -> int:
+    """How many full-sized segments of an offloaded frame may leave the rate together."""
+    per_byte = ns_per_byte(period)
+    return max(1, int(PACE_NS / per_byte / (period.mtu_bytes + ETHERNET_BYTES))) if per_byte else 1
+
+
+def _change(state: _State, period: Period, *, retimes: bool) -> None:
+    """A new period begins, for what is under way."""
+    before, now_ns = state.period, period.start_ns
+    if before is None or now_ns is None:
+        return
+    if not period.up:
+        under_way = state.alive & (state.release_ns > now_ns)
+        if period.state == "down":  # what is due while the interface is down is refused
+            under_way &= state.release_ns < (period.end_ns or np.iinfo(np.int64).max)
+        else:
+            state.busy_until_ns = state.latest_ns = 0
+        state.swallowed |= under_way
+        state.alive &= ~under_way
+        state.begin_ns[under_way] = np.minimum(state.begin_ns[under_way], now_ns)
+    elif retimes and before.up and before.rate_bits_per_s not in (None, period.rate_bits_per_s):
+        _retime(state, now_ns, ns_per_byte(period) / ns_per_byte(before), before.delay_us * 1000)
+
+
+def _retime(state: _State, now_ns: int, factor: float, delay_ns: int) -> None:
+    """What is left of every transmission takes `factor` times as long."""
+
+    def later(t_ns: Ints) -> Ints:
+        return np.where(t_ns > now_ns, now_ns + ((t_ns - now_ns) * factor).astype(np.int64) + 1, t_ns)
+
+    under_way = np.flatnonzero(state.alive & (state.release_ns > now_ns))
+    state.release_ns[under_way] = later(state.release_ns[under_way] - delay_ns) + delay_ns
+    state.begin_ns[under_way] = later(state.begin_ns[under_way])
+    state.busy_until_ns = int(later(np.array(state.busy_until_ns)))
+    state.latest_ns = int(later(np.array(state.latest_ns - delay_ns))) + delay_ns
+
+
+def _admit(
+    state: _State, near: Side, mine: Ints, period: Period, spread: float | np.random.Generator
+) -> None:
+    """Give the segments that came through in this period their times."""
+    t_ns, piece = near.t_ns[mine], _pieces(near, mine, period)
+    starts = np.flatnonzero(np.diff(piece, prepend=-1))
+    begin_ns = finish_ns = t_ns[starts]
+    if period.rate_bits_per_s:
+        sizes = np.add.reduceat(near.wire_bytes[mine], starts)
+        service_ns = (sizes * ns_per_byte(period)).astype(np.int64) + 1
+        served_ns = np.cumsum(service_ns)
+        come_ns = np.maximum(t_ns[starts], state.busy_until_ns)
+        finish_ns = served_ns + np.maximum.accumulate(come_ns - served_ns + service_ns)
+        begin_ns = finish_ns - service_ns
+        state.busy_until_ns = int(finish_ns[-1])
+    release_ns = finish_ns + period.delay_us * 1000
+    if period.jitter_us:
+        extra = spread.uniform(-1, 1, len(starts)) if isinstance(spread, np.random.Generator) else spread
+        release_ns = release_ns + np.trunc(extra * np.float64(period.jitter_us * 1000)).astype(np.int64)
+        release_ns = np.maximum(finish_ns, release_ns)
+    if not period.reorder:
+        release_ns = np.maximum(np.maximum.accumulate(release_ns), state.latest_ns)
+        state.latest_ns = int(release_ns[-1])
+    state.begin_ns[mine], state.release_ns[mine] = begin_ns[piece], release_ns[piece]
+    state.alive[mine] = True
+
+
+def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
+    """Which segments leave together: numbers that ascend. A run of one frame's segments, none lost between,
+    is cut up by the rate.
+    """
+    frame = near.frame[mine]
+    begins = np.concatenate(([True], (np.diff(frame) != 0) | (np.diff(mine) != 1)))
+    if period.rate_bits_per_s:
+        run = np.cumsum(begins) - 1
+        position = np.arange(len(mine)) - np.flatnonzero(begins)[run]
+        begins |= position % step(period) == 0
+    return np.cumsum(begins) - 1
+
+
+def _fill(state: _State, near: Side, periods: Sequence[Period], which: Ints) -> None:
+    """Roughly when those that did not come through would have left: after all that came before them."""
+    rest = ~state.alive & ~state.swallowed
+    delay_ns = np.array([1000 * (period.delay_us + period.jitter_us) for period in periods])[which]
+    before_ns = np.maximum.accumulate(np.where(state.alive, state.release_ns, 0)) if len(rest) else delay_ns
+    state.release_ns[rest] = np.maximum(near.t_ns + delay_ns, before_ns)[rest]
+    state.begin_ns[rest] = near.t_ns[rest]

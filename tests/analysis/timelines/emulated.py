@@ -1,0 +1,119 @@
+"""One direction of a link, emulated in virtual time by the relay's own lane, and what captures at both of its
+sides would show of it.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines.crossings import PACKET_COLUMNS
+from analysis.timelines.link_behaviour import Behaviour, measure
+from analysis.timelines.link_segments import side
+from analysis.timelines.periods import Period
+from testbed.links.relay.hold import Hold
+from testbed.links.relay.lane import Lane
+from tests.testbed.links.relay.frames import Sent
+from topologies.shape import Shape
+
+MS = 1_000_000
+S = 1_000 * MS
+SEGMENT, HEADERS = 1448, 66
+IP_ID, SEQUENCE, VNET = 10 + 14 + 4, 10 + 14 + 20 + 4, 10
+END_NS = 3_600 * S
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a link is told at a time."""
+
+    at_ns: int
+    shape: Shape
+    blackhole: bool = False
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Both sides' packets."""
+
+    near: pa.Table
+    far: pa.Table
+    lane: Lane
+
+    def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
+        """Held beside what the changes, the first of them at time 0, say of the link."""
+        near, far = side(self.near, 1500), side(self.far, 1500)
+        return measure(near, far, periods_of(changes), (0, END_NS))
+
+
+def periods_of(changes: Sequence[Change]) -> list[Period]:
+    """What the analysis is told of them."""
+    ends = [change.at_ns for change in changes[1:]] + [None]
+    return [
+        Period(
+            start_ns=change.at_ns if number else None,
+            end_ns=end_ns,
+            state="blackhole" if change.blackhole else "up",
+            delay_us=change.shape.delay_us,
+            jitter_us=change.shape.jitter_us,
+            loss=change.shape.loss,
+            rate_bits_per_s=change.shape.rate_bits_per_s,
+            queue_packets=change.shape.queue_packets,
+            mtu_bytes=change.shape.mtu_bytes,
+            reorder=change.shape.reorder,
+        )
+        for number, (change, end_ns) in enumerate(zip(changes, ends, strict=True))
+    ]
+
+
+def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed: int = 1) -> Captured:
+    """arrivals: when each frame comes, in order, and how many bytes of payload it has: more than a segment's
+    is an offloaded frame, 0 a pure acknowledgement.
+    """
+    hold = Hold()
+    lane = Lane(0, changes[0].shape, Random(seed), hold)
+    near: list[tuple[int, bytes]] = []
+    far: list[tuple[int, bytes]] = []
+
+    def send_until(now_ns: int) -> None:
+        while hold.heap and hold.heap[0][0] <= now_ns:
+            release_ns, _, _, frame = heappop(hold.heap)
+            hold.held_bytes -= len(frame)
+            far.append((release_ns, frame))
+
+    templates: dict[int, bytes] = {}
+    coming = list(changes[1:])
+    sequence = 0
+    for number, (t_ns, payload) in enumerate(arrivals):
+        while coming and coming[0].at_ns <= t_ns:
+            change = coming.pop(0)
+            send_until(change.at_ns)
+            lane.change(change.shape, change.at_ns, blackhole=change.blackhole)
+        send_until(t_ns)
+        if payload not in templates:
+            templates[payload] = Sent(bytes(payload)).frame()
+        frame = bytearray(templates[payload])
+        struct.pack_into("!H", frame, IP_ID, number * 64 % (1 << 16))
+        struct.pack_into("!I", frame, SEQUENCE, sequence % (1 << 32))
+        sequence += payload + 1
+        near.append((t_ns, bytes(frame)))
+        lane.admit(bytes(frame), t_ns)
+    send_until(1 << 62)
+    return Captured(_packets(near), _packets(far), lane)
+
+
+def _packets(frames: Sequence[tuple[int, bytes]]) -> pa.Table:
+    """Rows as the analysis reads them, of what its columns say of these frames."""
+    columns = {name: np.zeros(len(frames), np.int64) for name in PACKET_COLUMNS}
+    columns["t_ns"] = np.array([t_ns for t_ns, _ in frames], np.int64)
+    columns["wire_length"] = np.array([len(frame) - VNET for _, frame in frames], np.int64)
+    columns["payload_length"] = columns["wire_length"] - HEADERS
+    columns["payload_offset"] += HEADERS
+    columns["proto"] += 6
+    columns["seq"] = np.array([struct.unpack_from("!I", frame, SEQUENCE)[0] for _, frame in frames], np.int64)
+    columns["ip_id"] = np.array([struct.unpack_from("!H", frame, IP_ID)[0] for _, frame in frames], np.int64)
+    return pa.table(columns)
