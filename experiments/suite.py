@@ -1,8 +1,9 @@
 """A suite's file: which experiments a night runs, in which order, how often, and within what time.
 
 An entry is one experiment with settings, so one point: what the experiment's own file says of `sweep` and
-`repeat` does not count. Every entry is read and checked when the suite is, so that a night does not find out
-at four in the morning that a name is mistyped.
+`repeat` does not count, unless the entry asks for the whole `sweep`, which then is one run of the night.
+Every entry is read and checked when the suite is, so that a night does not find out at four in the morning
+that a name is mistyped.
 """
 
 import json
@@ -42,6 +43,8 @@ class Entry(StrictModel):
     """Another topology than the experiment's: a name, or a path to a file, relative to this one."""
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
     """How many runs it makes, each with a seed of its own."""
+    sweep: Flag = False
+    """Whether it is the experiment's whole sweep, with its repetitions, as one run; not in the history."""
     on: str | None = Field(None, max_length=4096)
     """Where it runs: local, simulator, or a path to an inventory, relative to this file; unless given, as the
     experiment says.
@@ -55,8 +58,10 @@ class Entry(StrictModel):
 
     @model_validator(mode="after")
     def _one_point(self) -> Self:
+        if self.sweep and self.repeat > 1:
+            raise problem("a sweep is one run: set.repeat says how often each combination runs", "repeat")
         for path in self.settings:
-            if path.split(".")[0] in OF_MANY_RUNS:
+            if not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
             if path == "topology":
                 raise problem("belongs beside `set`", "set", path)
@@ -135,11 +140,14 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
         if entry.topology is not None:
             overrides.append(f"topology={_found('topology', TOPOLOGIES, entry.topology, folder)}")
         experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
-        return read_experiment(experiment, overrides, leave_out=OF_MANY_RUNS)
+        file = read_experiment(experiment, overrides, leave_out=() if entry.sweep else OF_MANY_RUNS)
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)
         raise document.error(path, said) from None
+    if entry.sweep and not file.experiment.sweep and file.experiment.repeat == 1:
+        raise document.error(("entries", number, "sweep"), f"{file.experiment.name} has no sweep")
+    return file
 
 
 def _found(kind: str, folder: Path, name_or_path: str, beside: Path) -> str:

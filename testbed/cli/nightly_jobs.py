@@ -48,7 +48,7 @@ def make_side_by_side(night: "Night", jobs: int, place_of: PlaceOf) -> None:
     """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
     from testbed.cli.nightly_run import fits
 
-    waiting = [run for run in night.pending if run.place == SIMULATOR]
+    waiting = [run for run in night.pending if run.place == SIMULATOR and not night.entry_of(run).sweep]
     on: list[_Job] = []
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
         while waiting or on:

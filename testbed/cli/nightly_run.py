@@ -29,6 +29,7 @@ from testbed.cli.nightly_night import Night, earlier_durations_s
 from testbed.cli.nightly_one import OURS, PlaceOf, make_one
 from testbed.cli.nightly_options import NightOptions
 from testbed.cli.nightly_room import make_room
+from testbed.cli.nightly_sweep import make_sweep
 from testbed.cli.nightly_text import show_planned
 from testbed.cli.nightly_torn import set_torn_aside, settle_torn
 from testbed.cli.places import check_place, opened
@@ -185,7 +186,8 @@ def _make_all(night: Night, asked: Asked) -> bool:
         for run in night.pending:
             if not fits(night, run):
                 continue
-            if not make_one(night, run, place_of):
+            whole = night.entry_of(run).sweep
+            if not (make_sweep(night, run) if whole else make_one(night, run, place_of)):
                 return False
             make_room(night, asked.options.keep_bytes)
     return True

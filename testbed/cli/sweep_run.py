@@ -59,12 +59,25 @@ def run_sweep(
     given: the experiment as the user named it, and the overrides, for the commands that replay a run.
     """
     points = Points(chosen)
-    sweep = _resumed(resume, chosen, points) if resume else _new(out, chosen, points)
+    sweep = _resumed(resume, chosen, points) if resume else new_sweep(out, chosen, points)
+    outcome = carry_out(sweep, analyze=analyze)
+    show_sweep(sweep.directory, sweep.record, given)
+    if outcome == "interrupted":
+        return exit_codes.INTERRUPTED
+    fine = all_passed(sweep.record) if analyze else not sweep.pending
+    return exit_codes.FINE if fine else exit_codes.FAILED
+
+
+def carry_out(sweep: Sweep, *, analyze: bool) -> str:
+    """Make the runs that are to go, and judge them together: completed or interrupted, by the user.
+
+    Raises MachineError, AnalysisError.
+    """
     click.echo(f"sweep {sweep.directory.path}", err=True)
     click.echo(f"{len(sweep.pending)} of {len(sweep.record.points)} runs to go", err=True)
     outcome = "crashed"
     try:
-        if chosen.place == SIMULATOR:
+        if sweep.record.place == SIMULATOR:
             from testbed.cli.sweep_tasks import run_in_tasks
 
             run_in_tasks(sweep, analyze=analyze)
@@ -78,11 +91,7 @@ def run_sweep(
     if analyze:
         sweep.judge()
         write_sweep_page(sweep.directory)
-    show_sweep(sweep.directory, sweep.record, given)
-    if outcome == "interrupted":
-        return exit_codes.INTERRUPTED
-    fine = all_passed(sweep.record) if analyze else not sweep.pending
-    return exit_codes.FINE if fine else exit_codes.FAILED
+    return outcome
 
 
 def write_sweep_page(directory: SweepDirectory) -> None:
@@ -93,7 +102,8 @@ def write_sweep_page(directory: SweepDirectory) -> None:
         report(directory)
 
 
-def _new(out: Path, chosen: Chosen, points: Points) -> Sweep:
+def new_sweep(out: Path, chosen: Chosen, points: Points) -> Sweep:
+    """A sweep below `out` of which nothing has run. Raises MachineError, InputError."""
     name = chosen.file.experiment.name
     try:
         directory = SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))

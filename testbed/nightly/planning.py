@@ -11,6 +11,7 @@ from datetime import date
 
 from experiments.nights import NightRecord, NightRun, State
 from experiments.suite import Entry, SuiteFile
+from experiments.sweep import runs
 from testbed.sweeps import plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -92,7 +93,10 @@ class Expected:
 
     @staticmethod
     def _guess_s(file: SuiteFile, entry: Entry) -> float:
-        guess_s = file.experiments[entry.name].experiment.duration_us / 1e6 + AROUND_A_RUN_S
+        experiment = file.experiments[entry.name].experiment
+        guess_s = experiment.duration_us / 1e6 + AROUND_A_RUN_S
+        if entry.sweep:
+            guess_s *= len(runs(experiment.sweep, experiment.repeat, 0))
         return guess_s if entry.budget_us is None else min(guess_s, entry.budget_us / 1e6 / entry.repeat)
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.nights import Failure, NightRecord, NightRun, State
-from testbed.sweeps import headline
+from experiments.sweepdir import SweepRecord
+from testbed.sweeps import headline, missed
 
 OF_VERDICTS = {
     "passed": None,
@@ -43,6 +44,24 @@ def broken(run: NightRun, problem: str, took_s: float) -> NightRun:
         problem=_line(problem),
         duration_s=round(took_s, 3),
         headline={},
+    )
+
+
+def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
+    """A whole sweep that came to its end, as one run."""
+    verdicts = [point.verdict or "crashed" for point in record.points]
+    unmet = [f"{each['text']} did not hold" for each in missed(record)]
+    kinds = [*verdicts, *("failed" for _ in unmet)]
+    verdict = next((kind for kind in ("crashed", "failed", "invalid") if kind in kinds), "passed")
+    others = [f"{verdicts.count(kind)} of {len(verdicts)} runs {kind}" for kind in sorted({*verdicts})]
+    reasons = [*(text for text in others if not text.endswith("passed")), *unmet]
+    return replace(
+        run,
+        state=State.DONE,
+        verdict=verdict,
+        failure=OF_VERDICTS[verdict],
+        problem=_line("; ".join(reasons)) if reasons else None,
+        duration_s=round(took_s, 3),
     )
 
 

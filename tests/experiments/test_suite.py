@@ -73,6 +73,15 @@ def test_an_entry_is_one_point_whatever_the_experiment_sweeps_and_repeats(read):
     assert "give `repeat` to the entry" in refused(read, "roles.client: 10", "repeat: 3")
 
 
+def test_an_entry_may_be_the_whole_sweep_as_one_run(read):
+    file = read(GOOD.replace("set: {roles.client: 10", "sweep: true, set: {repeat: 3, roles.client: 10"))
+    assert file.experiments["virtual"].experiment.repeat == 3
+    said = refused(read, "set: {roles.client: 10", "sweep: true, repeat: 2, set: {roles.client: 10")
+    assert "entries.2.repeat: a sweep is one run" in said
+    old, new = "    repeat: 3\n", "    sweep: true\n"
+    assert "entries.0.sweep: link-failure has no sweep" in refused(read, old, new)
+
+
 def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
     folder = tmp_path / "mine"
     folder.mkdir()

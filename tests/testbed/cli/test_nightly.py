@@ -11,6 +11,7 @@ import pytest
 from analysis.history import History
 from experiments.nights import Failure, NightDirectory, State
 from experiments.rundir import RunDirectory
+from experiments.sweepdir import SweepDirectory
 from testbed.backends.place import Follow
 from testbed.backends.simulator import Simulator
 from testbed.runner.start import Ended
@@ -58,6 +59,29 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     assert said.out.splitlines()[:2] == ["night        1 failed", "runs         1 passed, 1 failed; 2 in all"]
     log = nights.directory.log.read_text().splitlines()
     assert [line.partition(" ")[2] for line in log[:3]] == lines[:3]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights, capsys):
+    swept = "sweep: {roles.client: [1, 2]}, repeat: 2"
+    held, missed = "max(latency.p99_ms) by roles.client <= 60000", "min(events.published) >= 1e9"
+    nights.suite(
+        f"name: good, sweep: true, set: {{{swept}, expect_sweep: ['{held}']}}",
+        f"name: bad, sweep: true, set: {{{swept}, expect_sweep: ['{missed}']}}",
+    )
+    assert nights.run() == 1
+    good, bad = nights.record.runs
+    assert (good.state, good.verdict, good.failure, good.problem) == (State.DONE, "passed", None, None)
+    assert (bad.verdict, bad.failure) == ("failed", Failure.EXPECTATION)
+    assert bad.problem == "min(events.published) >= 1000000000.0 did not hold"
+    for run in (good, bad):
+        sweep = SweepDirectory(nights.directory.run_of(run).path)
+        assert [point.verdict for point in sweep.read().points] == ["passed"] * 4
+        assert sweep.read().seed == run.seed
+        assert sweep.report_html.is_file()
+    assert nights.cases()[:2] == [("good r0", ["properties"]), ("bad r0", ["properties", "failure"])]
+    assert nights.kept() == Counter()  # the history has single points only
 
 
 def test_the_same_night_is_not_run_twice(nights, capsys):
