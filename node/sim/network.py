@@ -8,7 +8,7 @@ connections come and go in `node.sim.connections`.
 Not modelled: time that processes need to compute; what is sent takes the network's time alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -30,7 +30,8 @@ class Network:
     """All nodes and their connections.
 
     trace_limit: so many messages are kept in `trace`. observer: instead of keeping records and logs with the
-    nodes. seed: of what the links lose.
+    nodes. seed: of what the links lose. uptimes_us: by process, how much longer than virtual time its machine
+    has been up, and so how far its clock is ahead.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Network:
         trace_limit: int = 0,
         observer: Observer = KEEPING,
         seed: int = 0,
+        uptimes_us: Mapping[str, int] | None = None,
     ) -> None:
         self.clock = Clock()
+        self._uptimes_us = uptimes_us or {}
         self.nodes: dict[str, Node] = {}
         self._specs = {spec.name: spec for spec in specs}
         first = next(iter(self._specs.values()))
@@ -164,7 +167,7 @@ class Network:
             node.waiting.append((None, given, 0))
             return
         carry = self._carry
-        for effect in node.machine.handle(given, self.clock.now_us):
+        for effect in node.machine.handle(given, self.clock.now_us + self._uptimes_us.get(node.spec.name, 0)):
             carry[type(effect)](node, effect)
 
     def _connect(self, node: Node, effect: m.Connect) -> None:
@@ -180,7 +183,8 @@ class Network:
     def _set_timer(self, node: Node, effect: m.SetTimer) -> None:
         self._timer_serial += 1
         node.timers[effect.timer] = self._timer_serial
-        self.clock.at(effect.at_us, self._fire, (node, effect.timer, self._timer_serial))
+        at_us = effect.at_us - self._uptimes_us.get(node.spec.name, 0)
+        self.clock.at(at_us, self._fire, (node, effect.timer, self._timer_serial))
 
     def _fire(self, planned: tuple[Node, m.Timer, int]) -> None:
         node, timer, serial = planned

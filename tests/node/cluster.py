@@ -82,9 +82,17 @@ class Cluster:
     """A simulated cluster over `MESH`, started, with drivers going from `go_us` on."""
 
     def __init__(
-        self, *, go_us: int = S, build: Any = build_machine, wires: Wires = MESH, **given: Any
+        self,
+        *,
+        go_us: int = S,
+        build: Any = build_machine,
+        wires: Wires = MESH,
+        uptimes_us: Mapping[str, int] | None = None,
+        **given: Any,
     ) -> None:
-        self.network = Network(specs(**given), wires, build=build, trace_limit=TRACE_LIMIT)
+        self.network = Network(
+            specs(**given), wires, build=build, trace_limit=TRACE_LIMIT, uptimes_us=uptimes_us
+        )
         self.network.run(go_us // 2)
         unready = [name for name, node in self.network.nodes.items() if not node.ready]
         assert not unready, f"not ready: {unready}"

@@ -49,9 +49,9 @@ class BatchList:
         """Position of the first batch that ends after `seq`."""
         return bisect_right(self.last_seqs, seq, self.start)
 
-    def since(self, time_us: int) -> int:
-        """Position of the first batch that was taken at this time or later. Times never fall."""
-        return bisect_left(self.batches, time_us, self.start, key=TIME)
+    def since(self, time_us: int, first: int) -> int:
+        """Position of the first batch from `first` on of this time or later. Times never fall in an epoch."""
+        return bisect_left(self.batches, time_us, first, key=TIME)
 
     def drop_first(self) -> None:
         """Take the first batch away."""

@@ -1,6 +1,6 @@
 """The head of a region's chain (paper 3.3): it takes publications, and the peers' events (3.1).
 
-`add_local_event` numbers what drivers and clients publish and stamps it with a time that never falls; the
+`add_local_event` numbers what drivers and clients publish and stamps it with the stream's time; the
 acknowledgement goes out when the whole chain has it. A repetition is known by `publications`, also by a head
 that has just become one: it has the publications of all events that it stores. `sources` says from which
 peer each other stream is taken; a new head starts from none, with its own counters.
@@ -45,6 +45,7 @@ from node.protocols.sprinkler.publications import Publications, Publisher
 from node.protocols.sprinkler.restoration import Restoration
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
+from node.protocols.sprinkler.stream_clock import StreamClock
 
 RESTORE: m.Timer = ("restore",)
 HELD_LIMIT_BYTES = 67_108_864  # of publications while restoring
@@ -62,6 +63,7 @@ class Surroundings(SourcesSurroundings, Protocol):
     publications: Publications
     journal: Volatile
     parameters: Parameters
+    stream_clock: StreamClock
 
     def emit(self, effect: m.Effect) -> None:
         """Ask for an effect."""
@@ -102,7 +104,6 @@ class Head:
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
-        self._time_us = 0
         self._pending: OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
         self._pending = OrderedDict()  # not committed: last number, who is to be told, and what
         for stream in own:
@@ -117,10 +118,10 @@ class Head:
         self._remember_time(stream)
 
     def _remember_time(self, stream: int) -> None:
-        """Of the newest event: later ones get no earlier times."""
+        """Of the newest event that is there, if it came from a disk: later ones get no earlier times."""
         state = self._node.history.streams[stream]
-        newest = state.after(state.cnt - 1, 1) if state.cnt else []
-        self._time_us = max([self._time_us, *(batch.time_us for batch in newest)])
+        for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
+            self._node.stream_clock.heard(batch.time_us, self._node.now_us)
 
     def restore(self, awaited: Iterable[str], until_us: int, next_epoch: int) -> None:
         """Take the region's stream back from others before anything is published.
@@ -253,7 +254,6 @@ class Head:
         self._node.emit(m.Record(RecordKind.PUBLISHED, message.stream, first_seq, count, count))
         self._node.publication_taken(publication)
         self._await(publication, channel)
-        self._time_us = max(self._time_us, self._node.now_us)
         self._node.store(
             Events(
                 message.kind,
@@ -263,7 +263,7 @@ class Head:
                 message.count,
                 message.event_bytes,
                 message.argument,
-                self._time_us,
+                self._node.stream_clock.stamp_us(self._node.now_us),
                 message.payload,
             )
         )

@@ -230,7 +230,12 @@ class StreamHistory:
                 self._keys = KeyCollection(self._list, self.key_bytes)
             return
         if batch.predicate == Predicate.OLDER_THAN:
-            position = self._list.since(batch.time_us - batch.argument)
+            # an epoch may begin with another time: only its own stamps are compared, and once one of its
+            # events is old enough all those of former epochs are
+            first = self._list.after(first_of(epoch_of(batch.first_seq)) - 1)
+            position = self._list.since(batch.time_us - batch.argument, first)
+            if position == first:
+                return
             position = min(position, len(self._list.batches) - 1)  # a peer's times may fall
             end = min(self._list.at(position).first_seq, batch.first_seq) - 1
         else:

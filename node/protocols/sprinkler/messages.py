@@ -204,7 +204,7 @@ class Events:
     argument: Annotated[
         int, Field("Q", "", "of the predicate: events, microseconds or bytes; the epoch that begins")
     ]
-    time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
+    time_us: Annotated[int, Field("Q", "us", "when its head took it, by the stream's clock; never falls")]
     payload: Annotated[
         bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
     ]
@@ -251,7 +251,7 @@ class SparseEvents:
         int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes follow the reaches")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
-    time_us: Annotated[int, Field("Q", "us", "when its head took it, on that host's clock; never falls")]
+    time_us: Annotated[int, Field("Q", "us", "when its head took it, by the stream's clock; never falls")]
     payload: Annotated[
         bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(REACHES, SIZES))
     ]

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import cut_before, last_seq
+from node.protocols.sprinkler.batches import PLACEHOLDERS, cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains
@@ -52,6 +52,7 @@ from node.protocols.sprinkler.paths import RegionPaths, paths_of
 from node.protocols.sprinkler.place import Place
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.sources import Sources, Switch
+from node.protocols.sprinkler.stream_clock import StreamClock
 from node.protocols.sprinkler.tail import Tail
 
 Batch = Events | SparseEvents
@@ -79,6 +80,7 @@ class Proxy(Participant):
         self._streams = dict(spec.streams)
         self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
         self.history = self.empty_history()
+        self.stream_clock = StreamClock()
         self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
@@ -341,6 +343,8 @@ class Proxy(Participant):
 
     def store(self, batch: Batch) -> None:
         """Into Hist; the end of this input sends it down the chain, or commits it."""
+        if batch.stream in self.own and batch.kind not in PLACEHOLDERS:
+            self.stream_clock.heard(batch.time_us, self.now_us)
         self.history.append(batch)
         self.journal.write(batch)
         self.chain.grew(batch.stream)

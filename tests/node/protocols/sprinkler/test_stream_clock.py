@@ -1,0 +1,31 @@
+"""A stream's time goes on at its pace, whoever stamps and whatever his clock says."""
+
+import pytest
+
+from node.protocols.sprinkler.stream_clock import StreamClock
+
+
+def test_a_new_stream_has_its_first_heads_time():
+    clock = StreamClock()
+    assert [clock.stamp_us(now_us) for now_us in (70, 80, 95)] == [70, 80, 95]
+
+
+@pytest.mark.parametrize("own_us", [5, 1_000_000])
+def test_who_takes_over_goes_on_at_the_same_pace(own_us):
+    clock = StreamClock()
+    clock.heard(500, own_us)
+    clock.heard(510, own_us + 10)
+    assert clock.stamp_us(own_us + 100) == 600
+
+
+def test_an_event_that_was_long_on_its_way_does_not_turn_time_back():
+    clock = StreamClock()
+    clock.heard(500, 100)
+    clock.heard(501, 400)
+    assert clock.stamp_us(400) == 800
+
+
+def test_stamps_never_fall():
+    clock = StreamClock()
+    clock.heard(900, 100)
+    assert clock.stamp_us(90) == 900
