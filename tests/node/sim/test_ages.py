@@ -7,6 +7,7 @@ import pytest
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.protocols.building import build_machine
+from node.protocols.sprinkler.batches import PLACEHOLDERS
 from tests.node.chained import chained
 from tests.node.cluster import S
 
@@ -29,7 +30,7 @@ def stamps(cluster, name, stream=0):
     """What the replica still has: sequence numbers and times."""
     history = cluster.machine(name).history.streams[stream]
     found = history.after(0, 1 << 30)
-    return [(batch.first_seq, batch.time_us) for batch in found if batch.kind != 2]
+    return [(batch.first_seq, batch.time_us) for batch in found if batch.kind not in PLACEHOLDERS]
 
 
 @pytest.mark.parametrize(
