@@ -9,6 +9,7 @@ own `choose`.
 Two ends of a cut link need not notice together, and what they send meanwhile is lost.
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -145,25 +146,28 @@ def flows(state: State) -> bool:
     return True
 
 
-def graphs(size: int) -> list[tuple[Link, ...]]:
-    """All connected graphs with so many nodes, one of each kind that differs; node 0 owns the stream."""
+Case = tuple[tuple[Link, ...], frozenset[Link]]  # a graph, and which of its links are cut
+
+
+def cases(size: int, most: int) -> list[Case]:
+    """All connected graphs of so many nodes and all cuts of 1 to `most` links that leave them connected.
+
+    Of those that differ by their nodes' numbers alone there is one. Node 0 owns the stream.
+    """
     pairs = list(combinations(range(size), 2))
-    found: dict[tuple[Link, ...], None] = {}
-    for count in range(size - 1, len(pairs) + 1):
+    found: dict[Case, None] = {}
+    for count in range(size, len(pairs) + 1):
         for links in combinations(pairs, count):
-            if is_connected(links, size):
-                found[_canonical(links, size)] = None
+            for cut in _cuts(links, size, most):
+                found[_canonical(links, cut, size)] = None
     return list(found)
 
 
-def cuts(links: tuple[Link, ...], size: int, most: int) -> list[frozenset[Link]]:
-    """All sets of at most so many links without which the graph is still connected."""
-    return [
-        frozenset(chosen)
-        for count in range(1, most + 1)
-        for chosen in combinations(links, count)
-        if is_connected([link for link in links if link not in chosen], size)
-    ]
+def _cuts(links: tuple[Link, ...], size: int, most: int) -> Iterator[frozenset[Link]]:
+    for count in range(1, most + 1):
+        for chosen in combinations(links, count):
+            if is_connected([link for link in links if link not in chosen], size):
+                yield frozenset(chosen)
 
 
 def is_connected(links: Iterable[Link], size: int) -> bool:
@@ -207,12 +211,13 @@ def _is_in(channel: Link, cut: frozenset[Link]) -> bool:
     return (a, b) in cut or (b, a) in cut
 
 
-def _canonical(links: tuple[Link, ...], size: int) -> tuple[Link, ...]:
-    """The same graph with its nodes renumbered, but for the owner, so that equal kinds are equal."""
-    return min(
-        tuple(sorted(tuple(sorted((new[a], new[b]))) for a, b in links))  # type: ignore[misc]
+def _canonical(links: tuple[Link, ...], cut: frozenset[Link], size: int) -> Case:
+    """The same with its nodes renumbered, but for the owner, so that equal kinds are equal."""
+    found = min(
+        tuple(sorted((min(new[a], new[b]), max(new[a], new[b]), (a, b) in cut) for a, b in links))
         for new in ((OWNER, *rest) for rest in permutations(range(1, size)))
     )
+    return tuple((a, b) for a, b, _ in found), frozenset((a, b) for a, b, is_cut in found if is_cut)
 
 
 def _longest(following: dict[State, list[State]]) -> int | None:
@@ -233,3 +238,18 @@ def _longest(following: dict[State, list[State]]) -> int | None:
             if not ahead[each]:
                 ready.append(each)
     return max(length.values()) if done == len(following) else None
+
+
+def main() -> None:
+    """Search all cases of a size: `python -m tests.node.protocols.sprinkler.path_search 5 2`, some hours."""
+    size, most = int(sys.argv[1]), int(sys.argv[2])
+    states, longest, found = 0, 0, cases(size, most)
+    for number, (links, cut) in enumerate(found, 1):
+        searched = search(links, size, cut)
+        assert searched.longest is not None, f"{links} without {sorted(cut)}: an order without end"
+        states, longest = states + searched.states, max(longest, searched.longest)
+        print(f"{number} of {len(found)} cases, {states} states, at most {longest} steps to rest")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
