@@ -1,0 +1,72 @@
+"""`link-failure-zoo`, three seeds of each topology: in a network that stays connected nothing is lost, every
+stream flows again soon, and then nobody changes a source any more.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from analysis.pipeline import analyze_here
+from experiments.loader import read_experiment
+from node.protocols.building import build_machine
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from testbed.sweeps import plain
+from tests.node.protocols.sprinkler.readings import Refreshing, with_sources
+from topologies.loader import load_topology
+
+SHORTER = (  # fewer batches in less time, so that all take a minute
+    "duration=11s", "nemesis.start=2s", "nemesis.quiet=7s", "parameters.flush_interval=200ms",
+    "workload.rate=100/s",
+)  # fmt: skip
+ZOO = read_experiment("link-failure-zoo", SHORTER)
+SEEDS = (1, 2, 3)
+
+Summary = dict[str, Any]
+Run = Callable[..., Summary]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the zoo in virtual time, on a topology and with a seed."""
+
+    def run_one(name: str, seed: int, build=build_machine) -> Summary:
+        experiment, topology = ZOO.point({"topology": name}), load_topology(name)
+        plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
+        described = {"experiment": plain(experiment), "topology": plain(topology)}
+        directory = prepare(tmp_path, plan, described)
+        simulate(directory, lambda message: None, build=build)
+        return analyze_here(directory, progress=lambda text: None)
+
+    return run_one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ZOO.experiment.sweep["topology"])
+def test_every_stream_flows_again_and_at_rest_nobody_changes_a_source(run: Run, name: str) -> None:
+    found = []
+    for seed in SEEDS:
+        summary = run(name, seed)
+        missed = [each["text"] for each in summary["expectations"] if not each["held"]]
+        assert (seed, missed, summary["verdict"]) == (seed, [], "passed")
+        assert summary["convergence"]["connected"]
+        assert summary["events"]["delivered"] > 0
+        found.append(summary["convergence"]["beyond_way_s"])
+    assert median(found) <= 1.5
+    assert max(found) <= 2.5
+
+
+@pytest.mark.slow
+def test_the_zoo_shows_a_rule_by_which_two_proxies_hold_each_other(run: Run) -> None:
+    build = with_sources(Refreshing)
+    missed = [
+        each["text"]
+        for seed in SEEDS
+        for each in run("ring-6", seed, build)["expectations"]
+        if not each["held"]
+    ]
+    assert "convergence.stalled == 0" in missed
