@@ -14,8 +14,8 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from analysis.archive import archive_options
 from analysis.errors import AnalysisError
+from experiments.child_python import SAFE_ENVIRONMENT
 from experiments.scratch import scratch
 
 CORES_MAX = 16  # local workers; beyond that starting Python workers costs more than they bring
@@ -114,7 +115,8 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # untyped
     # Java goes on when a context is stopped, with the options of its first start.
-    gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
+    with _told_to_java(SAFE_ENVIRONMENT):
+        gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
     patience = threading.Timer(START_WAIT_S, gateway.proc.kill)  # a master may be silent for ever
     patience.start()
     try:
@@ -123,6 +125,21 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
         patience.cancel()
     context.setLogLevel("ERROR")
     return context
+
+
+@contextmanager
+def _told_to_java(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment that Java, and what it starts, is to have, and nobody else whom we start later."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _settings(master: str | None) -> dict[str, str]:
@@ -135,6 +152,7 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
         "spark.sql.python.filterPushdown.enabled": "true",
+        **{f"spark.executorEnv.{name}": value for name, value in SAFE_ENVIRONMENT.items()},
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{_folder()}/warehouse",
         # Spark's own folders follow; said as spark.local.dir, executors of a cluster would take it too.

@@ -9,11 +9,11 @@ exited.
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from experiments.child_python import python_command
 from testbed.errors import TestbedError
 
 LAUNCHER = "node.tcp.launcher"
@@ -62,9 +62,7 @@ class Processes:
     async def start_launcher(self, errors: IO[str]) -> None:
         """Start the launcher; what it and the nodes say on standard error goes to `errors`."""
         self._launcher = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            LAUNCHER,
+            *python_command(LAUNCHER),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

@@ -6,12 +6,14 @@ machine cannot do it, 130 interrupted.
 """
 
 import importlib
+import os
 import sys
 import traceback
 
 import click
 from click.exceptions import NoSuchCommand
 
+from experiments.child_python import absolute_entries
 from testbed.cli import exit_codes
 
 # In the order in which someone meets them; a value is the module under testbed.cli.
@@ -81,6 +83,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
+    _search_no_working_directory()
     try:
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
     except click.ClickException as error:
@@ -92,6 +95,13 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the one place where errors become a line and a code
         return _complain(error, debug="--debug" in arguments)
     return result if isinstance(result, int) else 0
+
+
+def _search_no_working_directory() -> None:
+    """Neither for programs nor, in Python processes that we start, for modules."""
+    for name in ("PATH", "PYTHONPATH"):
+        if name in os.environ:
+            os.environ[name] = absolute_entries(os.environ[name])
 
 
 def _complain(error: Exception, *, debug: bool) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.report import write_report
+from experiments.child_python import python_command
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory, read_json
 from testbed.cli.following import Follower, follower
@@ -73,7 +74,7 @@ def _begun(night: "Night", run: NightRun, place_of: PlaceOf, follow: Follower) -
         run = prepared(night, run, place_of)
         made = night.directory.run_of(run)
         assert made is not None  # noqa: S101
-        command = [*DIES_WITH_US, sys.executable, "-m", "testbed.cli.nightly_jobs", str(made.path.resolve())]
+        command = [*DIES_WITH_US, *python_command("testbed.cli.nightly_jobs", str(made.path.resolve()))]
         with (made.logs / LOG).open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -5,13 +5,13 @@ unless the whole is asked for.
 """
 
 import shlex
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
+from experiments.child_python import python_command
 from experiments.sweep import values_text
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.cli.places import LOCAL, SIMULATOR
@@ -29,6 +29,7 @@ from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
 from topologies.shape import Shape
 
+PYTHON = "python"  # its path says nothing about the plan
 ROWS_MAX = 40  # of a section, unless the whole is asked for
 
 Row = tuple[str, ...]
@@ -229,7 +230,7 @@ def _machine_rows(plan: Plan, chosen: Chosen) -> Iterator[Row]:
 
 
 def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
-    inside = [Path(sys.executable).name, "-m", "testbed.runner", "RUN"]
+    inside = python_command("testbed.runner", "RUN", python=PYTHON)
     yield "sandbox", shlex.join(sandbox_command(inside, user_namespace=True))
     layout = make_layout(plan)
     lines = [(host.name, line) for host in plan.hosts for line in inside_lines(layout, host.name)]
@@ -241,7 +242,10 @@ def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
     yield from (("capture", text) for text in (captures if full else captures[:1]))
     if len(captures) > 1 and not full:
         yield "", f"and {len(captures) - 1} more of this kind"
-    yield "nodes", f"{Path(sys.executable).name} -m {LAUNCHER} (forks {len(plan.processes)} processes)"
+    yield (
+        "nodes",
+        f"{shlex.join(python_command(LAUNCHER, python=PYTHON))} (forks {len(plan.processes)} processes)",
+    )
 
 
 def _capture_command(plan: Plan, number: int) -> str:

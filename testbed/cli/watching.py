@@ -11,12 +11,12 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from experiments.child_python import python_command
 from testbed.cli.places import LOCAL
 from topologies.errors import InputError
 
@@ -79,7 +79,7 @@ class Watching:
     def __enter__(self) -> Self:
         with (self._run.logs / LOG).open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "analysis.live", str(self._run.path.resolve())],
+                python_command("analysis.live", str(self._run.path.resolve())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.child_python import program_command
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts import examination, limited_waiting, own_folders, run_folders
@@ -81,9 +82,8 @@ def raise_if_unfit(examined: Sequence[Examined]) -> None:
 
 def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """The dialogue with the program. Raises TestbedError."""
-    with connection.open(
-        [PYTHON, "-c", sent_program(limited_waiting, files, own_folders, run_folders, examination)], root=True
-    ) as process:
+    program = sent_program(limited_waiting, files, own_folders, run_folders, examination)
+    with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
         lines = _Lines(process, connection.machine.name)
         with suppress(UnreachableError):  # it may end before it has read that; what it says tells why

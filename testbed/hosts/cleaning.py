@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from experiments.child_python import program_command
 from experiments.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
 from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
@@ -55,7 +56,8 @@ def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> li
             "code": archive.sha256,
         }
         data = json.dumps(request).encode() + b"\n"
-        done = connection.run([PYTHON, "-c", program], data=data, timeout_s=CLEAR_TIMEOUT_S, root=True)
+        command = program_command(program, python=PYTHON)
+        done = connection.run(command, data=data, timeout_s=CLEAR_TIMEOUT_S, root=True)
         if done.code != 0:
             raise TestbedError(f"{machine.name}: cannot clean: {done.said}")
         try:

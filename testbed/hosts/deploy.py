@@ -7,6 +7,7 @@ PYTHONPATH as it is.
 
 from collections.abc import Sequence
 
+from experiments.child_python import SAFE_PATH, program_command
 from testbed.errors import TestbedError
 from testbed.hosts import limited_waiting, own_folders, unpacking
 from testbed.hosts.archive import Archive
@@ -32,7 +33,7 @@ def our_python(code: str) -> list[str]:
     Mininet imports distutils: the archive has what it needs of it, and setuptools, if the machine has that,
     is told to keep out, for it would take longer than all the rest.
     """
-    return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON]
+    return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
 
 
 def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
@@ -47,14 +48,13 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
     """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content
     with connection.open(
-        [
-            PYTHON,
-            "-c",
+        program_command(
             sent_program(limited_waiting, own_folders, unpacking),
             connection.machine.code,
             archive.sha256,
             str(len(content)),
-        ],
+            python=PYTHON,
+        ),
         root=True,
     ) as process:
         process.timeout_s = ANSWER_S

@@ -48,7 +48,7 @@ while read -r name proof for why; do
     fi
 done <"$here/packages.txt"
 # The virtual environment needs pip for this very Python; Debian keeps it in a package of its own.
-if [ "$job" != machine ] && ! "${PYTHON:-python3}" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+if [ "$job" != machine ] && ! "${PYTHON:-python3}" -I -c 'import ensurepip, venv' >/dev/null 2>&1; then
     printf 'missing: python3-venv (the virtual environment)\n' >&2
     packages="$packages python3-venv"
 fi

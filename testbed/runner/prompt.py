@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from experiments.child_python import python_command
 from testbed.runner.record import RunRecord
 from testbed.sandbox.channel import FD_VARIABLE, Channel
 
@@ -87,7 +87,7 @@ class Prompt:
 
 def command_of(module: str) -> list[str]:
     """How a module becomes the prompt's process."""
-    return [sys.executable, "-m", module]
+    return python_command(module)
 
 
 def _how_it_ended(code: int) -> str | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import Plan, plan_to_json
@@ -104,7 +105,7 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
     Raises MachineError or TestbedError if the run broke before there was anything to look at,
     KeyboardInterrupt when the user asked twice.
     """
-    command = [sys.executable, "-m", "testbed.runner", str(run.path.resolve()), *filter(None, [prompt])]
+    command = python_command("testbed.runner", str(run.path.resolve()), *filter(None, [prompt]))
     stdin = subprocess.DEVNULL if prompt is None else sys.stdin
     failed: dict[str, Any] = {}
     with (

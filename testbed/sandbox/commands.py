@@ -7,6 +7,8 @@ unshare dies, and PID 1's death kills everything in the namespaces (see DESIGN, 
 
 from collections.abc import Sequence
 
+from experiments.child_python import python_command
+
 CAPABILITIES_NEEDED = {"net_admin": 12, "net_raw": 13, "sys_admin": 21}
 """Bit numbers (capabilities(7)) of what namespaces, links and captures need; without them a user namespace
 is.
@@ -29,9 +31,9 @@ def sandbox_command(inner: Sequence[str], *, user_namespace: bool) -> list[str]:
     return ["setpriv", "--pdeathsig", "KILL", "unshare", *user, *namespaces, *inner]
 
 
-def init_command(python: str, command: Sequence[str], *, lifeline: int, control: int) -> list[str]:
+def init_command(command: Sequence[str], *, lifeline: int, control: int) -> list[str]:
     """PID 1 of the sandbox, which runs `command` as its child."""
-    return [python, "-m", "testbed.sandbox.init", str(lifeline), str(control), *command]
+    return python_command("testbed.sandbox.init", str(lifeline), str(control), *command)
 
 
 def inside_commands() -> list[list[str]]:

@@ -9,7 +9,6 @@ whatever still runs.
 import contextlib
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from experiments.child_python import absolute_entries
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.commands import init_command, sandbox_command
 from testbed.sandbox.permission import failed_to_start, user_namespace_needed
@@ -50,7 +50,7 @@ class Sandbox:
         self._environment = {**os.environ, **(environment or {}), RUN_VARIABLE: token}
         self._environment["PATH"] = search_path(self._environment)
         self._environment["PYTHONPATH"] = os.pathsep.join(
-            [str(PROJECT), *filter(None, [self._environment.get("PYTHONPATH")])]
+            [str(PROJECT), *filter(None, [absolute_entries(self._environment.get("PYTHONPATH", ""))])]
         )
         self._stdin = stdin
         self._stdout = stdout
@@ -107,7 +107,7 @@ class Sandbox:
         reading, writing = os.pipe()
         self._lifeline = stack.enter_context(os.fdopen(writing, "wb"))
         with theirs, os.fdopen(reading, "rb"):
-            inside = init_command(sys.executable, self._command, lifeline=reading, control=theirs.fileno())
+            inside = init_command(self._command, lifeline=reading, control=theirs.fileno())
             self.process = subprocess.Popen(
                 sandbox_command(inside, user_namespace=user_namespace_needed()),
                 env=self._environment,

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping
 
+from experiments.child_python import absolute_entries
 from testbed.errors import MachineError
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -25,8 +26,9 @@ RUN_TOOLS = {
 
 
 def search_path(environment: Mapping[str, str]) -> str:
-    """PATH, and the directories of system programs behind it."""
-    return os.pathsep.join([environment.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
+    """PATH less what depends on the working directory, and the directories of system programs behind it."""
+    entries = absolute_entries(environment.get("PATH", os.defpath))
+    return os.pathsep.join([*filter(None, [entries]), *SYSTEM_DIRECTORIES])
 
 
 def missing_tools(tools: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> list[str]:

@@ -9,12 +9,12 @@ tidily, and its files stay. What it has done to the machine goes with the sandbo
 import contextlib
 import selectors
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.agent import files
@@ -72,7 +72,7 @@ class Supervisor:
             self._selector.close()
 
     def _start(self, stack: contextlib.ExitStack) -> None:
-        command = [sys.executable, "-m", "testbed.runner", str(self._run.path)]
+        command = python_command("testbed.runner", str(self._run.path))
         try:
             errors = stack.enter_context((self._run.path / RUNNER_LOG).open("a+"))
             sandbox = stack.enter_context(Sandbox(command, token=self._run.name, errors=errors))

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import testbed
+from experiments.child_python import python_command
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, LinkCounters, LinkWiring
@@ -50,7 +50,7 @@ class RelayMiddles:
         ours.settimeout(START_S_MAX)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-S", "-m", "testbed.links.relay", str(theirs.fileno())],
+                python_command("testbed.links.relay", str(theirs.fileno()), options=["-S"]),
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
                 stdin=subprocess.DEVNULL,

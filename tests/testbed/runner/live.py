@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from experiments.child_python import python_command
 from tests.testbed.leftovers import (
     Namespace,
     assert_nothing_left,
@@ -23,8 +24,8 @@ CUTSET = [sys.executable, "-c", "from testbed.cli.main import main; main()"]
 PROJECT = Path(__file__).resolve().parents[3]
 
 UNSHARE = ("unshare",)
-PID_1 = (sys.executable, "-m", "testbed.sandbox.init")
-RELAY = (sys.executable, "-S", "-m", "testbed.links.relay")
+PID_1 = tuple(python_command("testbed.sandbox.init"))
+RELAY = tuple(python_command("testbed.links.relay", options=["-S"]))
 
 TOPOLOGY = """
 name: two-regions

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.child_python import python_command
 from testbed.errors import MachineError
 from testbed.sandbox import Sandbox, run_in_sandbox
 from tests.testbed.as_ordinary_user import ordinary
@@ -24,7 +25,7 @@ from tests.testbed.leftovers import (
 pytestmark = pytest.mark.network
 
 PYTHON = sys.executable
-PID_1 = [PYTHON, "-m", "testbed.sandbox.init"]
+PID_1 = python_command("testbed.sandbox.init")
 INHABITANT = [PYTHON, "-m", "tests.testbed.sandbox.inhabitant"]
 
 
