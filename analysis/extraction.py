@@ -27,7 +27,8 @@ from analysis.pcap.compressed import capture_name, readable, unpack
 from analysis.pcap.index import CaptureIndex, load_index
 from analysis.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
-from experiments.rundir import RunDirectory
+from experiments.plain_name import plain_name
+from experiments.rundir import RUN_JSON, RunDirectory
 from node.protocols.codecs import CODECS
 
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
@@ -80,7 +81,7 @@ Task = PacketsTask | MessagesTask
 
 def part_name(name: str) -> str:
     """A file of a table: by a number, or by the host that it tells of."""
-    return f"part-{name}.parquet"
+    return f"part-{plain_name(name, RUN_JSON)}.parquet"
 
 
 class _Parts:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.rundir import RunDirectory, is_run_name, read_json, write_json
 from topologies.errors import InputError
 
 SCHEMA = 1
@@ -190,6 +190,9 @@ def run_title(entry: str, repeat: int) -> str:
 
 def _run(item: dict[str, Any]) -> NightRun:
     failure = item["failure"]
+    for name in (*filter(None, [item["run"]]), *item["torn"]):
+        if not is_run_name(name):
+            raise ValueError(f"{name!r:.80} is no name of a run")
     return NightRun(
         **{
             **item,

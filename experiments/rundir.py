@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from experiments.plain_name import plain_name
 from topologies.errors import InputError
 
 CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
@@ -20,6 +21,8 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 
 IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
+
+RUN_JSON = "run.json"
 
 POINTS = "points"
 """The folder in a sweep's directory that has the directories of its runs."""
@@ -73,7 +76,7 @@ class RunDirectory:
     @property
     def run_json(self) -> Path:
         """What ran and how far it got."""
-        return self.path / "run.json"
+        return self.path / RUN_JSON
 
     @property
     def summary_json(self) -> Path:
@@ -112,7 +115,7 @@ class RunDirectory:
 
     def storage(self, host: str) -> Path:
         """The folder in which a host's process keeps what is to outlive it."""
-        return self.path / "storage" / host
+        return self.path / "storage" / plain_name(host, self.run_json)
 
     @property
     def analysis(self) -> Path:
@@ -139,7 +142,7 @@ class RunDirectory:
 
         If it is not there any more, because somebody compressed or converted it, the one that took its place.
         """
-        asked = self.captures / file
+        asked = self.captures / plain_name(file, self.run_json)
         if asked.exists():
             return asked
         stem = file.removesuffix(".pcap")
@@ -152,7 +155,7 @@ class RunDirectory:
 
     def log(self, host: str) -> Path:
         """The log of a host's process, JSON lines."""
-        return self.logs / f"{host}.jsonl"
+        return self.logs / f"{plain_name(host, self.run_json)}.jsonl"
 
     def host_collection(self, host: str) -> Path:
         """Which of a driver's events collect, and their keys; not every driver has it."""
@@ -160,7 +163,7 @@ class RunDirectory:
 
     def host_deliveries(self, host: str) -> Path:
         """What a host's process delivered or published."""
-        return self.deliveries / f"{host}.deliveries"
+        return self.deliveries / f"{plain_name(host, self.run_json)}.deliveries"
 
     def table(self, name: str) -> Path:
         """A Parquet table of the analysis: "packets", "messages", "throughput"..."""
@@ -172,7 +175,7 @@ class RunDirectory:
 
     def figure(self, name: str, extension: str) -> Path:
         """A figure, as "png" or "svg"."""
-        return self.figures / f"{name}.{extension}"
+        return self.figures / f"{plain_name(name, self.run_json)}.{extension}"
 
     def read_run(self) -> dict[str, Any]:
         """The content of run.json. Raises InputError if it is missing or unreadable."""
@@ -202,7 +205,8 @@ def write_json(path: Path, content: Any) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a crash at any moment leaves the old content or the new, never a part."""
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w") as stream:
+    temporary.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
+    with temporary.open("x") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())

@@ -6,7 +6,8 @@
       figures/
       points/<number>-<values>-r<repetition>/     a run directory like any other
 
-Every path of it stands here and nowhere else. sweep.json has one writer, and a crash at any moment leaves the
+Every path of it stands here and nowhere else, and none is read: paths follow from the names that the plan
+gives. sweep.json has one writer, and a crash at any moment leaves the
 old content or the new. A run that does not stand in it as ended was torn and is made again on resumption.
 """
 
@@ -16,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from experiments.plain_name import plain_name, refuse_link
 from experiments.rundir import POINTS, RunDirectory, read_json, write_json
 from experiments.sweep import SweepRun
 from topologies.errors import InputError
@@ -53,6 +55,11 @@ class PointRecord:
             place,
             f"{place}/summary.json",
         )
+
+    def in_its_place(self, sweep_json: Path) -> Self:
+        """The record with the paths that its name has, whatever it says. Raises InputError."""
+        place = f"{POINTS}/{plain_name(self.name, sweep_json)}"
+        return replace(self, run=place, summary=f"{place}/summary.json")
 
     @property
     def ended(self) -> bool:
@@ -112,11 +119,15 @@ class SweepDirectory:
 
     def run_of(self, point: PointRecord) -> RunDirectory:
         """The run directory of a point, there or not yet there."""
-        return RunDirectory(self.path / point.run)
+        return RunDirectory(self.points / plain_name(point.name, self.sweep_json))
 
     def make_run(self, point: PointRecord) -> RunDirectory:
-        """An empty run directory for a point; what an earlier attempt left is taken away. Raises OSError."""
+        """An empty run directory for a point; what an earlier attempt left is taken away. Raises OSError,
+        and InputError if it would be taken away elsewhere.
+        """
         run = self.run_of(point)
+        refuse_link(self.points)
+        refuse_link(run.path)
         shutil.rmtree(run.path, ignore_errors=True)
         run.make()
         return run
@@ -125,7 +136,7 @@ class SweepDirectory:
         """The content of sweep.json. Raises InputError if it cannot be read."""
         content = read_json(self.sweep_json)
         try:
-            points = tuple(PointRecord(**point) for point in content["points"])
+            points = tuple(PointRecord(**point).in_its_place(self.sweep_json) for point in content["points"])
             expectations = tuple(content.get("expectations", ()))
             return SweepRecord(**{**content, "points": points, "expectations": expectations})
         except (KeyError, TypeError) as error:

@@ -129,6 +129,19 @@ def refuse_changed(record: SweepRecord, chosen: Chosen, points: Points, director
     raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {what}")
 
 
+def continued(record: SweepRecord, chosen: Chosen, directory: SweepDirectory) -> SweepRecord:
+    """The record with the plan's runs, each with what became of it. Raises InputError if it has others."""
+    known = {point.name: point for point in record.points}
+    planned = [PointRecord.planned(run) for run in chosen.runs]
+    if [point.name for point in planned] != list(known):
+        raise InputError(f"--resume {directory.path}", None, "", "cannot go on: it lists other runs")
+    fixed = ("number", "values", "repetition", "seed")
+    points = [
+        replace(known[point.name], **{name: getattr(point, name) for name in fixed}) for point in planned
+    ]
+    return replace(record, points=tuple(points))
+
+
 def pending(record: SweepRecord) -> list[PointRecord]:
     """The runs that are still to be made, torn and crashed ones among them."""
     return [point for point in record.points if not point.ended]

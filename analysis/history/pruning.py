@@ -17,7 +17,7 @@ from analysis.history.record import folder_bytes
 from analysis.history.store import History
 from experiments.left_out import CAPTURES, LEFT_OUT, left_out, without
 from experiments.nights import TORN
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 
 REMAINS: Final = "remains"  # all of what a torn run left: it is made again, and has no numbers
@@ -119,7 +119,13 @@ def _directories(history: History) -> Iterator[RunDirectory]:
 
 
 def _room(run: RunDirectory) -> Room:
-    """Raises InputError if it is neither a run directory nor what a torn run left."""
+    """Raises InputError if it is neither a run directory nor what a torn run left.
+
+    Where runs are the history says, and whoever can write there could name any folder: ours have names by
+    which they are known.
+    """
+    if not is_run_name(run.name):
+        raise InputError(str(run.path), None, "", "is not named as runs are: nothing of it is removed")
     if run.name.endswith(TORN):
         return Room(run, {REMAINS: folder_bytes(run.path)}, 0)
     RunDirectory.open(run.path).read_run()

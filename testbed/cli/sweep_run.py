@@ -26,7 +26,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.planning import make_plan
 from testbed.runner.start import write_plan
 from testbed.runner.versions import commit
-from testbed.sweeps import Chosen, Points, all_passed, new_record, plain, refuse_changed
+from testbed.sweeps import Chosen, Points, all_passed, continued, new_record, plain, refuse_changed
 
 if TYPE_CHECKING:
     from testbed.backends.place import Place
@@ -120,7 +120,7 @@ def _resumed(path: Path, chosen: Chosen, points: Points) -> Sweep:
     refuse_changed(record, chosen, points, directory)
     if record.commit != commit():
         click.echo("note: the code has changed since the sweep began", err=True)
-    return Sweep(directory, record, points)
+    return Sweep(directory, continued(record, chosen, directory), points)
 
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 
+from experiments.plain_name import plain_name
 from experiments.rundir import RunDirectory, read_json
 from testbed.one_line import one_line
 from testbed.runner.phases import Outcome, Phase
@@ -57,7 +58,7 @@ def read_parts(run: RunDirectory, machines: Sequence[str]) -> tuple[dict[str, Co
     parts: dict[str, Content] = {}
     problems = []
     for name in machines:
-        path = run.path / MACHINES / name / run.run_json.name
+        path = run.path / MACHINES / plain_name(name, run.run_json) / run.run_json.name
         if not path.exists():
             continue
         try:

@@ -32,7 +32,9 @@ def test_its_paths(night, tmp_path):
 
 
 def test_what_is_written_reads_back(night):
-    failed = replace(RUNS[1], state=State.FAILED, failure=Failure.CRASH, problem="died", torn=("x.torn",))
+    failed = replace(
+        RUNS[1], state=State.FAILED, failure=Failure.CRASH, problem="died", torn=("20261121T050000Z-x.torn",)
+    )
     record = replace(RECORD.with_run(failed), findings=("throughput fell",), exit_code=1)
     night.write(record)
     assert night.read() == record

@@ -15,7 +15,7 @@ from tests.testbed.runner.live import PROJECT, write_experiment
 CUTSET = [sys.executable, "-P", "-c", "from testbed.cli.main import main; main()"]
 """The console script's path has no working directory in it either."""
 PROGRAMS = ("ip", "git", "tcpdump", "mount", "nsenter", "setpriv", "unshare", "bridge", "mnexec", "java")
-SUITE = "suite: virtual\nbudget: 5min\nentries:\n  - {{experiment: {experiment}, repeat: 2}}\n"
+SUITE = "suite: virtual\nbudget: 5min\nentries:\n  - {{name: tiny, experiment: {experiment}, repeat: 2}}\n"
 
 
 def command(folder: Path, *arguments: str) -> str:

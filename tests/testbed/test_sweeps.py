@@ -7,7 +7,16 @@ import pytest
 
 from experiments.loader import read_experiment
 from experiments.sweepdir import SweepDirectory
-from testbed.sweeps import Chosen, Points, all_passed, headline, new_record, pending, refuse_changed
+from testbed.sweeps import (
+    Chosen,
+    Points,
+    all_passed,
+    continued,
+    headline,
+    new_record,
+    pending,
+    refuse_changed,
+)
 from topologies.errors import InputError
 
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
@@ -52,6 +61,18 @@ def test_what_was_changed_is_refused(again: Chosen, said: str) -> None:
     with pytest.raises(InputError) as error:
         refuse_changed(record, again, Points(again), directory)
     assert str(error.value) == f"--resume runs/x: {said}"
+
+
+def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
+    directory = SweepDirectory(Path("runs/x"))
+    record = new_record(directory, chosen(), Points(chosen()), None)
+    ended = replace(record.points[0], outcome="completed", verdict="passed")
+    changed = replace(ended, seed=99, values={"workload.rate": "1/s"}, repetition=7)
+    assert continued(record.with_point(changed), chosen(), directory).points[0] == ended
+    others = replace(record, points=(replace(record.points[0], name="precious"), *record.points[1:]))
+    for listed in (others, replace(record, points=record.points[1:])):
+        with pytest.raises(InputError, match="it lists other runs"):
+            continued(listed, chosen(), directory)
 
 
 def test_what_ended_is_not_run_again_but_what_crashed_is():

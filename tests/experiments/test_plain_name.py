@@ -1,0 +1,131 @@
+"""Nothing that stands in a file of a run, a sweep or a night leads out of its folder."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from analysis.extraction import part_name
+from analysis.history.pruning import _room
+from analysis.timelines.facts import read_facts
+from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.plain_name import plain_name
+from experiments.rundir import RunDirectory, write_json, write_whole
+from experiments.sweep import runs
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from tests.analysis.timelines.world import run_json
+from topologies.errors import InputError
+
+NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
+ELSEWHERE = ("..", ".", "", "../precious", "/etc", "a/b", "a\nb", "\0", "n" * 201, None, 7)
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder of somebody's, beside the sweep."""
+    folder = tmp_path / "precious"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("all of it")
+    return folder
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> SweepDirectory:
+    directory = SweepDirectory.create(tmp_path, "small", NOW, "abc123")
+    points = tuple(PointRecord.planned(run) for run in runs({"roles.driver": [1, 2]}, 1, 7))
+    directory.write(SweepRecord(directory.name, {}, "local", "auto", 7, 1, "digest", None, 1_000, points))
+    return directory
+
+
+def change_point(sweep: SweepDirectory, **fields: str) -> None:
+    content = json.loads(sweep.sweep_json.read_text())
+    content["points"][0] |= fields
+    sweep.sweep_json.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_is_no_single_part_of_a_path_is_refused(name, tmp_path):
+    with pytest.raises(InputError, match="leads elsewhere"):
+        plain_name(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["r2-proxy-0", "r0-r1@r1.pcap", "ä b", "...", "-x"])
+def test_any_other_name_is_taken(name, tmp_path):
+    assert plain_name(name, tmp_path) == name
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_sweep_that_names_other_directories_removes_none(sweep, precious, absolute):
+    change_point(sweep, run=str(precious) if absolute else "../precious", summary="../precious/thesis.tex")
+    [point, _] = sweep.read().points
+    made = sweep.make_run(point)
+    assert made.path == sweep.points / point.name
+    assert point.summary == f"points/{point.name}/summary.json"
+    assert (precious / "thesis.tex").exists()
+
+
+def test_a_sweep_whose_run_is_named_so_that_it_leads_elsewhere_is_refused(sweep, precious):
+    change_point(sweep, name="../../precious")
+    with pytest.raises(InputError, match=r"sweep\.json.*leads elsewhere"):
+        sweep.read()
+    with pytest.raises(InputError, match="leads elsewhere"):
+        sweep.make_run(replace(PointRecord.planned(runs({}, 1, 7)[0]), name="../../precious"))
+    assert (precious / "thesis.tex").exists()
+
+
+def test_links_in_place_of_folders_are_not_followed(sweep, precious):
+    [point, _] = sweep.read().points
+    (precious / point.name).mkdir()
+    (precious / point.name / "thesis.tex").write_text("all of it")
+    sweep.points.rmdir()
+    sweep.points.symlink_to(precious)
+    with pytest.raises(InputError, match="symbolic link"):
+        sweep.make_run(point)
+    sweep.points.unlink()
+    sweep.points.mkdir()
+    sweep.run_of(point).path.symlink_to(precious)
+    with pytest.raises(InputError, match="symbolic link"):
+        sweep.make_run(point)
+    assert (precious / point.name / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("field", ["run", "torn"])
+def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
+    night = NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "small")
+    run = NightRun("cut", 0, 7, "tiny", "simulator")
+    run = replace(run, **{field: "../precious" if field == "run" else ("../precious",)})
+    night.write(NightRecord("2026-11-21", "small", "digest", None, 60.0, 1_000, (run,)))
+    with pytest.raises(InputError, match=r"night\.json.*is no name of a run"):
+        night.read()
+
+
+@pytest.mark.parametrize("name", ["../../precious", "/etc/passwd"])
+def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
+    run = RunDirectory(tmp_path / "a-run")
+    for path in (run.capture, run.log, run.host_deliveries, run.storage, part_name):
+        with pytest.raises(InputError, match="leads elsewhere"):
+            path(name)
+    content = run_json()
+    content["plan"]["hosts"][0]["name"] = name
+    with pytest.raises(InputError, match="leads elsewhere"):
+        read_facts(content)
+
+
+def test_what_is_written_whole_follows_no_link(tmp_path):
+    (tmp_path / "passwd").write_text("root")
+    (tmp_path / "run.json.tmp").symlink_to(tmp_path / "passwd")
+    write_json(tmp_path / "run.json", {"schema": 1})
+    (tmp_path / "log.tmp").symlink_to(tmp_path / "passwd")
+    write_whole(tmp_path / "log", "text")
+    assert (tmp_path / "passwd").read_text() == "root"
+
+
+@pytest.mark.parametrize("name", ["home", "home.torn"])
+def test_a_history_that_names_other_directories_removes_nothing_of_them(tmp_path, name):
+    folder = tmp_path / name
+    (folder / "captures").mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="is not named as runs are"):
+        _room(RunDirectory(folder))
