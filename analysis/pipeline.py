@@ -29,6 +29,7 @@ from analysis.timelines.crossings import Crossing, crossings
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.periods import Json
+from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import EVENTS, FIDELITY
 from analysis.timelines.summary import Findings, summarize
 from analysis.timelines.tasks import (
@@ -259,7 +260,8 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if case.hosts or case.taken else [FROM_ACKNOWLEDGEMENT]
-    notes += [] if results["samples"].num_rows else [NO_LATENCY]
+    notes += [] if results["samples"].num_rows or facts.window.problem else [NO_LATENCY]
+    notes += [] if facts.window.problem else outside_notes(results["outside"], facts.window)
     machines = read_details(run)
     notes += clock_notes.notes(machines, facts.zero_ns)
     damaged = _damaged(case) if case.hosts else {}

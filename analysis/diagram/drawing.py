@@ -85,7 +85,7 @@ def _draw_time(canvas: Canvas) -> None:
 
 
 def _ticks(from_s: float, to_s: float) -> Iterator[float]:
-    steps = (n * 10.0**power for power in range(-6, 5) for n in (1, 2, 5))
+    steps = (n * 10.0**power for power in range(-6, 13) for n in (1, 2, 5))
     step = next(step for step in steps if (to_s - from_s) / step <= 14)
     first = int(from_s / step) - 1
     for count in range(first, first + 20):

@@ -24,6 +24,8 @@ PERCENTS = (50, 95, 99)
 SAMPLES_S = 60
 RECENT_BINS = 10
 """What "now" means in the terminal's line: the last two seconds that are told."""
+BINS_TOLD_MAX = 3_000
+"""At once: ten minutes. A clock that was set ahead leaves a gap, not a row for each bin of it."""
 IDLE_NS = 5_000_000_000
 """A client from which nothing was read for so long does not hold up the others."""
 
@@ -88,7 +90,7 @@ class LiveTimelines:
         found: Series = {region: [] for region in dict.fromkeys(self._regions.values())}
         for region, rows in found.items():
             clients = sum(place == region for place in self._regions.values())
-            for number in range(self._told, last):
+            for number in range(max(self._told, last - BINS_TOLD_MAX), last):
                 events = self._arrived.get((region, number), 0)
                 rows.append([_seconds(number), events / clients / _seconds(1)])
         self._told = last

@@ -20,6 +20,7 @@ from analysis.report.bands import Band, bands
 from analysis.report.reading import RunRecord
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.presence import read_presence
+from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.protocols.codecs import CODECS
@@ -68,12 +69,15 @@ class View:
 
     def take(self, segments: pa.Table) -> None:
         """Take rows of `segments.SEGMENTS`."""
-        batches = list(self._decoder.feed(segments))
+        now_ns = self._now_ns()
+        # Packets come as they are captured: what is dated later than now is dated wrongly.
+        batches = [batch for batch in self._decoder.feed(segments) if batch.t_ns < now_ns + MARGIN_NS]
         with self._lock:
             if self._timelines is None:
                 self._early += batches
                 return
-            news = self._timelines.take([*self._early, *batches], dict(self._decoder.newest_ns))
+            newest_ns = {host: min(t_ns, now_ns) for host, t_ns in self._decoder.newest_ns.items()}
+            news = self._timelines.take([*self._early, *batches], newest_ns)
             self._early = []
             self._news = news if news.shown_until_ns is not None else self._news
         for host, why in self._decoder.newly_stopped():

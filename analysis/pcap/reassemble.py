@@ -8,7 +8,8 @@ seconds, never a whole stream.
 
 Sequence numbers are unwrapped by their distance from the segment before (RFC 9293, section 3.4), so a stream
 may be of any length; a byte that came more than once counts when it came first; the time by which everything
-up to a byte was there is the running maximum of arrival times in stream order.
+up to a byte was there is the running maximum of arrival times in stream order. A time stamp that is far ahead
+of what stands behind it in the stream is wrong (`MISDATED_NS`): nothing but its own bytes is dated by it.
 
 What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a
 FIN are taken as proof that something was sent.
@@ -27,6 +28,8 @@ from analysis.pcap.pieces import Pieces, Segments, ascending, join, lay_out, no_
 SYN, RST = 0x02, 0x04
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead
 HORIZON_NS = 5_000_000_000  # a first retransmission comes after a second or so (RFC 6298, section 2)
+MISDATED_NS = 3_600_000_000_000
+"""No sender tries for so long (RFC 9293, section 3.8.3), and nothing behind a hole comes much before it."""
 PIECES_MAX = 1 << 19  # that wait in one capture: 40 bytes each
 _Number = TypeVar("_Number", int, Integers)
 _EVER = np.iinfo(np.int64)
@@ -120,7 +123,7 @@ class Connection:
         held = self._held
         if not held.start.size:
             return None
-        complete_ns = np.maximum(np.maximum.accumulate(held.t_ns), self._complete_ns)
+        complete_ns = _running_maximum(np.concatenate(([self._complete_ns], held.t_ns)))[1:]
         origin = self._given if self._known_origin else int(held.start[0])
         ends = np.concatenate(([origin], held.end))
         sound = (ends[:-1] == held.start) & (complete_ns < before_ns)
@@ -148,6 +151,7 @@ class Connection:
         holes = np.flatnonzero(pieces.start > ends[:-1])
         missing = ends[holes], pieces.start[holes] - ends[holes]
         self._given, self._complete_ns = int(ends[-1]), int(complete_ns[-1])
+        complete_ns = np.where(pieces.t_ns > complete_ns, pieces.t_ns, complete_ns)  # wrong, and to be seen
         self.missing_bytes += int(missing[1].sum())
         self.snapped_bytes += int(pieces.snapped[1].sum())
         repeated = self._again[self._again[:, 0] < self._given]
@@ -192,6 +196,14 @@ class Connection:
                 positions.append(at)
                 seq, position, ahead = number, at, max(ahead, at + length)
         return np.array(rows, np.int64), np.array(positions, np.int64)
+
+
+def _running_maximum(t_ns: Integers) -> Integers:
+    """Of arrival times in stream order, but for those that are wrong; the last of all may be and not show."""
+    least_behind = np.minimum.accumulate(t_ns[::-1])[::-1]
+    wrong = t_ns > least_behind + MISDATED_NS
+    found: Integers = np.maximum.accumulate(np.where(wrong, _EVER.min, t_ns))
+    return found
 
 
 def _distance(steps: _Number) -> _Number:

@@ -35,6 +35,8 @@ Direction = tuple[int, ...]
 Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
 _COUNTS_ROWS = 4_096
+MISDATED_MAX = 8
+"""So many packets of a window may be dated later than all others, and nothing is taken for old by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,12 @@ class Conversations:
 
     def take(self, window: Iterable[Columns]) -> None:
         """Take the packets that came next, and give out the messages that are complete and old enough."""
+        times = []
         for direction, segments in directions(window, self._capture.port):
+            times.append(segments.t_ns)
             self._follow(direction, segments)
+        if times:
+            self._latest_ns = _latest(np.concatenate(times))
         waiting = sum(flow.connection.waiting for flow in self._flows.values())
         share = self._patience.pieces_max
         if waiting > share:
@@ -108,7 +114,6 @@ class Conversations:
         self._write_counts()
 
     def _follow(self, direction: Direction, segments: Segments) -> None:
-        self._latest_ns = max(self._latest_ns, int(segments.t_ns.max()))
         flow = self._flows.get(direction)
         numbering = flow.numbering if flow else Numbering()
         for number, share in numbering.split(segments):
@@ -151,6 +156,12 @@ class _Flow:
     connection: Connection
     decoder: Decoder
     names: dict[str, pa.Scalar]
+
+
+def _latest(t_ns: Integers) -> int:
+    """How far a window has come, whatever a few wrong time stamps say."""
+    place = max((t_ns.size - 1) // 2, t_ns.size - 1 - MISDATED_MAX)
+    return int(np.partition(t_ns, place)[place])
 
 
 def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction, Segments]]:

@@ -14,6 +14,9 @@ from analysis.errors import AnalysisError
 from analysis.timelines.crossings import read_routes
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
 from analysis.timelines.presence import read_presence
+from analysis.timelines.run_window import RunWindow, window_of
+from experiments.plain_name import plain_name
+from experiments.rundir import RUN_JSON
 from topologies.routes import Hop
 
 MENDING = frozenset({"restore", "continue", "restart", "join"})
@@ -90,6 +93,7 @@ class Facts:
     keyed: bool = False  # events carry keys, so that two of them may be alike
     last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
+    started_ns: int | None = None  # when the run was planned, before time 0
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """Names of the hosts with a role, in the plan's order."""
@@ -164,6 +168,11 @@ class Facts:
         return bool(ways) and all(period_at(self.periods[way], t_ns).up for way in ways)
 
     @property
+    def window(self) -> RunWindow:
+        """When the run can have seen anything."""
+        return window_of(self.zero_ns, self.started_ns, self.ended_ns)
+
+    @property
     def whole(self) -> bool:
         """Whether the run went to its end and every client was given the time to get everything."""
         return self.outcome == "completed" and self.drained_ns is not None
@@ -207,6 +216,8 @@ def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
         keyed=bool(workload.get("keys")),
         last_change_ns=_last_change_ns(run),
         clocks=clocks,
+        # Of a run on machines it is by the clock of whoever started it, which may show anything.
+        started_ns=None if run.get("machines") else times.get("started_ns"),
     )
 
 
@@ -222,7 +233,8 @@ def _hosts(plan: Json) -> dict[str, Host]:
     for host in plan["hosts"]:
         lan = lans.get(host.get("lan_link") or "")
         delays = (lan["forward"]["delay_us"], lan["backward"]["delay_us"]) if lan else (0, 0)
-        hosts[host["name"]] = Host(host["name"], host["region"], host["role"], host["address"], delays)
+        name = plain_name(host["name"], RUN_JSON)
+        hosts[name] = Host(name, host["region"], host["role"], host["address"], delays)
     return hosts
 
 

@@ -377,5 +377,7 @@ def _peak_rate(flow: _Flow, number: int) -> float | None:
     t_ns = flow.far.t_ns[came]
     if not len(t_ns):
         return None
-    seconds = np.bincount((t_ns - t_ns.min()) // NS_PER_S, flow.far.wire_bytes[came])
+    # Only seconds in which something came: a packet may be dated years away from the others.
+    _, second = np.unique((t_ns - t_ns.min()) // NS_PER_S, return_inverse=True)
+    seconds = np.bincount(second, flow.far.wire_bytes[came])
     return float(seconds.max()) * 8

@@ -9,12 +9,13 @@ boundaries.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 
 from analysis.timelines.arrays import Ints
+from analysis.timelines.run_window import RunWindow
 
 NEVER = np.iinfo(np.int64).max
 """The time at which that happened which did not happen."""
@@ -69,6 +70,20 @@ def cut(published: Batches, arrived: Mapping[str, Batches]) -> Pieces:
         published_ns=published_ns[known],
         hosts=tuple(arrived),
         arrived_ns=arrived_ns[:, known],
+    )
+
+
+def dated(whole: Pieces, window: RunWindow) -> Pieces:
+    """The same, but for pieces of which some time lies outside the run: those count as never published, so
+    that nothing is measured from them, and nobody is said to lack them.
+    """
+    happened = whole.arrived_ns != NEVER
+    strange = happened & ~window.holds(whole.arrived_ns)
+    undated = strange.any(axis=0) | ~window.holds(whole.published_ns)
+    return replace(
+        whole,
+        published_ns=np.where(undated, NEVER, whole.published_ns),
+        arrived_ns=np.where(strange, NEVER, whole.arrived_ns),
     )
 
 

@@ -148,6 +148,8 @@ def _first_settled(
     span = SETTLED_NS // BIN_NS
     if end_bin < span:
         return None, "the run ended within 2 s of the fault"
+    known = bins <= end_bin  # nothing is published after that, but for a clock that shows something else
+    bins, over, count = bins[known], over[known], count[known]
     events, bad = (np.bincount(bins, row, minlength=end_bin + 1) for row in (count, count * over))
     events_2s, bad_2s = (np.convolve(row, np.ones(span))[span - 1 :] for row in (events, bad))
     allowed = 1 - P95 / 100

@@ -103,6 +103,16 @@ WIRE = _schema(
     ("bytes", _BIGINT, False),
 )
 
+# What a host or a capture dates outside of the run, which no table laid out over time has a place for.
+OUTSIDE = _schema(
+    ("place", _STRING, False),
+    ("what", _STRING, False),  # 'messages' | 'packets' | 'records'
+    ("count", _BIGINT, False),
+    ("of", _BIGINT, False),
+    ("first_ns", _BIGINT, False),
+    ("last_ns", _BIGINT, False),
+)
+
 # Configurations of the regions' chains, as their configuration services decided them.
 CHAINS = _schema(
     ("region", _STRING, False),

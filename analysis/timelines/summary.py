@@ -67,6 +67,7 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
     invalid = [
         *_unfinished(facts),
+        *filter(None, [facts.window.problem]),
         *machine_problems(run, facts),
         *findings.unknown_clocks,
         *_link_problems(findings),
@@ -218,12 +219,9 @@ def _throughput(
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
     if not facts.clients:
         return nothing, ["throughput: there are no clients"]
-    if (
-        deliveries is None
-        or not facts.clients
-        or facts.stopped_ns is None
-        or facts.stopped_ns <= facts.zero_ns
-    ):
+    if facts.window.problem is not None:
+        return nothing, []
+    if deliveries is None or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
         return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
     seconds = facts.seconds(facts.stopped_ns)
     came = dict.fromkeys(facts.steady_clients or facts.clients, 0)

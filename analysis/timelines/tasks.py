@@ -31,11 +31,13 @@ from analysis.timelines import (
     schemas,
     throughput,
 )
-from analysis.timelines.arrays import concatenated
+from analysis.timelines.arrays import concatenated, ints, rows
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
 from analysis.timelines.facts import Facts
+from analysis.timelines.pieces import dated
 from analysis.timelines.records import read_file, read_files
+from analysis.timelines.run_window import outside
 from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources
 from analysis.timelines.ways import Sources
 from analysis.workers import work
@@ -48,6 +50,7 @@ RESULTS = {
     "subscriptions": schemas.SUBSCRIPTIONS,
     "fidelity": schemas.FIDELITY,
     "wire": schemas.WIRE,
+    "outside": schemas.OUTSIDE,
     "deliveries": schemas.DELIVERIES,
     "publishers": schemas.PUBLISHERS,
     "samples": schemas.SAMPLES,
@@ -78,8 +81,14 @@ class MessagesToEvents:
         host = self.facts.hosts[messages.column("host")[0].as_py()]
         found = events.from_messages(messages, host, self.facts)
         write(found, self.folder / f"{host.name}.parquet")
-        asked = {"subscriptions": acts.subscriptions(messages)} if host.role == "proxy" else {}
-        return {"arrivals": throughput.arrivals(found, self.facts), **asked}
+        window, t_ns = self.facts.window, ints(messages, "t_first_ns")
+        within = messages.filter(pa.array(window.holds(t_ns)))
+        asked = {"subscriptions": acts.subscriptions(within)} if host.role == "proxy" else {}
+        return {
+            "arrivals": throughput.arrivals(found, self.facts),
+            "outside": outside(host.name, "messages", t_ns, window),
+            **asked,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +104,20 @@ class MeasureLink:
         wanted = sorted({name for crossing in self.crossings for name in (crossing.near, crossing.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
-        measured, carried = [], []
+        measured, carried, strange = [], [], []
         for crossing in self.crossings:
             near, far = sides(packets, crossing)
             measured.append(fidelity.measured(crossing.way, near, far, self.facts))
             carried.append(throughput.wire(crossing.way, far, self.facts))
-        return {"fidelity": pa.concat_tables(measured), "wire": pa.concat_tables(carried)}
+            strange += [
+                outside(capture, "packets", ints(seen, "t_ns"), self.facts.window)
+                for capture, seen in ((crossing.near, near), (crossing.far, far))
+            ]
+        return {
+            "fidelity": pa.concat_tables(measured),
+            "wire": pa.concat_tables(carried),
+            "outside": pa.concat_tables(strange),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +138,14 @@ class CheckClients:
         names = [name for name, _ in self.clients]
         marks = read_marks(self.marks) if self.facts.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
-        return {"deliveries": deliveries.check(names, published, got, self.facts, marks), **arrived}
+        strange = [
+            outside(name, "records", ints(rows(got, host=name), "t_ns"), self.facts.window) for name in names
+        ]
+        return {
+            "deliveries": deliveries.check(names, published, got, self.facts, marks),
+            "outside": concatenated(strange, schemas.OUTSIDE),
+            **arrived,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +181,9 @@ class FollowStream:
         """Latency samples, recovery pairs, and what each client has."""
         chosen = (pc.field("stream") == self.stream) & (pc.field("kind") != "sent")
         found = pq.read_table(self.events, columns=list(COLUMNS), filters=chosen)
-        cut, seen = pieces(found, self.clients), sources(found, self.facts)
+        window = self.facts.window
+        cut = dated(pieces(found, self.clients), window)
+        seen = sources(found.filter(pa.array(window.holds(ints(found, "t_ns")))), self.facts)
         packets_tell = any(source.names for source in seen.values())
         history = recovery.History(self.facts, self.stream, cut, seen if packets_tell else self.logged)
         return {
@@ -185,7 +211,7 @@ class FollowRecords:
             read_files(files, self.stream, clocks=self.facts.clocks)
             for files in (self.drivers, self.proxies, self.clients)
         )
-        cut = records_pieces(published, taken, got, self.names)
+        cut = dated(records_pieces(published, taken, got, self.names), self.facts.window)
         history = recovery.History(self.facts, self.stream, cut, self.logged)
         return {
             "samples": latency.samples(self.stream, cut, self.facts),

@@ -5,18 +5,19 @@ Events of a region are those that arrived at its clients, from wherever, divided
 those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends
 sent each other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and
 each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
-before is connecting and probing.
+before is connecting and probing, and until the run ended: what is dated later (`run_window`) has no bin.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, ints, rows
+from analysis.timelines.arrays import Floats, Ints, codes, ints, rows
 from analysis.timelines.epochs import layout
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import shifted
@@ -25,8 +26,8 @@ from analysis.timelines.pieces import repeats
 from analysis.timelines.schemas import BIN_NS
 from node.core.deliveries import RecordKind
 
-Bin = tuple[str, str, str | None, int]
-"""Scope, name, direction, and number of the bin since time 0."""
+Name = tuple[str, str, str | None]
+"""Scope, name and direction of a timeline."""
 
 
 def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
@@ -73,42 +74,116 @@ def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
 
 
 def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table:
-    """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured)."""
-    events = _per_name(arrived, facts)
-    wire_bytes = {}
-    for row in carried.to_pylist() if carried is not None else ():
-        wire_bytes["link", row["link"], row["direction"], row["bin"]] = row["bytes"]
-    last = max((key[3] for key in (*events, *wire_bytes)), default=-1)
-    found = []
-    for scope, name, direction in _names(facts, with_links=carried is not None):
-        for number in range(last + 1):
-            key = (scope, name, direction, number)
-            count, size = events.get(key, (0.0, 0.0))
-            found.append(_row(key, count, wire_bytes.get(key, 0.0) if scope == "link" else size))
-    return pa.Table.from_pylist(found, schema=schemas.THROUGHPUT)
+    """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
+
+    The last bin is the last one within the run that anything came in.
+    """
+    names = list(_names(facts, with_links=carried is not None))
+    number_of = {name: number for number, name in enumerate(names)}
+    shares = _shares(arrived, facts, number_of)
+    wires = _wires(carried, number_of) if carried is not None else _Shares.nothing()
+    bins = 1 + max(shares.last(facts), wires.last(facts))
+    events, size = shares.summed(len(names), bins)
+    on_wire, _ = wires.summed(len(names), bins)
+    is_link = np.array([name[0] == "link" for name in names], bool)
+    size[is_link] = on_wire[is_link]
+    bin_s, starts_ns = BIN_NS / 1e9, np.arange(bins) * BIN_NS
+    places = np.repeat(np.arange(len(names)), bins)
+    return pa.table(
+        [
+            *(pa.array(column, pa.string()).take(pa.array(places)) for column in _columns(names)),
+            pa.array(np.tile(starts_ns / 1e9, len(names))),
+            pa.array(np.full(len(places), bin_s)),
+            pa.array(events.ravel() / bin_s),
+            pa.array(size.ravel() / bin_s),
+        ],
+        schema=schemas.THROUGHPUT,
+    )
 
 
-def _per_name(arrived: pa.Table, facts: Facts) -> dict[Bin, tuple[float, float]]:
-    """Events and bytes of every name that an arrival counts for."""
-    clients = Counter(facts.hosts[name].region for name in facts.clients)
-    everybody = clients.total()
-    found: dict[Bin, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for row in arrived.to_pylist():
-        host, peer = facts.hosts[row["host"]], facts.hosts.get(row["peer"] or "")
-        shares: list[tuple[Bin, int]] = []
-        if host.role == "client":
-            shares.append((("region", host.region, None, row["bin"]), clients[host.region]))
-            shares.append((("stream", f"s{row['stream']}", None, row["bin"]), everybody))
-        elif peer is not None and peer.role == "proxy":
-            way = facts.link_of.get((peer.region, host.region))
-            shares += [(("link", *way, row["bin"]), 1)] if way else []
-        for key, among in shares:
-            events, size = found[key]
-            found[key] = (events + row["events"] / among, size + (row["bytes"] or 0) / among)
-    return dict(found)
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """What counts for a name (by its number) in a bin: parts of sums, of which a name may have many."""
+
+    name: Ints
+    number: Ints  # of the bin
+    events: Floats
+    bytes: Floats
+
+    @classmethod
+    def nothing(cls) -> Self:
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing.astype(float), nothing.astype(float))
+
+    def last(self, facts: Facts) -> int:
+        """The last bin within the run, or -1."""
+        within = facts.window.holds(facts.zero_ns + self.number * BIN_NS)
+        return int(self.number[within].max(initial=-1))
+
+    def summed(self, names: int, bins: int) -> tuple[Floats, Floats]:
+        """Sums of events and bytes: a row for each name, a column for each bin."""
+        within = (self.number >= 0) & (self.number < bins) & (self.name >= 0)
+        cells = self.name[within] * bins + self.number[within]
+        events, size = (
+            np.bincount(cells, part[within], names * bins).astype(float).reshape(names, bins)
+            for part in (self.events, self.bytes)
+        )
+        return events, size
 
 
-def _names(facts: Facts, *, with_links: bool) -> Iterator[tuple[str, str, str | None]]:
+def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _Shares:
+    """What each row of `schemas.ARRIVALS` counts for: a client's for its region and for the stream, what
+    came to a proxy from another region's for the link between the two.
+    """
+    hosts = list(facts.hosts.values())
+    here, there = (codes(arrived.column(column), list(facts.hosts)) for column in ("host", "peer"))
+    # The last place of each array stands for no host at all.
+    role = np.array([*(host.role for host in hosts), ""], object)
+    region = np.array([*(number_of["region", host.region, None] for host in hosts), -1])
+    clients = np.bincount(region[:-1][role[:-1] == "client"], minlength=len(number_of))
+    at_client = role[here] == "client"
+    streams = ints(arrived, "stream")
+    stream = _looked_up(streams, {s: number_of["stream", f"s{s}", None] for s in facts.owner})
+    hop = region[there] * len(number_of) + region[here]
+    links = {
+        number_of["region", a, None] * len(number_of) + number_of["region", b, None]: number_of["link", *way]
+        for (a, b), way in facts.link_of.items()
+        if ("link", *way) in number_of
+    }
+    link = np.where(role[there] == "proxy", _looked_up(hop, links), -1)
+    first, second = np.where(at_client, region[here], link), np.where(at_client, stream, -1)
+    among_first = np.where(at_client, clients[region[here]], 1)
+    among_second = max(1, int(clients.sum()))
+    number, events = ints(arrived, "bin"), ints(arrived, "events").astype(float)
+    size = pc.fill_null(arrived.column("bytes"), 0).to_numpy().astype(float)
+    return _Shares(
+        np.concatenate((first, second)),
+        np.concatenate((number, number)),
+        np.concatenate((events / among_first, events / among_second)),
+        np.concatenate((size / among_first, size / among_second)),
+    )
+
+
+def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:
+    """What each row of `schemas.WIRE` counts for: bytes alone, in place of events."""
+    ways = zip(*(carried.column(name).to_pylist() for name in ("link", "direction")), strict=True)
+    name = np.array([number_of.get(("link", *way), -1) for way in ways], np.int64)
+    size = ints(carried, "bytes").astype(float)
+    return _Shares(name, ints(carried, "bin"), size, size)
+
+
+def _looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
+    """The value of each key, or -1."""
+    distinct, places = np.unique(keys, return_inverse=True)
+    found: Ints = np.array([values.get(int(key), -1) for key in distinct], np.int64)[places]
+    return found
+
+
+def _columns(names: Sequence[Name]) -> list[list[str | None]]:
+    return [[name[part] for name in names] for part in range(3)]
+
+
+def _names(facts: Facts, *, with_links: bool) -> Iterator[Name]:
     for region in dict.fromkeys(host.region for host in facts.hosts.values()):
         yield "region", region, None
     for stream in facts.owner:
@@ -116,20 +191,6 @@ def _names(facts: Facts, *, with_links: bool) -> Iterator[tuple[str, str, str | 
     if with_links:
         for link, direction in facts.periods:
             yield "link", link, direction
-
-
-def _row(key: Bin, events: float, size: float) -> dict[str, object]:
-    scope, name, direction, number = key
-    bin_s = BIN_NS / 1e9
-    return {
-        "scope": scope,
-        "name": name,
-        "direction": direction,
-        "start_s": number * BIN_NS / 1e9,
-        "bin_s": bin_s,
-        "events_per_s": events / bin_s,
-        "bytes_per_s": size / bin_s,
-    }
 
 
 def _bins(table: pa.Table, facts: Facts) -> Ints:

@@ -10,7 +10,7 @@ from analysis.live import latencies
 from analysis.live.decoder import Batch
 from analysis.live.intervals import Intervals
 from analysis.live.latencies import Latencies
-from analysis.live.timelines import IDLE_NS, LiveTimelines
+from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, LiveTimelines
 from analysis.timelines import latency, throughput
 from analysis.timelines.facts import Facts
 from analysis.timelines.stream_groups import pieces
@@ -87,6 +87,13 @@ def test_a_client_that_is_silent_for_long_holds_up_nobody(facts: Facts) -> None:
     newest_ns = dict.fromkeys(facts.clients, ZERO + 60 * S)
     news = LiveTimelines(facts, ZERO).take([], newest_ns | {facts.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
     assert news.shown_until_ns == ZERO + 60 * S
+
+
+def test_a_clock_that_is_set_ahead_leaves_a_gap(facts: Facts) -> None:
+    live = LiveTimelines(facts, ZERO)
+    live.take([], dict.fromkeys(facts.clients, ZERO + 2 * S))
+    news = live.take([], dict.fromkeys(facts.clients, ZERO + 30 * 86_400 * S))
+    assert len(news.throughput["r0"]) == BINS_TOLD_MAX
 
 
 def test_before_anything_was_read_nothing_is_told(facts: Facts) -> None:

@@ -49,18 +49,26 @@ def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def segments_of(view: View) -> pa.Table:
-    """One batch of 100 events, come to one client at 10 s."""
+def segments_of(view: View, later_ns: int = 0) -> pa.Table:
+    """A batch of 100 events that came to a client at 10 s, or by its packets so much later."""
     content = view.run.read_run()["plan"]
     addresses = {host["name"]: host["address"] for host in content["hosts"]}
     ends = {"src": (addresses["r0-proxy-1"], PORT), "dst": (addresses[CLIENT], 40_000)}
     data = b"".join(CODEC.encode(Events(0, 0, 0, 1, 100, 10, 0, 0, bytes(1000))))
     frames = [segment(7, flags=SYN, **ends), segment(8, data, **ends), segment(8 + len(data), b"\0", **ends)]
-    times = (ZERO - S, ZERO + 10 * S, ZERO + 11 * S)
+    times = (ZERO - S, ZERO + 10 * S + later_ns, ZERO + 11 * S + later_ns)
     records = [Record(t_ns, frame) for t_ns, frame in zip(times, frames, strict=True)]
     folder = write_parts(view.run.capture(f"{CLIENT}-eth0.pcap"), records)
     [part] = capture_parts.parts(folder)
     return pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
+
+
+def test_a_packet_that_is_dated_after_now_makes_no_bins(view: View) -> None:
+    view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
+    view.take(segments_of(view, later_ns=30 * 86_400 * S))
+    rows = view.board.whole()["throughput"]
+    assert max(row[0] for each in rows.values() for row in each) < 12
+    assert all(row[1] == 0 for each in rows.values() for row in each)
 
 
 def test_before_time_0_there_is_a_plan_and_a_phase(view: View) -> None:

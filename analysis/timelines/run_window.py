@@ -1,0 +1,98 @@
+"""When a run can have seen anything, and what its packets and records date outside of that.
+
+A time stamp may be wrong: of one packet in a damaged capture, of all of them since a clock was set, or of
+time 0 itself. What is laid out over time (bins, axes) ends with the run, a margin later; what lies outside
+has no place there: it is counted and named, and takes no part in what is measured by time. Whether it came
+at all is another question, which it still answers.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Ints, ints
+
+MARGIN_NS = 60_000_000_000
+"""Before the start and after the end: connecting and probing, and what still trickles in."""
+LEAD_NS_MAX = 3_600_000_000_000
+"""Of a run whose start is not known."""
+LENGTH_NS_MAX = 48 * 3_600_000_000_000
+"""A longer run is not laid out beyond this, and neither is one whose end is not known."""
+NAMED_MAX = 4
+_UNITS = ((86_400 * 365, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunWindow:
+    """[first_ns, end_ns) by the run's reference clock. problem: why its own times cannot be believed."""
+
+    first_ns: int
+    end_ns: int
+    problem: str | None = None
+
+    def holds(self, t_ns: Ints) -> Bools:
+        """Which of these times lie within."""
+        found: Bools = (t_ns >= self.first_ns) & (t_ns < self.end_ns)
+        return found
+
+
+def window_of(zero_ns: int, started_ns: int | None, ended_ns: int | None) -> RunWindow:
+    """From when the run says it started, began (time 0) and ended, as far as it does."""
+    problem = None
+    if started_ns is not None and zero_ns < started_ns - MARGIN_NS:
+        problem = f"time 0 lies {long_time(started_ns - zero_ns)} before the run started"
+    elif started_ns is not None and ended_ns is not None and zero_ns > ended_ns + MARGIN_NS:
+        problem = f"time 0 lies {long_time(zero_ns - ended_ns)} after the run ended"
+    if problem is not None:
+        return RunWindow(
+            zero_ns - MARGIN_NS, zero_ns + MARGIN_NS, f"{problem}: nothing can be measured by it"
+        )
+    lead_ns = LEAD_NS_MAX if started_ns is None else min(zero_ns - started_ns, LENGTH_NS_MAX)
+    length_ns = LENGTH_NS_MAX if ended_ns is None else min(ended_ns - zero_ns, LENGTH_NS_MAX)
+    return RunWindow(zero_ns - lead_ns - MARGIN_NS, zero_ns + max(length_ns, 0) + MARGIN_NS)
+
+
+def outside(place: str, what: str, t_ns: Ints, window: RunWindow) -> pa.Table:
+    """`schemas.OUTSIDE`: how many of a place's messages, packets or records the window does not hold."""
+    strange = t_ns[~window.holds(t_ns)]
+    if not len(strange):
+        return schemas.OUTSIDE.empty_table()
+    row = {"place": place, "what": what, "count": len(strange), "of": len(t_ns)}
+    times = {"first_ns": int(strange.min()), "last_ns": int(strange.max())}
+    return pa.Table.from_pylist([row | times], schema=schemas.OUTSIDE)
+
+
+def notes(found: pa.Table, window: RunWindow) -> list[str]:
+    """What lies outside, in words: the worst places by name."""
+    said = []
+    for what in found.column("what").unique().to_pylist():
+        rows = [row for row in found.to_pylist() if row["what"] == what]
+        rows.sort(key=lambda row: -row["count"])
+        named = ", ".join(f"{row['place']} ({row['count']} of {row['of']})" for row in rows[:NAMED_MAX])
+        more = f" and {len(rows) - NAMED_MAX} more" if len(rows) > NAMED_MAX else ""
+        count = int(ints(found, "count")[np.array(found.column("what").to_pylist()) == what].sum())
+        said.append(
+            f"{count} {what} of {named}{more} have times outside the run,"
+            f" {_how_far(rows, window)}: left out of what is measured by time"
+        )
+    return said
+
+
+def _how_far(rows: Iterable[dict[str, Any]], window: RunWindow) -> str:
+    before = max((window.first_ns + MARGIN_NS - row["first_ns"] for row in rows), default=0)
+    after = max((row["last_ns"] - window.end_ns + MARGIN_NS for row in rows), default=0)
+    ways = [(after, "after its end"), (before, "before its start")]
+    return " and ".join(f"up to {long_time(ns)} {way}" for ns, way in ways if ns > MARGIN_NS)
+
+
+def long_time(ns: int) -> str:
+    """A time of seconds to years, in words."""
+    seconds = ns / 1e9
+    for unit_s, name in _UNITS:
+        if seconds >= 2 * unit_s:
+            return f"{seconds / unit_s:.0f} {name}"
+    return f"{seconds:.0f} s"
