@@ -496,10 +496,10 @@ class Status:
     the disk is full or works again (3.3).
     """
 
-    reads: ClassVar = ("configuration {configuration}", "committed {cnt}", "{disk?}")
+    reads: ClassVar = ("configuration {configuration}", "committed {cnt}")
 
     configuration: Annotated[int, Field("Q", "", "the last that this state belonged to; 0: there is none")]
-    cnt: Annotated[int, Field("Q", "events", "of the region's own stream, what of this is committed")]
+    cnt: Annotated[int, Field("Q", SEQ, "of the region's own stream, what of this is committed")]
     disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
 
     @property

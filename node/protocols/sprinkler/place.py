@@ -56,17 +56,21 @@ class Place:
         proxy = self._proxy
         chain = proxy.chains.chain(proxy.region)
         belongs = chain.has(proxy.name, proxy.incarnation)
-        begins = chain.began > self.belonged or (self._is_new and not chain.number)
+        is_anew = chain.began > self.belonged  # what this replica has may not be all that there was
+        begins = is_anew or (self._is_new and not chain.number)
         if belongs and proxy.name == chain.joining:
             self._prepare_to_join(chain)
-        elif belongs and chain.began > self.belonged:
+        elif belongs and is_anew:
             self._drop_uncommitted()
         if belongs:
             self.belonged = chain.number
             self._is_new = False
             self._remember()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
-        self._take_head(is_head=belongs and chain.head == proxy.name, begins=begins)
+        if belongs and chain.head == proxy.name:
+            self._take_head(begins=begins, is_anew=is_anew)
+        else:
+            proxy.head = None
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
 
     def _remember(self) -> None:
@@ -93,11 +97,8 @@ class Place:
         for stream in proxy.own:
             proxy.publications.forget_beyond(stream, proxy.history.streams[stream].cnt)
 
-    def _take_head(self, *, is_head: bool, begins: bool) -> None:
+    def _take_head(self, *, begins: bool, is_anew: bool) -> None:
         proxy = self._proxy
-        if not is_head:
-            proxy.head = None
-            return
         if proxy.head is not None:
             return
         chain = proxy.chain.chain
@@ -110,9 +111,9 @@ class Place:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            proxy.head.restore(others + served, until_us, self._next_epoch(chain))
+            proxy.head.restore(others + served, until_us, self._next_epoch(chain, is_anew=is_anew))
 
-    def _next_epoch(self, chain: Chain) -> int:
+    def _next_epoch(self, chain: Chain, *, is_anew: bool) -> int:
         """The least epoch in which the region's stream may go on without anyone telling how far it was.
 
         0: its own. The stream is new, or the disk has all of it. The service's number grows whenever a chain
@@ -120,7 +121,7 @@ class Place:
         each such loss has a greater epoch than those before.
         """
         proxy = self._proxy
-        if any(proxy.history.streams[stream].cnt for stream in proxy.own):
+        if not is_anew and any(proxy.history.streams[stream].cnt for stream in proxy.own):
             return 0
         return max(self._starts, chain.began if chain.began > 1 else 0)
 
