@@ -101,6 +101,8 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "restart": ("kill", "leave"),
+    "replace": ("kill", "leave"),
+    "give-up": ("kill", "leave"),
     "continue": ("stop",),
 }
 """What must have happened to a process before."""

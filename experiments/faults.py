@@ -1,9 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, join, leave). Times count from time 0 of the run. Nothing
-changes any more once the drivers have stopped. How overlapping faults add up is `testbed.fault_timeline`'s
-matter.
+or on a process (kill, stop, continue, restart, replace, give-up, join, leave). Times count from time 0 of the
+run. Nothing changes any more once the drivers have stopped. How overlapping faults add up is
+`testbed.fault_timeline`'s matter.
 """
 
 from collections import Counter
@@ -210,6 +210,24 @@ class Restart(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
+class Replace(ProcessFault):
+    """Starts a process again that was killed or has left, on an empty disk: what it had stored is gone."""
+
+    kind: ClassVar[str] = "replace"
+    process: str = Field(alias="replace")
+    """The process, such as r2/proxy-0."""
+
+
+class GiveUp(ProcessFault):
+    """Tells all processes, as an operator would, that one that was killed or has left will not come back. A
+    chain then goes on without what only that one may have.
+    """
+
+    kind: ClassVar[str] = "give-up"
+    process: str = Field(alias="give-up")
+    """The process, such as r2/proxy-0."""
+
+
 class Join(ProcessFault):
     """Starts a process for the first time: it is not there from the beginning."""
 
@@ -237,6 +255,8 @@ KINDS: tuple[type[Fault], ...] = (
     Stop,
     Continue,
     Restart,
+    Replace,
+    GiveUp,
     Join,
     Leave,
 )
@@ -279,6 +299,8 @@ AnyFault = Annotated[
     | Annotated[Stop, Tag("<stop>")]
     | Annotated[Continue, Tag("<continue>")]
     | Annotated[Restart, Tag("<restart>")]
+    | Annotated[Replace, Tag("<replace>")]
+    | Annotated[GiveUp, Tag("<give-up>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

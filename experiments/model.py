@@ -3,21 +3,26 @@
 Validated as far as the file alone allows; what depends on the topology is checked by `experiments.checks`.
 """
 
+from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from experiments.captures import Captures
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
+from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
-from experiments.sweep import refuse_unusable
+from experiments.sweep import refuse_unusable, value_text
 from experiments.sweep_expectations import SweepExpectationField
 from experiments.workload import Workload
+from topologies.document import Document
+from topologies.errors import InputError
 from topologies.model import Topology
 from topologies.strict import (
     DurationUs,
@@ -34,6 +39,7 @@ DURATION_US_MIN = 1_000_000
 DURATION_US_MAX = 24 * 3600 * 1_000_000
 EXPECTATIONS_MAX = 200
 REPEAT_MAX = 1_000
+VARIED = ("parameters", "roles", "workload")  # what a nemesis may draw
 CongestionControl = Annotated[str, *spelled("[a-z][a-z0-9_]{0,14}", "the name of one, as cubic", 15)]
 
 
@@ -105,6 +111,25 @@ class Experiment(StrictModel):
         )
         return (*self.faults, *by_chance)
 
+    def drawn(self, seed: int) -> Self:
+        """This experiment with the settings that its nemesis draws for a run with this seed."""
+        vary = self.nemesis.vary if self.nemesis is not None else {}
+        if not vary:
+            return self
+        rng = Random(f"vary {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        return self._with({path: rng.choice(values) for path, values in vary.items()})
+
+    def _with(self, values: Mapping[str, Any]) -> Self:
+        """With these values by dotted path, and nothing that varies."""
+        data = self.to_json()
+        del data["nemesis"]["vary"]
+        if list(data["roles"]) == [DEFAULT]:
+            data["roles"] = data["roles"][DEFAULT]
+        document = Document("", data, {})
+        for path, value in values.items():
+            document = with_value(document, path, value, "nemesis.vary")
+        return type(self).model_validate(document.data)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON in the form of the file; `Experiment.model_validate` reads it back."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -161,6 +186,24 @@ class Experiment(StrictModel):
                     raise problem(
                         f"{self.system} has no such role{suggestion(role, known)}", "nemesis", "roles", number
                     )
+            self._check_varied(self.nemesis.vary)
+
+    def _check_varied(self, vary: Mapping[str, Sequence[Any]]) -> None:
+        """Each value by itself must make a valid experiment."""
+        for path, values in vary.items():
+            with problems_under("nemesis", "vary"):
+                if path.split(".")[0] not in VARIED:
+                    raise problem(f"does not begin with {', '.join(VARIED)}", path)
+                if not values:
+                    raise problem("has no values to draw from", path)
+                for value in values:
+                    try:
+                        self._with({path: value})
+                    except (InputError, ValidationError) as error:
+                        said = (
+                            error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.problem
+                        )
+                        raise problem(f"with {value_text(value)}: {said}", path) from None
 
     def _check_restored(self, number: int, restore: Fault, name: str) -> None:
         names = [fault.name for fault in self.faults if hasattr(fault, "for_us")]

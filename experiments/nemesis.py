@@ -14,10 +14,11 @@ from experiments.losable_links import LosableLinks
 from topologies.model import Topology
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
 
-Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause"]
+Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", "power", "power-and-disks"]
 
 ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", "loss")
 ON_PROCESSES: tuple[Kind, ...] = ("crash", "pause")
+ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
 """What `stays: connected` draws for good."""
 USUAL: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss", "crash", "pause")
@@ -63,7 +64,11 @@ class Nemesis(StrictModel):
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
     """cut, one-way-cut, flap (cut again and again), delay and loss of links; crash (SIGKILL, started again
-    later) and pause (SIGSTOP) of processes."""
+    later) and pause (SIGSTOP) of processes; power (a whole region falls silent, its processes are killed, and
+    all are started again later) and power-and-disks (on empty disks) of regions."""
+    vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
+    """Settings that are drawn, too: values of parameters, roles and workload by dotted path, such as
+    {parameters.durable: [false, true]}. Every run has one value of each."""
     stays: Literal["connected"] | None = None
     """connected: cuts and one-way cuts are drawn for good, and only where links that are up in both
     directions still connect all regions in the end. Unless given, all is as configured in the end."""

@@ -8,7 +8,9 @@ them, run.json keeps them, and the seed replays them. What it stays within, so t
 - a process is disturbed by one thing at a time, and is given `settle` before the next;
 - of the replicas of a region's proxy, one at least is undisturbed and settled at any time, so that what was
   acknowledged is never only where it can be lost. A proxy without replicas is therefore left alone;
-- a process that the experiment itself does something to is left alone.
+- a process that the experiment itself does something to is left alone, and so is a region with such a one;
+- a region loses its power as a whole, while none of its processes is disturbed by anything else. Then all
+  that it had in memory is gone: what was acknowledged survives if replicas are durable and keep their disks.
 """
 
 import random
@@ -21,7 +23,7 @@ from pydantic import TypeAdapter
 
 from experiments.faults import Fault, Faults, ProcessFault
 from experiments.losable_links import LosableLinks
-from experiments.nemesis import LOSING_LINKS, ON_LINKS, STEP_US, Kind, Nemesis
+from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
 
@@ -48,7 +50,8 @@ def expand(
     """
     spared = {fault.process for fault in others if isinstance(fault, ProcessFault)}
     victims = _victims(nemesis, roles, topology, spared)
-    schedule = _Schedule(nemesis, topology, victims, duration_us, seed, others=others)
+    regions = _regions(roles, topology, spared)
+    schedule = _Schedule(nemesis, topology, victims, duration_us, seed, regions=regions, others=others)
     written = sorted(schedule.faults(), key=lambda given: given["at"])
     return _reader().validate_python([{**given, "at": _text(given["at"])} for given in written])
 
@@ -70,12 +73,14 @@ class _Schedule:
         duration_us: int,
         seed: int,
         *,
+        regions: Mapping[str, Sequence[str]],
         others: Sequence[Fault],
     ) -> None:
         self._nemesis = nemesis
         self._links = [link.between for link in topology.links]
         self._losable = LosableLinks(topology, others) if nemesis.stays else None
         self._victims = victims
+        self._regions = regions
         self._last_us = duration_us - nemesis.quiet_us
         self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  to be replayed, not to be kept secret
         self._taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # disturbed or not settled
@@ -89,7 +94,12 @@ class _Schedule:
                 return
             kind = self._rng.choice(kinds)
             name = f"n{number:02}-{kind}"
-            yield from self._on_link(kind, name) if kind in ON_LINKS else self._on_process(kind, name)
+            if kind in ON_LINKS:
+                yield from self._on_link(kind, name)
+            elif kind in ON_REGIONS:
+                yield from self._on_region(kind, name)
+            else:
+                yield from self._on_process(kind, name)
 
     def _possible(self) -> list[Kind]:
         """The kinds that can be drawn."""
@@ -98,6 +108,8 @@ class _Schedule:
         processes = any(self._victims.values())
 
         def can_be(kind: Kind) -> bool:
+            if kind in ON_REGIONS:
+                return bool(self._regions)
             return losing if kind in LOSING_LINKS else links if kind in ON_LINKS else processes
 
         return [kind for kind in self._nemesis.kinds if can_be(kind)]
@@ -162,6 +174,24 @@ class _Schedule:
                 yield {"name": f"{name}-end", "at": end_us, then: process}
                 return
 
+    def _on_region(self, kind: Kind, name: str) -> Iterator[Given]:
+        """A loss of power and its end. Links are silent meanwhile, so that no connection is reset."""
+        for _ in range(ATTEMPTS):
+            region = self._rng.choice(list(self._regions))
+            begin_us, end_us = self._span()
+            taken = (begin_us, end_us + self._nemesis.settle_us)
+            processes = self._regions[region]
+            if any(_overlap(taken, other) for process in processes for other in self._taken[process]):
+                continue
+            yield {"name": name, "at": begin_us, "for": _text(end_us - begin_us), "isolate": region}
+            again = "restart" if kind == "power" else "replace"
+            for process in processes:
+                self._taken[process].append(taken)
+                one = f"{name}-{process.partition('/')[2]}"
+                yield {"name": one, "at": begin_us, "kill": process}
+                yield {"name": f"{one}-end", "at": end_us, again: process}
+            return
+
     def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
         """Take this span for the process, if the bounds allow it."""
         spare = len(group) - 1 if role == REPLICATED_ROLE else len(group)
@@ -210,6 +240,19 @@ def _victims(
         if chosen := [group for group in left if len(group) >= fewest]:
             found[role] = chosen
     return found
+
+
+def _regions(roles: Mapping[str, RoleCounts], topology: Topology, spared: set[str]) -> dict[str, list[str]]:
+    """All processes of each region that may lose its power."""
+    found = {
+        region: [
+            f"{region}/{role}-{index}"
+            for role, count in counts_in(roles, region).items()
+            for index in range(count)
+        ]
+        for region in topology.regions
+    }
+    return {region: names for region, names in found.items() if names and not spared & set(names)}
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:

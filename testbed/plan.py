@@ -32,14 +32,16 @@ class Direction(StrEnum):
 
 
 class ProcessAction(StrEnum):
-    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, start it
-    for the first time, or let it end tidily.
+    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
+    on an empty disk, tell all others that it will not come back, start it for the first time, let it end.
     """
 
     KILL = "kill"
     STOP = "stop"
     CONTINUE = "continue"
     RESTART = "restart"
+    REPLACE = "replace"
+    GIVE_UP = "give-up"
     JOIN = "join"
     LEAVE = "leave"
 

@@ -40,9 +40,10 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     seed: where the run's randomness begins, in place of the experiment's. links_kind: auto, netem or relay.
     Raises InputError if the experiment names regions, links or processes that the topology does not have.
     """
+    run_seed = experiment.seed if seed is None else seed
+    experiment = experiment.drawn(run_seed)
     for path, problem in problems(experiment, topology):
         raise InputError(experiment.name, None, dotted(path), problem)
-    run_seed = experiment.seed if seed is None else seed
     faults = experiment.all_faults(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))

@@ -97,6 +97,13 @@ class Processes:
         node.end_is_expected = node.end_is_expected or ends
         self._tell({"do": "signal", "name": name, "signal": number})
 
+    def give_up(self, name: str) -> None:
+        """Tell all node processes that this one will not come back. Raises TestbedError if it runs."""
+        node = self.nodes.get(name)
+        if node is not None and node.running:
+            raise TestbedError(f"{name} is running")
+        self._tell({"do": "give_up", "process": name})
+
     def leave(self, name: str) -> None:
         """Let one node process end by itself, tidily: its end is then expected."""
         node = self.nodes.get(name)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from testbed.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan
+from testbed.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan, ProcessAction
 from testbed.tunnel import Tunnel
 from topologies.shape import Shape
 
@@ -89,7 +89,7 @@ def part_of(plan: Plan, share: Share) -> Plan:
             if (
                 sender(plan, links[change.link], change.direction) in share.hosts
                 if isinstance(change, LinkChange)
-                else change.process in names
+                else change.process in names or change.action is ProcessAction.GIVE_UP
             )
         ),
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
 
-_PROCESS_ENDS = {"continue", "restart"}
-_PEACEFUL = {"join", "leave"}  # of clients that come and go, nothing is disturbed
+_PROCESS_ENDS = {"continue", "restart", "replace"}
+_PEACEFUL = {"join", "leave", "give-up"}  # nothing is disturbed by clients that come and go, or by words
 _SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
 
 

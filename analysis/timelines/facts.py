@@ -19,7 +19,7 @@ from experiments.plain_name import plain_name
 from experiments.rundir import RUN_JSON
 from topologies.routes import Hop
 
-MENDING = frozenset({"restore", "continue", "restart", "join"})
+MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
 """Kinds of faults that take a disturbance back, or bring somebody along."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from analysis.timelines.periods import Json
 
 ENDING = frozenset({"kill", "leave"})
-STARTING = frozenset({"restart", "join"})
+STARTING = frozenset({"restart", "replace", "join"})
 STOP, CONTINUE, JOIN = "stop", "continue", "join"
 
 

@@ -7,11 +7,12 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
     {"do": "go", "zero_ns": T}              drivers begin at that CLOCK_REALTIME instant
     {"do": "stop_drivers"}                  drivers publish nothing new
     {"do": "signal", "name": N, "signal": K}
+    {"do": "give_up", "process": N}         the operator says that it will not come back
     {"do": "finish"}                        all nodes flush, close and exit
 
-"go", "stop_drivers" and "finish" are for all nodes, or with a "name" for one (a driver started again).
-It gives JSON lines on standard output, each with the node's name: started (pid), ready, progress (published
-and delivered: the last sequence number by stream; silent: nothing more will be published), exited (code or
+All but "start" and "signal" are for all nodes, or with a "name" for one (a driver started again). It gives
+JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
+delivered: the last sequence number by stream; silent: nothing more will be published), exited (code or
 signal, time_ns).
 The end of standard input ends all nodes and the launcher.
 """

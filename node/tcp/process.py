@@ -130,6 +130,8 @@ class _Node:
                 self._adapter.give(m.Go(now_us() + ahead_us))
             case "stop_drivers":
                 self._adapter.give(m.StopDrivers())
+            case "give_up":
+                self._adapter.give(m.GiveUp(message["process"]))
             case "finish":
                 self._adapter.give(m.Finish())
 

@@ -22,6 +22,8 @@ class VirtualFaults:
             ProcessAction.STOP: processes.stop,
             ProcessAction.CONTINUE: processes.go_on,
             ProcessAction.RESTART: processes.start,
+            ProcessAction.REPLACE: processes.replace,
+            ProcessAction.GIVE_UP: processes.give_up,
             ProcessAction.JOIN: processes.start,
             ProcessAction.LEAVE: processes.leave,
         }

@@ -38,6 +38,18 @@ class VirtualProcesses:
         self._lives.append(self._last[name])
         self._leaving.discard(name)
 
+    def replace(self, name: str) -> None:
+        """Start a process on an empty disk. Raises TestbedError if it still runs."""
+        if not self._runs(name):
+            self._network.disks.lose(name)
+        self.start(name)
+
+    def give_up(self, name: str) -> None:
+        """Tell all others that it will not come back. Raises TestbedError if it runs."""
+        if self._runs(name):
+            raise TestbedError(f"{name} is running")
+        self._network.tell(m.GiveUp(name))
+
     def kill(self, name: str) -> None:
         """SIGKILL. Raises TestbedError if it does not run."""
         self._running(name)

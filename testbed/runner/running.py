@@ -107,6 +107,10 @@ async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -
     match change.action:
         case ProcessAction.RESTART | ProcessAction.JOIN:
             await starts.start(name)
+        case ProcessAction.REPLACE:
+            await starts.start(name, on_empty_disk=True)
+        case ProcessAction.GIVE_UP:
+            processes.give_up(name)
         case ProcessAction.LEAVE:
             processes.leave(name)
         case action:

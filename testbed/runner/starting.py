@@ -6,6 +6,7 @@ a process that ends before it is ready holds up nothing.
 """
 
 import asyncio
+import shutil
 import time
 from types import TracebackType
 from typing import Self
@@ -38,14 +39,19 @@ class Starts:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def start(self, name: str) -> None:
-        """Start a process that does not run. Raises TestbedError if it still runs, or does not start."""
+    async def start(self, name: str, *, on_empty_disk: bool = False) -> None:
+        """Start a process that does not run. Raises TestbedError if it still runs, or does not start.
+
+        on_empty_disk: what it had stored is removed before.
+        """
         processes = self._stage.processes
         before = processes.nodes.get(name)
         if before is not None and not await processes.wait_progress(
             lambda: not before.running, END_TIMEOUT_S
         ):
             raise TestbedError(f"{name} still runs")
+        if on_empty_disk:
+            shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # there may be none
         node = processes.start(self._stage.specs[name])
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
             raise TestbedError(f"{name} did not start")

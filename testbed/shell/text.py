@@ -11,6 +11,8 @@ DONE = {
     "stop": "stopped",
     "continue": "goes on",
     "restart": "started again",
+    "replace": "started again, on an empty disk",
+    "give-up": "given up",
     "leave": "told to leave",
 }
 ENDED_MAX = 12

@@ -13,7 +13,7 @@ Document = dict[str, Any]
 MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
 SHAPE_FIELDS = ("delay", "jitter", "loss", "rate", "queue", "reorder")
-PROCESS_WORDS = ("kill", "stop", "continue", "restart", "leave")
+PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave")
 
 USAGE: Mapping[str, str] = {
     "cut": "cut REGION REGION [blackhole|down] [forward|backward] [for TIME]",
@@ -45,6 +45,8 @@ MEANING: Mapping[str, str] = {
     "stop": "halt a process (SIGSTOP)",
     "continue": "let a halted process go on (SIGCONT)",
     "restart": "start a process again that was killed or has left",
+    "replace": "start a process again on an empty disk",
+    "give-up": "tell all others that a process which is gone will not come back",
     "leave": "let a process end by itself, tidily",
 }
 

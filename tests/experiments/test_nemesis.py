@@ -18,6 +18,11 @@ from topologies.loader import load_topology
 EXPERIMENT = load_experiment("nemesis")
 TOPOLOGY = load_topology(EXPERIMENT.topology)
 DISTURBING, MENDING = ("kill", "stop"), {"kill": "restart", "stop": "continue"}
+ALL_OF_A_REGION = [
+    f"{role}-{at}"
+    for role, count in (("proxy", 3), ("driver", 1), ("client", 3), ("configuration", 1))
+    for at in range(count)
+]
 SEEDS = st.integers(0, 2**63)
 
 
@@ -91,12 +96,13 @@ def test_a_replica_of_each_chain_is_undisturbed_and_settled_at_any_time(seed):
 @given(SEEDS)
 def test_every_seed_makes_a_plan_whose_links_end_as_they_began(seed):
     plan = make_plan(EXPERIMENT, TOPOLOGY, seed=seed, links_kind="auto")
+    drawn = EXPERIMENT.drawn(seed)
     last = {(change.link, change.direction): change for change in plan.changes if hasattr(change, "link")}
     shapes = {link.name: (link.forward, link.backward) for link in plan.links}
     for (link, direction), change in last.items():
         assert change.state == "up"
         assert change.shape == shapes[link][direction == "backward"]
-    assert {fault.name for fault in plan.faults} == {fault.name for fault in faults(seed)}
+    assert {fault.name for fault in plan.faults} == {fault.name for fault in faults(seed, drawn)}
 
 
 def test_a_proxy_without_replicas_is_left_alone():
@@ -112,9 +118,64 @@ def test_processes_that_the_experiment_itself_disturbs_are_left_alone():
         assert "r0/client-0" not in [fault.target for fault in faults(seed, own)[1:]]
 
 
+def test_settings_are_drawn_by_the_seed_and_every_value_comes():
+    seen = defaultdict(set)
+    for seed in range(60):
+        drawn = EXPERIMENT.drawn(seed)
+        assert drawn == EXPERIMENT.drawn(seed)
+        assert drawn.nemesis.vary == {}
+        plan = make_plan(EXPERIMENT, TOPOLOGY, seed=seed, links_kind="auto")
+        assert plan.parameters["durable"] == drawn.all_parameters()["durable"]
+        assert plan.workload == drawn.workload.as_plan()
+        seen["durable"].add(plan.parameters["durable"])
+        seen["proxies"].add(sum(process.name.startswith("r1/proxy") for process in plan.processes))
+        seen["collect"].add(plan.workload.get("collect", {}).get("predicate"))
+    assert seen == {
+        "durable": {False, True},
+        "proxies": {1, 2, 3, 4, 5},
+        "collect": {None, "last", "older_than", "same_key"},
+    }
+
+
+POWER = load_experiment("nemesis-power")
+
+
+@pytest.mark.parametrize(("kind", "again"), [("power", "restart"), ("power-and-disks", "replace")])
+@given(seed=SEEDS)
+def test_a_region_that_loses_power_falls_silent_and_comes_back_as_a_whole(kind, again, seed):
+    experiment = load_experiment("nemesis-power", [f"nemesis.kinds=[{kind}]"])
+    found = faults(seed, experiment)
+    outages = [fault for fault in found if fault.kind == "isolate"]
+    assert outages
+    for outage in outages:
+        region = [f"{outage.region}/{each}" for each in ALL_OF_A_REGION]
+        for act, at_us in (("kill", outage.at_us), (again, outage.at_us + outage.for_us)):
+            struck = [each.process for each in found if each.kind == act and each.at_us == at_us]
+            assert [name for name in struck if name.startswith(outage.region)] == region
+
+
+@given(SEEDS)
+def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(seed):
+    assert POWER.nemesis is not None
+    disturbing = defaultdict(list)
+    for fault in faults(seed, POWER):
+        if isinstance(fault, ProcessFault):
+            disturbing[fault.process].append(fault)
+    for acts in disturbing.values():
+        for (begin, end), (later, _) in pairwise(zip(acts[::2], acts[1::2], strict=True)):
+            assert begin.kind in {"kill", "stop"}
+            assert later.at_us - end.at_us >= POWER.nemesis.settle_us
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [
+        ("nemesis.vary={topology: [line]}", "nemesis.vary.topology: does not begin with parameters, roles"),
+        (
+            "nemesis.vary={parameters.durabel: [true]}",
+            "nemesis.vary.parameters.durabel: with true: sprinkler",
+        ),
+        ("nemesis.vary={workload.rate: []}", "nemesis.vary.workload.rate: has no values to draw from"),
         ("nemesis.quiet=24s", "nemesis: start, shortest and quiet together are longer than the run"),
         ("nemesis.shortest=4s", "nemesis.shortest: is longer than the longest"),
         ("nemesis.roles=[prxy]", "nemesis.roles.0: sprinkler has no such role: did you mean proxy?"),
