@@ -12,6 +12,8 @@ from operator import attrgetter
 from node.protocols.sprinkler.batches import Batch
 
 TIDIED_FROM = 512  # empty places at the head of the lists
+BATCH_BYTES = 280  # of memory for a batch besides its payload: its objects, and places in lists
+PLACE_BYTES = 64  # of these for the places, which stay for a while when the batch has gone
 TIME = attrgetter("time_us")
 
 
@@ -30,6 +32,11 @@ class BatchList:
 
     def __len__(self) -> int:
         return len(self.batches) - self.start
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory that is used, as far as it grows with what is kept."""
+        return self.bytes + BATCH_BYTES * len(self) + PLACE_BYTES * self.start
 
     def append(self, batch: Batch, last_seq: int) -> None:
         """Add a batch, which ends with `last_seq`."""

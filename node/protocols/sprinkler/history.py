@@ -13,8 +13,8 @@ is gone at once for readers; freeing it, and finding what is collected by key, i
 readers until then (they get it and the newer one, in order).
 
 Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist holds every event <= cnt, or has collected it
-for a garbage collection event in Hist. `History.limit_bytes` bounds what is kept; whoever adds asks
-`has_room` first.
+for a garbage collection event in Hist. `History.limit_bytes` bounds the memory that all of it uses, payload
+or not; whoever adds asks `has_room` first.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from node.core.epochs import epoch_of, first_of
 from node.protocols.sprinkler import predicates
-from node.protocols.sprinkler.batch_list import BatchList
+from node.protocols.sprinkler.batch_list import BATCH_BYTES, BatchList
 from node.protocols.sprinkler.batches import (
     PLACEHOLDERS,
     TOMBSTONE_RANGE_MAX,
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from node.protocols.sprinkler.key_collection import KeyCollection
 
 Payload = bytes | memoryview
-COPIED_BELOW_BYTES = (
-    4096  # a memory view costs more than a copy that small, and would keep its whole chunk alive
-)
 APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in one go
 DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
 WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
@@ -83,6 +80,11 @@ class StreamHistory:
     def bytes(self) -> int:
         """Payload that is kept."""
         return self._list.bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory that is used."""
+        return self._list.used_bytes + (self._keys.used_bytes if self._keys is not None else 0)
 
     @property
     def stored(self) -> int:
@@ -255,19 +257,26 @@ class History:
         """Payload that is kept."""
         return sum([stream.bytes for stream in self.streams.values()])
 
+    @property
+    def used_bytes(self) -> int:
+        """Memory that is used."""
+        return sum([stream.used_bytes for stream in self.streams.values()])
+
     def has_room(self, payload: Payload) -> bool:
         """Whether a batch with this payload may be kept."""
-        return self.bytes + len(payload) <= self.limit_bytes
+        return self.used_bytes + BATCH_BYTES + len(payload) <= self.limit_bytes
 
     def refusal(self, publish: Publish) -> str | None:
         """Why this may not be published: it would undo what was collected (paper 2.1)."""
         return predicates.refusal(publish, self.streams[publish.stream].key_bytes)
 
     def append(self, batch: Batch) -> None:
-        """Store a batch that follows directly on its stream's cnt."""
-        payload = batch.payload
-        if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
-            batch = replace(batch, payload=bytes(payload))
+        """Store a batch that follows directly on its stream's cnt.
+
+        A view of what came in is copied: it would keep its whole chunk, which nobody counts.
+        """
+        if isinstance(batch.payload, memoryview):
+            batch = replace(batch, payload=bytes(batch.payload))
         self.streams[batch.stream].append(batch)
 
     def commit(self, stream: int, cnt: int) -> None:

@@ -27,6 +27,7 @@ from node.protocols.sprinkler.predicates import collects_by_key, has_keys
 PORTION = 8192  # events that are indexed in one go
 SETTLED_AT_ONCE = 32_768  # dead events
 JOINED_BYTES = 65_536  # batches grow to this when they are joined
+EARLIER_BYTES = 256  # of memory for a key with an event before its last one
 SMALL_BYTES = 8192  # a batch below this is looked at for joining even if all of it is live
 
 
@@ -44,6 +45,11 @@ class KeyCollection:
         self._pending: list[Seqs] = []  # dead, not settled
         self._pending_count = 0
         self._halfdead: deque[int] = deque()  # ends of batches that may be compacted
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory that is used, besides the batches."""
+        return int(self._index.used_bytes) + EARLIER_BYTES * len(self._earlier) + 8 * self._pending_count
 
     def dropped(self, position: int) -> None:
         """The first batch, at this position, is about to be dropped."""

@@ -24,6 +24,7 @@ INSERTED_AT_ONCE = 512  # new keys; with FILLED, a bound on what one call may pu
 MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
 SHIFT = np.uint64(32)
 WITHIN = np.uint64(SEGMENT - 1)
+LONG_KEY_BYTES = 144  # of memory for a key in a dictionary, besides its bytes
 SWEPT_FROM = 4096  # entries of a dictionary, before those of events that are gone are looked for
 NEW = -1  # in a slot whose sequence number is not known yet
 
@@ -32,6 +33,10 @@ class KeyIndex(Protocol):
     """An index of one stream's keys. `keys` and `seqs` belong together and are in the stream's order."""
 
     floor: int
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory that is used."""
 
     def exchange(self, keys: Any, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
         """Enter these events as the last ones with their keys.
@@ -58,6 +63,11 @@ class NumberIndex:
 
     def __len__(self) -> int:
         return int(self._used.sum())
+
+    @property
+    def used_bytes(self) -> int:
+        """See `KeyIndex`."""
+        return self._keys.nbytes + self._seqs.nbytes + self._directory.nbytes + self._used.nbytes
 
     def exchange(self, keys: Numbers, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
         """See `KeyIndex`."""
@@ -162,6 +172,12 @@ class LongKeyIndex:
         self.floor = 0
         self._last: dict[bytes, int] = {}
         self._limit = SWEPT_FROM
+
+    @property
+    def used_bytes(self) -> int:
+        """See `KeyIndex`. Keys of a stream have one length."""
+        key_bytes = len(next(iter(self._last), b""))
+        return (LONG_KEY_BYTES + key_bytes) * len(self._last)
 
     def exchange(self, keys: Sequence[bytes], seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
         """See `KeyIndex`."""

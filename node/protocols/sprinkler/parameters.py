@@ -57,7 +57,7 @@ class Parameters:
     control_limit_bytes: int = (
         1_048_576  # of small messages waiting for a peer that does not read, then it is closed
     )
-    history_limit_bytes: int = 2_147_483_648  # event bytes that a proxy keeps
+    history_limit_bytes: int = 2_147_483_648  # of memory that keeping events takes, payload and all
 
     # Durability (the paper's future work, 7)
     durable: bool = False  # replicas keep Hist on disk, and count as stored only what is synced there

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from node.protocols.sprinkler.batch_list import BATCH_BYTES
 from node.protocols.sprinkler.batches import pack_events, unpack_events
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import CODEC, Events, Kind
@@ -51,7 +52,7 @@ def test_small_payloads_do_not_keep_the_chunk_that_they_came_in():
 
 
 def test_room_is_what_the_limit_leaves():
-    history = History([0], limit_bytes=10)
+    history = History([0], limit_bytes=10 + 2 * BATCH_BYTES)
     history.append(Events(Kind.DATA, 0, 0, 1, 1, 6, 0, 0, b"sixsix"))
     assert history.has_room(b"four")
     assert not history.has_room(b"fives")
