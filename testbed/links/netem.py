@@ -27,6 +27,7 @@ from testbed.links.netem_commands import (
     limit_line,
     make_middle,
     offload_lines,
+    stage_seed,
     unwire_lines,
     wire_lines,
 )
@@ -83,7 +84,10 @@ class NetemMiddles:
 
     kind = "netem"
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int | None = None) -> None:
+        """seed: makes losses and jitter repeatable; None where tc or the kernel knows no seeds."""
+        self._seed = seed
+        self._changes = 0
         self._middles: list[Middle] = []
         self._ways: dict[tuple[str, Direction], _Way] = {}
         self._lock = threading.Lock()
@@ -100,8 +104,8 @@ class NetemMiddles:
             line
             for way in self._ways.values()
             for line in (
-                limit_line("add", way.stages, way.limit_handle, way.shape),
-                delay_line("add", way.stages, way.delay_handle, way.shape),
+                self._limit_line("add", way, way.shape),
+                self._delay_line("add", way, way.shape),
             )
         ]
         run_batch("tc", shaping_lines, doing="shaping the links")
@@ -113,6 +117,7 @@ class NetemMiddles:
             if (link, direction) not in self._ways:
                 raise TestbedError(f"changing the link {link}: there is no such link")
             way, doing = self._ways[link, direction], f"changing the link {link}"
+            self._changes += 1
             way.settle(_read(way.stages))
             if is_limited(shape) != is_limited(way.shape):
                 run_batch("ip", offload_lines(way.stages, shape), doing=doing)
@@ -122,8 +127,8 @@ class NetemMiddles:
                 self._heal(way, shape, doing)
             else:
                 lines = (
-                    limit_line("change", way.stages, way.limit_handle, shape, blackhole=blackhole),
-                    delay_line("change", way.stages, way.delay_handle, shape, blackhole=blackhole),
+                    self._limit_line("change", way, shape, blackhole=blackhole),
+                    self._delay_line("change", way, shape, blackhole=blackhole),
                 )
                 run_batch("tc", lines, doing=doing)
             applied_ns = time.time_ns()
@@ -138,10 +143,8 @@ class NetemMiddles:
         if replace:
             way.limit_handle = _other(way.limit_handle)
         lines = (
-            limit_line(
-                "replace" if replace else "change", way.stages, way.limit_handle, shape, blackhole=True
-            ),
-            delay_line("change", way.stages, way.delay_handle, shape, blackhole=True),
+            self._limit_line("replace" if replace else "change", way, shape, blackhole=True),
+            self._delay_line("change", way, shape, blackhole=True),
         )
         run_batch("tc", lines, doing=doing)
         if replace:
@@ -153,12 +156,23 @@ class NetemMiddles:
         if replace:
             way.delay_handle = _other(way.delay_handle)
         lines = (
-            delay_line("replace" if replace else "change", way.stages, way.delay_handle, shape),
-            limit_line("change", way.stages, way.limit_handle, shape),
+            self._delay_line("replace" if replace else "change", way, shape),
+            self._limit_line("change", way, shape),
         )
         run_batch("tc", lines, doing=doing)
         if replace:
             way.swallow(way.stages.delay)
+
+    def _limit_line(self, action: str, way: _Way, shape: Shape, *, blackhole: bool = False) -> str:
+        seed = self._drawn(way.stages.limit)
+        return limit_line(action, way.stages, way.limit_handle, shape, blackhole=blackhole, seed=seed)
+
+    def _delay_line(self, action: str, way: _Way, shape: Shape, *, blackhole: bool = False) -> str:
+        seed = self._drawn(way.stages.delay)
+        return delay_line(action, way.stages, way.delay_handle, shape, blackhole=blackhole, seed=seed)
+
+    def _drawn(self, interface: str) -> int | None:
+        return None if self._seed is None else stage_seed(self._seed, interface, self._changes)
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
         """See `Middles`."""

@@ -24,6 +24,7 @@ Sources: tc-netem(8), tc(8), ip-link(8), linux/net/sched/sch_netem.c.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from testbed.links.model import LinkWiring
 from testbed.plan import Direction
@@ -109,20 +110,45 @@ def offload_lines(stages: Stages, shape: Shape) -> list[str]:
     return [f"link set {stages.delay} gso_max_segs {segments}"]
 
 
-def limit_line(action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False) -> str:
+def limit_line(
+    action: str,
+    stages: Stages,
+    handle: int,
+    shape: Shape,
+    *,
+    blackhole: bool = False,
+    seed: int | None = None,
+) -> str:
     """For `tc -batch`: the stage with loss, rate and queue.
 
     action: "add" makes it; "change" changes it in place; "replace" with a new handle makes a new one and
-    drops what the old one holds.
+    drops what the old one holds. seed: of its losses, where tc and kernel know seeds.
     """
     options = limit_options(shape, loss=1.0 if blackhole else shape.loss)
-    return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}"
+    return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}{_seeded(seed)}"
 
 
-def delay_line(action: str, stages: Stages, handle: int, shape: Shape, *, blackhole: bool = False) -> str:
-    """For `tc -batch`: the stage with delay and jitter; `action` as for `limit_line`."""
+def delay_line(
+    action: str,
+    stages: Stages,
+    handle: int,
+    shape: Shape,
+    *,
+    blackhole: bool = False,
+    seed: int | None = None,
+) -> str:
+    """For `tc -batch`: the stage with delay and jitter; `action` and `seed` as for `limit_line`."""
     options = delay_options(shape, loss=1.0 if blackhole else 0.0)
-    return f"qdisc {action} dev {stages.delay} root handle {handle}: netem {options}"
+    return f"qdisc {action} dev {stages.delay} root handle {handle}: netem {options}{_seeded(seed)}"
+
+
+def stage_seed(seed: int, interface: str, changes: int) -> int:
+    """A seed of its own for each stage's netem and each of its changes: a change draws anew."""
+    return crc32(f"{seed}/{interface}/{changes}".encode())
+
+
+def _seeded(seed: int | None) -> str:
+    return "" if seed is None else f" seed {seed}"
 
 
 def delay_options(shape: Shape, *, loss: float) -> str:

@@ -6,6 +6,7 @@ because a module may be there but forbidden, or loaded on demand.
 
 import os
 import subprocess
+from collections.abc import Sequence
 
 from testbed.errors import MachineError
 from testbed.links.model import Middles
@@ -19,6 +20,8 @@ KINDS = ("auto", "netem", "relay")
 TRY_TIMEOUT_S = 60.0
 TRY_TOOLS = {**SANDBOX_TOOLS, "tc": "iproute2"}
 TRY = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+SEED_TRIED = 4711
+TRY_SEED = ("sh", "-c", f"{' '.join(TRY)} seed {SEED_TRIED} && tc qdisc show dev lo")
 
 
 def kernel_has_netem() -> bool:
@@ -30,7 +33,7 @@ def select_middles(kind: str, seed: int) -> Middles:
     """The middles for a run.
 
     kind: "netem", "relay", or "auto" for netem where it works and otherwise the relay.
-    seed: makes the relay's losses and jitter repeatable; netem draws its own.
+    seed: makes losses and jitter repeatable; netem draws its own where tc or the kernel knows no seeds.
     Raises MachineError if netem is asked for and does not work here.
     """
     assert kind in KINDS, kind  # noqa: S101 (the plan is checked)
@@ -38,7 +41,7 @@ def select_middles(kind: str, seed: int) -> Middles:
         return RelayMiddles(seed)
     problem = _why_no_netem()
     if problem is None:
-        return NetemMiddles()
+        return NetemMiddles(seed if netem_takes_seeds() else None)
     if kind == "auto":
         return RelayMiddles(seed)
     raise MachineError(
@@ -48,14 +51,24 @@ def select_middles(kind: str, seed: int) -> Middles:
     )
 
 
-def _why_no_netem() -> str | None:
-    """What the kernel says when it is asked for a netem, or None if it makes one."""
-    if missing := missing_tools(TRY_TOOLS):
-        return f"not installed: {missing[0]}"
-    command = sandbox_command(TRY, user_namespace=user_namespace_needed())
+def netem_takes_seeds() -> bool:
+    """Whether tc and the kernel both know seeds (iproute2 and Linux 6.6): an older kernel ignores them, so it
+    is asked what it made of one.
+    """
+    result = _try(TRY_SEED)
+    return isinstance(result, subprocess.CompletedProcess) and says_seed(result.stdout)
+
+
+def says_seed(shown: str) -> bool:
+    """Whether the kernel has the seed of `TRY_SEED`, by what `tc qdisc show` says."""
+    return f"seed {SEED_TRIED}" in shown
+
+
+def _try(command: Sequence[str]) -> subprocess.CompletedProcess[str] | str:
+    """What came of a command in a sandbox, or why it could not be tried."""
     try:
-        result = subprocess.run(
-            command,
+        return subprocess.run(
+            sandbox_command(command, user_namespace=user_namespace_needed()),
             capture_output=True,
             text=True,
             timeout=TRY_TIMEOUT_S,
@@ -65,6 +78,15 @@ def _why_no_netem() -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+
+
+def _why_no_netem() -> str | None:
+    """What the kernel says when it is asked for a netem, or None if it makes one."""
+    if missing := missing_tools(TRY_TOOLS):
+        return f"not installed: {missing[0]}"
+    result = _try(TRY)
+    if isinstance(result, str):
+        return result
     if result.returncode == 0:
         return None
     said = " ".join(result.stderr.split()).removeprefix("Error: ")

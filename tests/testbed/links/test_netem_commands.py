@@ -8,9 +8,11 @@ from testbed.links.netem_commands import (
     limit_options,
     make_middle,
     offload_lines,
+    stage_seed,
     unwire_lines,
     wire_lines,
 )
+from testbed.links.selection import says_seed
 from testbed.plan import Direction
 from topologies.queueing import queue_limit_packets
 from topologies.shape import Shape
@@ -99,3 +101,17 @@ def test_offloaded_frames_are_cut_up_on_links_with_a_loss_or_a_rate_only() -> No
 
 def test_small_losses_are_not_rounded_away() -> None:
     assert limit_options(Shape(), loss=0.000_012_5).endswith("loss random 0.00125%")
+
+
+def test_a_seed_stands_last_and_is_another_for_each_stage_and_change() -> None:
+    assert limit_line("add", FORWARD, 1, DELAY, seed=7).endswith("loss random 0% seed 7")
+    assert delay_line("change", FORWARD, 1, DELAY, seed=8).endswith("loss random 0% seed 8")
+    seeds = {stage_seed(1, stage, change) for stage in ("nx7", "l7b") for change in range(3)}
+    assert len(seeds) == 6
+    assert stage_seed(1, "nx7", 0) == stage_seed(1, "nx7", 0) != stage_seed(2, "nx7", 0)
+
+
+def test_a_kernel_that_ignores_seeds_is_told_from_one_that_takes_them() -> None:
+    took = "qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms seed 4711"
+    assert says_seed(took)
+    assert not says_seed("qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms")
