@@ -20,6 +20,30 @@ TIMES = (
     ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
     ("returned_s", "Direct again", "every affected stream comes from its owner again"),
 )
+# The same as RFC 6412 and 6414 measure it (docs/recovery.md).
+BENCHMARKS = (
+    ("first_route_s", "First stream again", "the first affected stream has brought an event again"),
+    ("rate_derived_s", "Converged, by rates", "every stream carries its whole load in time again, for 2 s"),
+    (
+        "loss_derived_s",
+        "Converged, by losses",
+        "so long the load needs for the events that were late or lost",
+    ),
+    ("connectivity_lost_s", "Longest silence", "in which some client got nothing of a stream"),
+)
+TERMS = {
+    "applied_s": "RFC 6412: convergence event instant",
+    "first_route_s": "RFC 6412: first route convergence time",
+    "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
+    "rate_derived_s": "RFC 6412: full convergence time, rate-derived method; sampling interval 200 ms,"
+    " sustained convergence validation time 2 s",
+    "loss_derived_s": "RFC 6412: loss-derived convergence time; late events count as lost (forwarding delay"
+    " threshold)",
+    "connectivity_lost_s": "RFC 6412: route loss of connectivity period, the longest",
+    "returned_s": "RFC 6414: reversion time",
+    "impaired": "RFC 6414: impaired packets",
+}
+"""What the field calls it."""
 PAIRS_SHOWN = 400  # there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
@@ -33,6 +57,7 @@ class Measure:
     value: str
     missing: bool
     quotation: str
+    term: str = ""  # what RFC 6412 and 6414 call it
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +92,35 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
         value = figures.get(
             key
         )  # a worst case is null if any of its cases is: the table's maximum would flatter
-        return Measure(title, meaning, show(value), value is None, quoted(key))
+        return Measure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
 
     asked = f"asked for at {seconds(fault.get('requested_s'))}"
     applied = fault.get("applied_s")
-    held = Measure("Took hold", asked, precise_seconds(applied), applied is None, quoted("applied_s"))
+    held = Measure(
+        "Took hold",
+        asked,
+        precise_seconds(applied),
+        applied is None,
+        quoted("applied_s"),
+        TERMS["applied_s"],
+    )
     times = (measured(*told, seconds) for told in TIMES if told[0] != "returned_s" or told[0] in figures)
+    known = (measured(*told, seconds) for told in BENCHMARKS if told[0] in figures)
+    impaired = measured("impaired", "Impaired", "events that a client got late or never", number)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
     return Recovery(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
-        measures=(held, *times, backlog, _wrong(figures, quoted("lost"))),
+        measures=(
+            held,
+            *times,
+            backlog,
+            *known,
+            *((impaired,) if "impaired" in figures else ()),
+            _wrong(figures, quoted("lost")),
+        ),
         citation=section.citation
         if section and any(kind == fault["kind"] for kind, _ in section.words)
         else "",

@@ -188,7 +188,7 @@ def _delay_problems(period: Period, did: Behaviour) -> list[str]:
         p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
     if p50_ns > most_ns + MEDIAN_NS:
         problems.append(f"median {p50_ns / 1e6:.2f} ms late")
-    elif did.bar_ns is None and p50_ns < least_ns - MEDIAN_NS:
+    elif did.spread is not None and did.bar_ns is None and p50_ns < least_ns - MEDIAN_NS:
         problems.append(f"median {-p50_ns / 1e6:.2f} ms early")
     if did.late_p99_ns > max(P99_NS, P99_PART * period.delay_us * 1000):
         problems.append(f"p99 {did.late_p99_ns / 1e6:.2f} ms late")

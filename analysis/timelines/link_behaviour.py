@@ -14,6 +14,7 @@ Each segment counts for the period in which it entered. Those that entered or wo
 `GUARD_NS` of a change count for none.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,8 @@ Floats = npt.NDArray[np.float64]
 
 GUARD_NS = 10_000_000
 """A change takes hold and heals within 10 ms of its applied time (DESIGN, Links)."""
+CHANGE_NS = 1_000_000
+"""A rate is told to have changed when it has; what waits then was timed anew by so much earlier."""
 STAMP_NS = 200_000
 """A queue's length is told from time stamps; by so much those of capture and link emulator may differ."""
 DRAWS = 16
@@ -126,7 +129,9 @@ class _Flow:
     earliest: Transit
     latest: Transit
     expected_ns: Ints
-    queued: Ints
+    queued: Ints  # at least, and at most: by whether the unclear ones came through
+    queued_most: Ints
+    retimed: Bools  # which wait while the rate changes, or behind such
     draws: list[Ints]
     bars_ns: Callable[[Ints], Floats] | None
     retimes: bool
@@ -183,11 +188,26 @@ def _replayed(
         earliest=earliest,
         latest=latest,
         expected_ns=expected_ns,
-        queued=waiting(near, perhaps, latest),
+        queued=waiting(near, passed, earliest),
+        queued_most=waiting(near, perhaps, latest),
+        retimed=_retimed(near, perhaps, periods, latest),
         draws=draws,
         bars_ns=bars_ns,
         retimes=retimes,
     )
+
+
+def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
+    """Which segments wait for the rate while it changes, or behind such."""
+    found = np.zeros(len(near.t_ns), np.bool_)
+    idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]
+    for before, after in itertools.pairwise(periods):
+        if after.start_ns is None or before.rate_bits_per_s in (None, after.rate_bits_per_s):
+            continue
+        next_idle = np.searchsorted(idle_ns, after.start_ns)
+        end_ns = idle_ns[next_idle] if next_idle < len(idle_ns) else NEVER
+        found |= (transit.release_ns > after.start_ns) & (near.t_ns < end_ns)
+    return found
 
 
 def _bounds(flow: _Flow, number: int) -> tuple[int, int]:
@@ -229,7 +249,7 @@ def _measure_up(flow: _Flow, number: int) -> Behaviour:
     here, there = flow.met.near[mine], flow.met.far[mine]
     came_ns, went_ns = flow.far.t_ns[there], flow.near.t_ns[here]
     excess_ns = came_ns - flow.expected_ns[here]
-    early_ns = flow.earliest.release_ns[here] - came_ns
+    early_ns = flow.earliest.release_ns[here] - came_ns - np.where(flow.retimed[here], CHANGE_NS, 0)
     late_ns = came_ns - flow.latest.release_ns[here]
     bar_ns = None if flow.bars_ns is None else np.ceil(flow.bars_ns(went_ns)).astype(np.int64)
     strays = _strays(flow, number)
@@ -249,7 +269,7 @@ def _measure_up(flow: _Flow, number: int) -> Behaviour:
         early_ns=int((early_ns - (0 if bar_ns is None else bar_ns)).max(initial=0)),
         late_p99_ns=weighted(late_ns - (0 if bar_ns is None else bar_ns), np.ones_like(late_ns), 99) or 0,
         spread=_spread(flow, here, there, excess_ns) if period.jitter_us else None,
-        rate_part=_rate_part(flow, here, excess_ns) if period.rate_bits_per_s else None,
+        rate_part=_rate_part(flow, here, came_ns) if period.rate_bits_per_s else None,
         rate_bits_per_s=_peak_rate(flow, number),
         bar_ns=None if bar_ns is None or not len(bar_ns) else int(np.median(bar_ns)),
         sure_excess=None if bar_ns is None else _delays(excess_ns - bar_ns),
@@ -290,7 +310,7 @@ def _losses(flow: _Flow, number: int, inside: Bools, settled: Bools, strays: int
     full, perhaps_full = np.zeros_like(gone), np.zeros_like(gone)
     limit = queue_limit(period)
     if limit is not None:
-        perhaps_full = flow.queued >= limit - _slack(period)
+        perhaps_full = flow.queued_most >= limit - _slack(period)
         full = perhaps_full & gone
     fair = settled & ~large & ~perhaps_full
     chance = max(0, int((fair & gone).sum()) - strays)
@@ -348,14 +368,25 @@ def _width(values: Ints) -> int:
     return int(high - low)
 
 
-def _rate_part(flow: _Flow, here: Ints, excess_ns: Ints) -> float | None:
-    """The rate over the configured one, from how the excess grows while the rate is used up; None where it
-    was not, or not for long enough.
+def _rate_part(flow: _Flow, here: Ints, came_ns: Ints) -> float | None:
+    """The rate over the configured one; None where it was not used up, or not for long enough. If the
+    unclear segments may have come through or not, it lies between two figures: the one nearer to 1.
     """
+    parts = [
+        _part_of(transit, flow.near.t_ns[here], here, came_ns) for transit in (flow.earliest, flow.latest)
+    ]
+    known = [part for part in parts if part is not None]
+    if len(known) == len(parts) and min(known) <= 1 <= max(known):
+        return 1.0
+    return min(known, key=lambda part: abs(part - 1), default=None)
+
+
+def _part_of(transit: Transit, t_ns: Ints, here: Ints, came_ns: Ints) -> float | None:
+    """From how the excess grows while the rate is used up."""
     if not len(here):
         return None
-    begin_ns = flow.latest.begin_ns[here]
-    spell = np.cumsum(begin_ns <= flow.near.t_ns[here])
+    begin_ns, excess_ns = transit.begin_ns[here], came_ns - transit.release_ns[here]
+    spell = np.cumsum(begin_ns <= t_ns)
     starts = np.flatnonzero(np.diff(spell, prepend=-1))
     ends = np.append(starts[1:], len(here))
     growth = weight = 0.0

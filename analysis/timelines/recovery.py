@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
+from analysis.timelines.benchmarks import benchmark
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, measure
@@ -126,7 +127,10 @@ def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
     cut, region = history.cut, history.facts.hosts[client].region
     since_ns = _struck_ns(history, fault, client)
     pair = Pair(cut.count, cut.published_ns, cut.at(client), way_ns(history, client, fault.t_ns))
-    times = measure(pair, since_ns, until_ns=history.facts.stopped_ns or _last(cut.published_ns))
+    stopped_ns = history.facts.stopped_ns or _last(cut.published_ns)
+    times = measure(pair, since_ns, until_ns=stopped_ns)
+    after_ns = history.facts.next_fault_ns(fault) or stopped_ns
+    rfc = benchmark(pair, since_ns, until_ns=min(after_ns, stopped_ns))
     times = times.later(since_ns - fault.t_ns)
     returned_ns = None
     if fault.mends and history.facts.crossed([(history.owner, region)]) & set(fault.hops):
@@ -138,6 +142,10 @@ def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
         "settled_ns": times.settled_ns,
         "backlog_events": times.backlog_events,
         "returned_ns": returned_ns,
+        "rate_derived_ns": rfc.rate_derived_ns,
+        "loss_derived_ns": rfc.loss_derived_ns,
+        "connectivity_lost_ns": rfc.connectivity_lost_ns,
+        "impaired": rfc.impaired,
         "new_way": _text(history, client, fault.t_ns + max(known) + 1) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }

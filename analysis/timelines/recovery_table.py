@@ -17,6 +17,9 @@ from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
 
 WORST = ("resubscribe_s", "switch_s", "catch_up_s", "settled_s", "backlog_events")
+DERIVED = ("rate_derived", "loss_derived", "connectivity_lost")
+APART_S = 0.4
+"""Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
 SUMS = ("lost", "duplicated", "out_of_order")
 
 
@@ -80,8 +83,9 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
         "resubscribe_s": resubscribe_s,
         **{
             f"{name}_s": _seconds(pair[f"{name}_ns"])
-            for name in ("switch", "catch_up", "settled", "returned")
+            for name in ("switch", "catch_up", "settled", "returned", *DERIVED)
         },
+        "impaired": pair["impaired"],
         "bar_s": _bar_s(pair, fault, facts),
         "backlog_events": pair["backlog_events"],
         "lost": pair["lost"],
@@ -127,15 +131,43 @@ def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], 
     detected = [row["detect_s"] for row in affected if row["detect_s"] is not None]
     sums = {name: _sum([row[name] for row in rows]) for name in SUMS}
     figures = {"detect_s": min(detected, default=None), **worst, **sums, "affected_pairs": len(affected)}
+    figures |= _benchmarks(affected)
     bars = [row["bar_s"] for row in affected if row["bar_s"] is not None]
     figures |= {"bar_s": max(bars)} if bars else {}
     if fault.applied_ns is None:
         return figures, ["it never took hold"]
     if not affected:
         return figures, ["no stream's way to a client was concerned"]
-    return figures, sorted(
-        {reason for row in affected for reason in (row["reason"] or "").split("; ") if reason}
-    )
+    told = {reason for row in affected for reason in (row["reason"] or "").split("; ") if reason}
+    return figures, [*sorted(told), *_disagreement(affected)]
+
+
+def _benchmarks(affected: list[dict[str, Any]]) -> dict[str, Any]:
+    """In the words of RFC 6412 and 6414: the first route's convergence, and the worst of all routes."""
+    switched = [row["switch_s"] for row in affected if row["switch_s"] is not None]
+    return {
+        "first_route_s": min(switched, default=None),
+        **{f"{name}_s": _worst([row[f"{name}_s"] for row in affected]) for name in DERIVED},
+        "impaired": _sum([row["impaired"] for row in affected]),
+    }
+
+
+def _disagreement(affected: list[dict[str, Any]]) -> list[str]:
+    """That the two methods of RFC 6412 do not say the same, and for how many routes."""
+    both = [
+        (row["rate_derived_s"], row["loss_derived_s"])
+        for row in affected
+        if row["rate_derived_s"] is not None and row["loss_derived_s"] is not None
+    ]
+    apart = [rate - loss for rate, loss in both if abs(rate - loss) > APART_S]
+    if not apart:
+        return []
+    longer = "it carried a part of its load, or was lost more than once" if max(apart) > APART_S else ""
+    shorter = "events were late for longer than its load was short" if min(apart) < -APART_S else ""
+    return [
+        f"rate_derived_s and loss_derived_s are up to {max(map(abs, apart)):.1f} s apart for {len(apart)} of"
+        f" {len(both)} streams at clients: {' or '.join(filter(None, (longer, shorter)))}"
+    ]
 
 
 def _struck(fault: Fault, facts: Facts) -> frozenset[str]:

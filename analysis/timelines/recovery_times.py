@@ -129,16 +129,31 @@ def _settled(
     """When the first bin begins from which on latency is as the way allows, from the fault on; or why it
     never is.
     """
-    came = published & (pair.came_ns != NEVER)
-    latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
-    before = came & (pair.published_ns >= fault_ns - BASELINE_NS) & (pair.came_ns <= fault_ns)
-    baseline_ns = weighted(latency_ns[before], pair.count[before], P95)
-    if baseline_ns is None:
+    if baseline_of(pair, published, fault_ns) is None:
         return None, "nothing came in the 5 s before the fault: no baseline"
-    within = came & (100 * latency_ns <= SETTLED_PERCENT * (baseline_ns + pair.way_ns))
+    within = timely(pair, published, fault_ns)
     after = published & (pair.published_ns >= fault_ns)
     bins = (pair.published_ns[after] - fault_ns) // BIN_NS
     return _first_settled(bins, ~within[after], pair.count[after], int(until_ns - fault_ns) // BIN_NS)
+
+
+def baseline_of(
+    pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, percent: int = P95
+) -> int | None:
+    """The latency of what came in the 5 s before the fault, p95 unless asked otherwise; None of nothing."""
+    came = published & (pair.came_ns != NEVER)
+    before = came & (pair.published_ns >= fault_ns - BASELINE_NS) & (pair.came_ns <= fault_ns)
+    latency_ns = pair.came_ns[before] - pair.published_ns[before]
+    return weighted(latency_ns, pair.count[before], percent)
+
+
+def timely(pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.NDArray[np.bool_]:
+    """Which pieces came within 20 % of what their way allows, given the latency before the fault."""
+    came = published & (pair.came_ns != NEVER)
+    latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
+    allowed_ns = (baseline_of(pair, published, fault_ns) or 0) + pair.way_ns
+    found: npt.NDArray[np.bool_] = came & (100 * latency_ns <= SETTLED_PERCENT * allowed_ns)
+    return found
 
 
 def _first_settled(

@@ -171,6 +171,10 @@ PAIRS = _schema(
     ("catch_up_ns", _BIGINT, True),
     ("settled_ns", _BIGINT, True),
     ("returned_ns", _BIGINT, True),
+    ("rate_derived_ns", _BIGINT, True),
+    ("loss_derived_ns", _BIGINT, True),
+    ("connectivity_lost_ns", _BIGINT, True),
+    ("impaired", _BIGINT, True),
     ("backlog_events", _BIGINT, True),
     ("lost", _BIGINT, False),
     ("old_way", _STRING, True),  # 'r2 r3'
@@ -200,6 +204,10 @@ RECOVERY = _schema(
     ("catch_up_s", _DOUBLE, True),
     ("settled_s", _DOUBLE, True),
     ("returned_s", _DOUBLE, True),  # until the owner was the source again, after a restore
+    ("rate_derived_s", _DOUBLE, True),  # convergence times of RFC 6412, see `benchmarks`
+    ("loss_derived_s", _DOUBLE, True),
+    ("connectivity_lost_s", _DOUBLE, True),
+    ("impaired", _BIGINT, True),  # events that were lost or came late
     ("bar_s", _DOUBLE, True),  # by how much these times may be wrong; null where one clock measured them
     ("backlog_events", _BIGINT, True),
     ("lost", _BIGINT, True),
