@@ -45,12 +45,14 @@ class RunDirectory:
         Raises FileExistsError if this run exists, OSError if it cannot be made.
         """
         run = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
+        check_encoding(run.path)
         run.make()
         return run
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """An existing run. Raises InputError if there is none."""
+        check_encoding(path)
         run = cls(path)
         if not run.run_json.is_file():
             raise InputError(str(path), None, "", "is no run directory: it has no run.json")
@@ -190,6 +192,15 @@ class RunDirectory:
         content = (self.read_run() if self.run_json.exists() else {}) | fields
         write_json(self.run_json, content)
         return content
+
+
+def check_encoding(path: Path) -> None:
+    """Raises InputError if a folder on the way has a name that is not UTF-8, as tables' paths have to be."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode(errors="replace")
+        raise InputError(shown, None, "", "has a name that is not UTF-8: give it another one") from None
 
 
 def is_run_name(name: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.plain_name import plain_name, refuse_link
-from experiments.rundir import POINTS, RunDirectory, read_json, write_json
+from experiments.rundir import POINTS, RunDirectory, check_encoding, read_json, write_json
 from experiments.sweep import SweepRun
 from topologies.errors import InputError
 
@@ -77,12 +77,14 @@ class SweepDirectory:
     def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
         """Make the directory of a new sweep below `out`; named as a run is. Raises OSError."""
         sweep = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
+        check_encoding(sweep.path)
         sweep.points.mkdir(parents=True)
         return sweep
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """An existing sweep. Raises InputError if there is none."""
+        check_encoding(path)
         sweep = cls(path)
         if not sweep.sweep_json.is_file():
             raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")

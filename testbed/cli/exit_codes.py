@@ -1,10 +1,28 @@
 """The exit codes of `cutset`."""
 
+import errno
+import os
+
 FINE = 0
 FAILED = 1  # an expectation or the fidelity failed
 BAD_INPUT = 2
 MACHINE = 3  # it cannot do what was asked
 INTERRUPTED = 130
+
+REFUSED = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+    }
+    | {errno.ENAMETOOLONG, errno.ESTALE, errno.ENOMEM}
+)
+"""What the system answers where permission, room or a device is missing: nobody's mistake in the code."""
 
 
 def of(error: Exception) -> int | None:
@@ -13,5 +31,17 @@ def of(error: Exception) -> int | None:
     from testbed.errors import MachineError, TestbedError
     from topologies.errors import InputError
 
+    if isinstance(error, OSError) and error.errno in REFUSED:
+        return MACHINE
     codes = {InputError: BAD_INPUT, MachineError: MACHINE, TestbedError: FAILED, AnalysisError: FAILED}
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
+
+
+def line_of(error: Exception) -> str:
+    """What is said of an error."""
+    if isinstance(error, OSError) and error.errno in REFUSED:
+        why = os.strerror(error.errno)
+        return (
+            f"{os.fsdecode(error.filename)}: {why}" if error.filename is not None else f"cannot go on: {why}"
+        )
+    return str(error)

@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import click
 from click.exceptions import NoSuchCommand
@@ -85,6 +86,7 @@ def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
     _search_no_working_directory()
     try:
+        _check_working_directory()
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
     except click.ClickException as error:
         error.show()
@@ -104,10 +106,20 @@ def _search_no_working_directory() -> None:
             os.environ[name] = absolute_entries(os.environ[name])
 
 
+def _check_working_directory() -> None:
+    """Raises MachineError if the folder that the command was given in is gone: no path means anything."""
+    from testbed.errors import MachineError
+
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise MachineError("the folder that this was started in is not there any more") from None
+
+
 def _complain(error: Exception, *, debug: bool) -> int:
     """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
     code = exit_codes.of(error)
     if debug or code is None:
         traceback.print_exception(error)
-    click.echo(f"cutset: {error}", err=True)
+    click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)
     return exit_codes.FAILED if code is None else code

@@ -1,5 +1,9 @@
 """Errors become one clear line and the documented exit code; commands are found, and found wrong, by name."""
 
+import errno
+import os
+from pathlib import Path
+
 import click
 import pytest
 
@@ -99,3 +103,49 @@ def test_every_listed_command_exists_and_has_help(capsys: pytest.CaptureFixture[
         assert name in listed
         assert main.run([name, "--help"]) == 0
         assert "Usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "a run/figures/throughput.png"),
+         "a run/figures/throughput.png: Permission denied"),
+        (OSError(errno.EROFS, "Read-only file system", "a.tmp"), "a.tmp: Read-only file system"),
+        (OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28]"),
+         "cannot go on: No space left on device"),
+    ],
+)  # fmt: skip
+def test_what_the_system_refuses_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, said: str
+) -> None:
+    assert run_raising(monkeypatch, error) == 3
+    assert capsys.readouterr().err == f"cutset: {said}\n"
+
+
+def test_a_missing_file_that_nobody_expected_is_a_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_raising(monkeypatch, FileNotFoundError(errno.ENOENT, "No such file", "x")) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_gone_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert main.run(["list"]) == 3
+    assert "is not there any more" in capsys.readouterr().err
+    monkeypatch.undo()
+
+
+def test_a_name_that_is_not_utf_8_is_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    run.mkdir()
+    (run / "run.json").write_text("{}")
+    assert main.run(["analyze", str(run)]) == 2
+    assert "has a name that is not UTF-8: give it another one" in capsys.readouterr().err
