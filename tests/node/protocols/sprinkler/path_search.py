@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 from node.protocols.sprinkler.expects import Expects, Offer, Path, choose
 
@@ -35,14 +35,17 @@ class Node:
         path = dict(self.told).get(-1 if self.source is None else self.source, ())
         return (name, *path) if path and name not in path else ()
 
-    def chosen(self, name: int) -> "Node":
-        """After the rule was asked once."""
+    def chosen(self, name: int) -> list["Node"]:
+        """What the rule may choose when asked once: any of equal paths may be the furthest."""
         if name == OWNER:
-            return self
-        offers = {str(peer): Offer(str(peer), 0, 0, path) for peer, path in self.told}
-        expects = Expects(None if self.source is None else str(self.source), 0)
-        choice = choose(name, offers, expects)
-        return self if choice is None else Node(int(choice[0]), self.told)
+            return [self]
+        found = {}
+        for furthest, _ in self.told or ((-1, ()),):
+            offers = {str(peer): Offer(str(peer), int(peer == furthest), 0, path) for peer, path in self.told}
+            expects = Expects(None if self.source is None else str(self.source), 1)
+            choice = choose(name, offers, expects)
+            found[self if choice is None else Node(int(choice[0]), self.told)] = None
+        return list(found)
 
     def hears(self, peer: int, path: Path) -> "Node":
         return Node(self.source, tuple((each, path if each == peer else old) for each, old in self.told))
@@ -61,22 +64,36 @@ class State:
     unnoticed: frozenset[Link]  # ends of cut links (the end, its peer) that have not given up
 
 
-def settled(links: Iterable[Link], size: int) -> State:
-    """All nodes up, and everything that they had to say has arrived."""
-    near = {name: sorted({*link} - {name} for link in links if name in link) for name in range(size)}
-    peers = {name: sorted(peer for each in found for peer in each) for name, found in near.items()}
-    nodes = tuple(Node(None, tuple((peer, ()) for peer in peers[name])) for name in range(size))
-    state = State(nodes, (), frozenset())
-    for peer in peers[OWNER]:
-        state = _send(state, OWNER, peer, (OWNER,))
-    return run(state)
-
-
-def run(state: State) -> State:
-    """One order of events, to the end."""
-    while found := next(steps(state, frozenset()), None):
-        state = found
-    return state
+def settled(links: Iterable[Link], size: int) -> list[State]:
+    """All that may be before a cut: each node has one of its shortest paths, and everybody knows."""
+    links = list(links)
+    near = {
+        name: sorted(peer for link in links if name in link for peer in link if peer != name)
+        for name in range(size)
+    }
+    trees: list[dict[int, Path]] = [{OWNER: (OWNER,)}]
+    while len(trees[0]) < size:
+        border = [
+            name for name in near if name not in trees[0] and any(peer in trees[0] for peer in near[name])
+        ]
+        trees = [
+            tree | dict(zip(border, paths, strict=True))
+            for tree in trees
+            for paths in product(
+                *([(name, *tree[peer]) for peer in near[name] if peer in tree] for name in border)
+            )
+        ]
+    return [
+        State(
+            tuple(
+                Node(tree[name][1] if name else None, tuple((peer, tree[peer]) for peer in near[name]))
+                for name in range(size)
+            ),
+            (),
+            frozenset(),
+        )
+        for tree in trees
+    ]
 
 
 def steps(state: State, cut: frozenset[Link]) -> Iterator[State]:
@@ -86,10 +103,10 @@ def steps(state: State, cut: frozenset[Link]) -> Iterator[State]:
         rest = dict(state.under_way)
         rest[channel] = messages[1:]
         after = State(state.nodes, _queues(rest), state.unnoticed)
-        yield _change(after, receiver, state.nodes[receiver].hears(sender, messages[0]), cut)
+        yield from _change(after, receiver, state.nodes[receiver].hears(sender, messages[0]), cut)
     for end, peer in sorted(state.unnoticed):
         after = State(state.nodes, state.under_way, state.unnoticed - {(end, peer)})
-        yield _change(after, end, state.nodes[end].loses(peer), cut)
+        yield from _change(after, end, state.nodes[end].loses(peer), cut)
 
 
 def cut_links(state: State, cut: frozenset[Link]) -> State:
@@ -110,9 +127,8 @@ class Searched:
 def search(links: Iterable[Link], size: int, cut: frozenset[Link]) -> Searched:
     """Every order of what follows this cut. Raises AssertionError for one that ends with a stalled node."""
     searched = Searched()
-    begin = cut_links(settled(links, size), cut)
     following: dict[State, list[State]] = {}
-    todo = [begin]
+    todo = [cut_links(state, cut) for state in settled(links, size)]
     while todo:
         state = todo.pop()
         if state in following:
@@ -183,17 +199,17 @@ def is_connected(links: Iterable[Link], size: int) -> bool:
     return len(reached) == size
 
 
-def _change(state: State, name: int, heard: Node, cut: frozenset[Link]) -> State:
+def _change(state: State, name: int, heard: Node, cut: frozenset[Link]) -> Iterator[State]:
     """A node has heard something: it chooses, and tells its neighbours if its own path is another now."""
     before = state.nodes[name].path(name)
-    after = heard.chosen(name)
-    state = State((*state.nodes[:name], after, *state.nodes[name + 1 :]), state.under_way, state.unnoticed)
-    path = after.path(name)
-    if path != before:
-        for peer, _ in after.told:
+    for after in heard.chosen(name):
+        nodes = (*state.nodes[:name], after, *state.nodes[name + 1 :])
+        changed = State(nodes, state.under_way, state.unnoticed)
+        path = after.path(name)
+        for peer, _ in after.told if path != before else ():
             if not _is_in((name, peer), cut):
-                state = _send(state, name, peer, path)
-    return state
+                changed = _send(changed, name, peer, path)
+        yield changed
 
 
 def _send(state: State, sender: int, receiver: int, path: Path) -> State:
@@ -241,7 +257,7 @@ def _longest(following: dict[State, list[State]]) -> int | None:
 
 
 def main() -> None:
-    """Search all cases of a size: `python -m tests.node.protocols.sprinkler.path_search 5 2`, some hours."""
+    """Search all cases of a size: `python -m tests.node.protocols.sprinkler.path_search 5 2`."""
     size, most = int(sys.argv[1]), int(sys.argv[2])
     states, longest, found = 0, 0, cases(size, most)
     for number, (links, cut) in enumerate(found, 1):
