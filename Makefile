@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format bench fuzz archive requirements clean vagrant test-provision
+.PHONY: help setup run test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -67,6 +67,9 @@ vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an invent
 
 test-provision: packages-test $(READY) ## set up in a fresh Debian 12, as root: some minutes, 3 GB, the network (not part of make test)
 	@sh tests/testbed/provision/fresh_debian.sh
+
+test-fresh: packages-test $(READY) ## run make test in a fresh Debian 12, as root: half an hour, 6 GB, the network
+	@ARGS='$(ARGS)' sh tests/testbed/provision/fresh_debian.sh fresh
 
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \

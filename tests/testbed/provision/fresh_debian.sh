@@ -1,18 +1,24 @@
 #!/bin/sh
-# Set up in a fresh Debian 12, and run an experiment there: `make test-provision`, as root. Prints what works.
+# What README.md promises, in a fresh Debian 12, as root. `make test-provision` sets up and runs an experiment there, as an
+# ordinary user, and prints what works; `make test-fresh` runs `make test` there ($ARGS are its ARGS).
 #
 # debootstrap makes a minimal tree in a new folder; a mount and PID namespace has it as its root, so all that is mounted
 # or started there goes with it. Packages come from where this machine's apt and pip are configured to get them: apt's
 # Debian sources are written down again for the tree, pip's settings are passed on, with the folders that they
-# name (read-only). The checkout is copied as git has it, with what is changed, for a user who is not root.
+# name (read-only). The checkout is cloned and what is not committed copied over it, for a user who is not root.
+# Tests build networks, boot kernels and start browsers there as they do here, for they get what these need: a root of
+# their mount namespace's own (the kernel refuses user namespaces in a mere chroot), a /proc of their PID namespace, this
+# machine's /dev and /sys with its cgroups, and a /dev/shm.
 # Exit code: of the first step that fails.
 set -eu
 
 release=bookworm
 here=$(cd "$(dirname "$0")/../../.." && pwd)
 
+job=${1:-provision}
+
 fail() { # fail TEXT
-    printf 'test-provision: %s\n' "$1" >&2
+    printf 'fresh Debian: %s\n' "$1" >&2
     exit 3
 }
 
@@ -39,14 +45,15 @@ inside() { # with the tree as root
     pivot_root . old
     mount -t proc none proc
     umount -l old
-    exec chroot . /bin/sh home/lab/cutset/tests/testbed/provision/in_fresh_debian.sh
+    exec chroot . /bin/sh home/lab/cutset/tests/testbed/provision/in_fresh_debian.sh "$job"
 }
 
-if [ "${1:-}" = inside ]; then
-    tree=$2
+if [ "$job" = inside ]; then
+    tree=$2 job=$3
     inside
 fi
-[ "$(id -u)" = 0 ] || fail 'needs root (for a root file system of its own): sudo make test-provision'
+case $job in provision | fresh) ;; *) fail "no job $job: known are provision, fresh" ;; esac
+[ "$(id -u)" = 0 ] || fail "needs root (for a root file system of its own): sudo make test-$job"
 mirror=$(sources | awk -v r="$release" '$3 == r && $4 == "main" { print $2; exit }')
 [ -n "$mirror" ] || fail "apt on this machine knows no source of Debian $release"
 tree=$(mktemp -d "${TMPDIR:-/tmp}/cutset-fresh-XXXXXX")
@@ -66,7 +73,7 @@ grep -lsiE 'Acquire::.*(proxy|https)' /etc/apt/apt.conf /etc/apt/apt.conf.d/* | 
 done
 cp /etc/resolv.conf /etc/hosts "$tree/etc/"
 chroot "$tree" useradd --create-home lab
-mkdir -p "$tree/home/lab/cutset"
+git clone --quiet --depth 1 "file://$here" "$tree/home/lab/cutset"
 (cd "$here" && git ls-files -z --cached --others --exclude-standard --deduplicate |
     tar --null --files-from=- --ignore-failed-read -cf -) | tar -xf - -C "$tree/home/lab/cutset"
 # pip's own settings; the certificates apart, for the tree's package of them would replace the file.
@@ -79,4 +86,4 @@ if [ -n "${PIP_CERT:=$("$here/.venv/bin/python" -m pip config get global.cert 2>
     cp "$PIP_CERT" "$tree/machine-certificates.crt"
     export PIP_CERT=/machine-certificates.crt REQUESTS_CA_BUNDLE=/machine-certificates.crt
 fi
-unshare --mount --pid --fork --kill-child --propagation private sh "$0" inside "$tree"
+unshare --mount --pid --fork --kill-child --propagation private sh "$0" inside "$tree" "$job"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What fresh_debian.sh does in the fresh tree, as the Vagrantfile does it in a machine: install as root; set up,
-# examine and run as an ordinary user. A line for each step that works.
+# What fresh_debian.sh does in the fresh tree. provision: as the Vagrantfile does it in a machine, install as root; set
+# up, examine and run as an ordinary user. fresh: what README.md says, with git, make and Python, as root. A line for
+# each step that works.
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/lab LC_ALL=C.UTF-8
 cd /home/lab/cutset
@@ -32,6 +33,19 @@ measured() { # measured COMMAND…: whether a run was analysed to its end; this 
     test -s runs/*/report.html
 }
 
+offered() { # whether the prompt's own example works in it
+    printf 'r0-client-0 ping -c 1 r1-proxy-0\n' | lab .venv/bin/cutset shell link-failure --out shells --no-analyze >/tmp/said 2>&1
+    grep ' 1 received' /tmp/said || { cat /tmp/said; false; }
+}
+
+if [ "$1" = fresh ]; then
+    chown -R root: .
+    export HOME=/root
+    step 'apt-get install git make python3' sh -c 'apt-get update && apt-get install -y --no-install-recommends git make python3'
+    step 'make test: sets up what is missing, then checks and tests everything' make test ARGS="${ARGS:-}"
+    grep -E '^SKIPPED|^=* ?[0-9]+ (passed|skipped)' /tmp/output | sed 's/^/         /'
+    exit
+fi
 provision=testbed/provision/provision.sh
 step 'provision.sh machine: what a machine of an inventory needs' sh "$provision" machine
 step '  a second time: nothing to do, nothing said' silent sh "$provision" machine
@@ -44,3 +58,4 @@ step 'cutset run link-failure: the network, the nodes, and the analysis' measure
     .venv/bin/cutset run link-failure --set workload.rate=2000/s --set duration=15s \
     --set faults.0.at=4s --set faults.1.at=8s --set 'expect=[events.lost == 0]'
 grep -E '^(verdict|fidelity| +[a-z]|events|after|expected)' /tmp/output | sed 's/^/         /'
+step 'cutset shell: the prompt offers ping, and hosts have it' offered
