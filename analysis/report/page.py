@@ -12,6 +12,7 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,7 @@ def _asset(name: str) -> Markup:
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
 
 
+@cache
 def plotly_script() -> str:
     """plotly.min.js, gzipped and in base64. The package is located, not imported, which would take long."""
     spec = importlib.util.find_spec("plotly")

@@ -1,5 +1,6 @@
 """Synthetic runs of several kinds, written once for all tests of the report."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,7 +48,13 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunDir
     return run
 
 
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run without a report. Not to be changed by tests."""
+    return write_run(tmp_path_factory.mktemp("written"))
+
+
 @pytest.fixture
-def fresh_run(tmp_path: Path) -> RunDirectory:
+def fresh_run(written: RunDirectory, tmp_path: Path) -> RunDirectory:
     """A run without a report, for a test to change."""
-    return write_run(tmp_path)
+    return RunDirectory(Path(shutil.copytree(written.path, tmp_path / written.path.name)))

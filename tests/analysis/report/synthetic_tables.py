@@ -96,7 +96,7 @@ def latency(scenario: Scenario, random: np.random.Generator) -> list[dict[str, A
                 waits_ms = np.where((t >= scenario.cut_s) & (t < scenario.restore_s), (leaves - t) * 1000, 0)
                 ms = round_ms + np.maximum(0, waits_ms)
             ms = ms + random.gamma(2, 0.6, len(t))
-            p50, p95, p99 = (float(np.quantile(ms, q)) for q in (0.5, 0.95, 0.99))
+            p50, p95, p99 = np.quantile(ms, (0.5, 0.95, 0.99)).tolist()
             rows.append(
                 {
                     "origin": origin,
