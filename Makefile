@@ -13,8 +13,8 @@ COLLECTED := $(VENV)/collected
 EXPERIMENT ?= link-failure
 TARGET ?= capture
 SECONDS ?= 60
-# Tests are shared among workers in lanes (tests/conftest.py): two of them mostly wait, so more workers than processors.
-SHARED = --maxprocesses 6 --dist loadgroup --no-loadscope-reorder
+# Tests are shared among workers in lanes (tests/conftest.py): some of them mostly wait, so more workers than processors.
+SHARED = --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 PROCESSORS = $$(nproc)
 QUICK = not (network or uml or browser or spark or slow)
 export PATH := $(PATH):/usr/sbin:/sbin
@@ -30,7 +30,7 @@ run: packages-run $(READY) ## set up, then run the main job: cutset run link-fai
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
 test: packages-test $(READY) ready-to-test ## set up, then lint and run the tests
-	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 2)) $(SHARED) $(ARGS)
+	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 3)) $(SHARED) $(ARGS)
 
 check: packages-test $(READY) ready-to-test ## lint and the quick tests, for everyday work
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 1)) $(SHARED) -m "$(QUICK)" $(ARGS)

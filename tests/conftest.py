@@ -1,10 +1,11 @@
 """What holds for the whole suite: examples that are the same every time, which programs there are, and which
 tests stay together.
 
-Several workers share it (pytest-xdist, `--dist loadgroup`) in lanes. Tests that build networks are one:
-they look at what the whole machine has, would disturb each other's clocks, and mostly wait. Those with
-Spark or a browser are another, and start each once. All other tests are shared by file among the other
-workers, and by all when the lanes are through. A lane is a group that stays in one worker
+Several workers share it (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait. Tests
+that build networks would disturb each other's clocks: those on this machine are one lane, and those with a
+lab of machines, which wait for connections and leases and measure little, are another. Those with Spark or
+a browser are a third, and start each once. All other tests are shared by file among the other workers, and
+by all when the lanes are through. A lane is a group that stays in one worker
 (`testbed/pytest_plugin/groups.py`), and begins first (`--no-loadscope-reorder`).
 """
 
@@ -22,7 +23,7 @@ from tests.testbed.provision.declared import DPKG, declared_programs, installed,
 settings.register_profile("suite", derandomize=True, deadline=None)  # no example fails for being slow
 settings.load_profile("suite")
 
-LANES = {"uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
+LANES = {"machines": "machines", "uml": "network", "network": "network", "spark": "spark", "browser": "spark"}
 """The lane of a test, by its marker. The first of these that it has counts."""
 ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))}
 

@@ -71,6 +71,7 @@ def test_an_inventory_that_is_not_there_is_refused_before_anything_runs(nights, 
 
 
 @pytest.mark.network
+@pytest.mark.machines
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root")
 def test_a_night_on_machines_of_a_lab(nights, tmp_path):
     if (reason := why_no_lab()) is not None:

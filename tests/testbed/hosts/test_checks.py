@@ -25,7 +25,7 @@ from tests.testbed.hosts.machine import LabMachine
 from tests.testbed.hosts.shortages import limit_folder, occupied_udp_port
 from tests.testbed.runner.live import CUTSET
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_home")]
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.testbed.hosts.keys import Key
 from tests.testbed.hosts.lab import Lab
 from tests.testbed.hosts.logging_in import known_hosts, log_in, wait_until_nobody_is_logged_in
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_home")]
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
 
 
 def test_a_machine_with_the_inventorys_fingerprint_is_logged_in_to(connection: Connection) -> None:

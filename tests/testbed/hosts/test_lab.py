@@ -23,7 +23,7 @@ signal.pause()
 
 CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 30)"]
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.machines]
 
 
 def test_a_machine_has_a_name_and_two_networks_of_its_own(pair: Lab) -> None:

@@ -10,7 +10,7 @@ from testbed.errors import TestbedError
 from testbed.hosts.ssh import Connection, UnreachableError
 from tests.testbed.hosts.lab import Lab
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_home")]
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
 
 AWKWARD = [
     "",

@@ -27,6 +27,7 @@ SUPERVISOR = "testbed.hosts.agent"
 
 pytestmark = [
     pytest.mark.network,
+    pytest.mark.machines,
     pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
 ]
 

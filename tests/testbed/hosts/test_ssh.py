@@ -14,7 +14,7 @@ from tests.testbed.hosts.lab import Lab
 from tests.testbed.hosts.logging_in import log_in, wait_until_nobody_is_logged_in
 from tests.testbed.leftovers import wait_until
 
-pytestmark = [pytest.mark.network, pytest.mark.usefixtures("own_home")]
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
 
 
 def write_private_key(path: Path, key: Key) -> Path:

@@ -23,7 +23,7 @@ from testbed.hosts.agent.supervisor import Supervisor, listen
 from testbed.runner.phases import RUNNER_LOG
 from testbed.sandbox.channel import Channel
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.machines]
 TIMEOUT_S = 60.0
 AN_HOUR_NS = 3600 * 1_000_000_000
 

@@ -34,6 +34,7 @@ echo $! > /var/tmp/holder
 
 pytestmark = [
     pytest.mark.network,
+    pytest.mark.machines,
     pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
 ]
 

@@ -24,6 +24,7 @@ SHIPPING_S = 120.0
 
 pytestmark = [
     pytest.mark.network,
+    pytest.mark.machines,
     pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
 ]
 
