@@ -111,7 +111,12 @@ def fidelity_table(record: RunRecord) -> Table:
     columns = (
         Column("Direction"),
         Column("When", True, "seconds since start; a link has a line for each of its configurations"),
-        Column("Delay asked", True, "configured one-way delay"),
+        Column(
+            "Verdict",
+            help="proven: its packets show that it did as configured; violated: that it did not; unproven:"
+            " they cannot tell",
+        ),
+        Column("Delay asked", True, "configured one-way delay, and its jitter"),
         Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
         Column("p99", True, "99th percentile of the one-way delay"),
         Column(
@@ -134,18 +139,13 @@ def fidelity_table(record: RunRecord) -> Table:
         Column("Rate asked", True),
         Column("Peak rate", True, "what crossed in the busiest second"),
         Column("Packets", True, "seen on the sending side, each told from all others"),
-        Column("Of these crossed", True, "seen on both sides"),
-        Column(
-            "Verdict",
-            help="proven: its packets show that it did as configured; violated: that it did not; unproven:"
-            " they cannot tell",
-        ),
     )
     rows = (
         (
             words(way(row)),
             figure(_period(row), row.get("from_s") or 0.0),
-            figure(with_unit(row["configured_delay_ms"], "ms"), row["configured_delay_ms"]),
+            _state(row),
+            figure(_asked(row), row["configured_delay_ms"]),
             figure(_milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
             figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
             figure(_beyond(row), row.get("excess_p99_ms")),
@@ -156,8 +156,6 @@ def fidelity_table(record: RunRecord) -> Table:
             _rate(row["configured_rate_bits_per_s"]),
             figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
             figure(number(row["packets"]), row["packets"]),
-            figure(number(row.get("matched")), row.get("matched")),
-            _state(row),
         )
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     )
@@ -171,6 +169,12 @@ def _state(row: Row) -> Cell:
         return words(state, "good")
     why = "; ".join(filter(None, (row.get("reason"), row.get("cause"))))
     return words(f"{state}: {why}" if why else state, "bad" if state == "violated" else "")
+
+
+def _asked(row: Row) -> str:
+    jitter_ms = row.get("configured_jitter_ms")
+    delay = with_unit(row["configured_delay_ms"], "ms")
+    return f"{delay} ± {with_unit(jitter_ms, 'ms')}" if jitter_ms else delay
 
 
 def _beyond(row: Row) -> str:

@@ -94,6 +94,7 @@ def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
                 "to_s": None if period.end_ns is None else facts.seconds(period.end_ns),
                 "state": period.state,
                 "configured_delay_ms": period.delay_us / 1e3,
+                "configured_jitter_ms": period.jitter_us / 1e3,
                 "delay_min_ms": delays and delays.min_ns / 1e6,
                 "delay_p50_ms": delays and delays.p50_ns / 1e6,
                 "delay_p99_ms": delays and delays.p99_ns / 1e6,

@@ -72,6 +72,8 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
         resubscribe_s = _first(asked, fault)
         ends = facts.owner[pair["stream"]], facts.hosts[pair["client"]].region
         reasons += _undone(fault, ends, mine, asked, facts)
+    if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
+        reasons.append("rate_derived_s: the whole load did not come in time for 2 s before the next fault")
     return {
         "fault": fault.name,
         "stream": pair["stream"],
@@ -162,11 +164,11 @@ def _disagreement(affected: list[dict[str, Any]]) -> list[str]:
     apart = [rate - loss for rate, loss in both if abs(rate - loss) > APART_S]
     if not apart:
         return []
-    longer = "it carried a part of its load, or was lost more than once" if max(apart) > APART_S else ""
-    shorter = "events were late for longer than its load was short" if min(apart) < -APART_S else ""
+    longer = "some carried a part of their load, or were lost more than once" if max(apart) > APART_S else ""
+    shorter = "more than the usual load was late or lost" if min(apart) < -APART_S else ""
     return [
-        f"rate_derived_s and loss_derived_s are up to {max(map(abs, apart)):.1f} s apart for {len(apart)} of"
-        f" {len(both)} streams at clients: {' or '.join(filter(None, (longer, shorter)))}"
+        f"by rates and losses (rate_derived_s, loss_derived_s) {len(apart)} of {len(both)} streams at clients"
+        f" converged up to {max(map(abs, apart)):.1f} s apart: {' or '.join(filter(None, (longer, shorter)))}"
     ]
 
 

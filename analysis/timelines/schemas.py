@@ -226,6 +226,7 @@ FIDELITY = _schema(
     ("to_s", _DOUBLE, True),  # null: to the end
     ("state", _STRING, False),
     ("configured_delay_ms", _DOUBLE, False),
+    ("configured_jitter_ms", _DOUBLE, False),
     ("delay_min_ms", _DOUBLE, True),
     ("delay_p50_ms", _DOUBLE, True),
     ("delay_p99_ms", _DOUBLE, True),

@@ -163,6 +163,7 @@ def fidelity(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
             "to_s": None,
             "state": "up",
             "configured_delay_ms": link.forward.delay_us / 1000,
+            "configured_jitter_ms": 0.0,
             "delay_min_ms": link.forward.delay_us / 1000 + 0.01,
             "delay_p50_ms": link.forward.delay_us / 1000 + 0.12,
             "delay_p99_ms": link.forward.delay_us / 1000 + 0.84,
