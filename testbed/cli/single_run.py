@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from testbed.plan import Plan
     from testbed.sweeps import Chosen
+
+
+def _warn(chosen: "Chosen", plan: "Plan", out: Path) -> None:
+    """Say that this machine will hardly carry it, if earlier runs here tell so."""
+    from testbed.cli.places import LOCAL
+    from testbed.forecast import forecast
+
+    expected = forecast(plan, out) if chosen.place == LOCAL else None
+    warning = expected.warning() if expected is not None else None
+    if warning is not None:
+        click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
 
 
 def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) -> int:
@@ -32,6 +44,7 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
         place = stack.enter_context(opened(chosen.place, lambda text: click.echo(text, err=True)))
         plan = place.fitted(plan)
         place.check(out, plan)
+        _warn(chosen, plan, out)
         run = prepare(out, plan, described)
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())

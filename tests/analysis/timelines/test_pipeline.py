@@ -143,6 +143,8 @@ def test_the_summary_has_every_number(whole):
             {"text": "events.duplicated == 0", "value": 0, "held": True},
             {"text": "events.out_of_order == 0", "value": 0, "held": True},
             {"text": "events.corrupted == 0", "value": 0, "held": True},
+            {"text": "events.resurrected == 0", "value": 0, "held": True},
+            {"text": "events.unordered_publishers == 0", "value": 0, "held": True},
             {"text": "recovery.cut.switch_s <= 2", "value": switch_s, "held": True},
             {"text": "fidelity.valid == true", "value": True, "held": True},
         ],
