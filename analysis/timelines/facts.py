@@ -181,11 +181,21 @@ class Facts:
 def read_facts(run: Json, clocks: Clocks = ONE_CLOCK) -> Facts:
     """Facts from run.json's content, with times by the reference clock (`clocks.machines.on_reference`).
 
-    Raises AnalysisError if it has no plan: then nothing was ever run.
+    Raises AnalysisError if it has no plan: then nothing was ever run; or if somebody changed it so that it
+    cannot be read any more.
     """
-    plan = run.get("plan")
-    if not plan:
+    if not run.get("plan"):
         raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
+    try:
+        return _facts(run, clocks)
+    except KeyError as error:
+        raise AnalysisError(f"run.json is not as runs have it: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise AnalysisError(f"run.json is not as runs have it: {error}") from None
+
+
+def _facts(run: Json, clocks: Clocks) -> Facts:
+    plan = run["plan"]
     times = run.get("times") or {}
     workload = plan.get("workload") or {}
     collect = workload.get("collect")

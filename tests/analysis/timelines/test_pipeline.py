@@ -10,6 +10,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
+from analysis.timelines.facts import read_facts
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import (
@@ -328,3 +329,18 @@ def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
     assert summary["verdict"] == "failed"
     assert summary["problems"] == ["r0/proxy-0 ended unexpectedly (signal 11)"]
     assert summary["agreement"]["left_out"] == ["r0-proxy-0: its process did not run from beginning to end"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda content: content["plan"].pop("links"), "'links' is missing"),
+        (lambda content: content["times"].update(zero_ns="soon"), "invalid literal"),
+        (lambda content: content.update(plan=["hosts"]), "run.json is not as runs have it"),
+    ],
+)
+def test_a_run_json_that_somebody_spoilt_is_said_in_a_line(spoil, said):
+    content = run_json()
+    spoil(content)
+    with pytest.raises(AnalysisError, match=said):
+        read_facts(content)
