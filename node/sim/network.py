@@ -51,7 +51,8 @@ class Network:
         self.nodes: dict[str, Node] = {}
         self._specs = {spec.name: spec for spec in specs}
         first = next(iter(self._specs.values()))
-        self._members = {member.address: member for member in first.members}
+        known = {id(spec.members): spec.members for spec in self._specs.values()}
+        self._members = {member.address: member for members in known.values() for member in members}
         self._build = build
         self._observer = observer
         self._starts: dict[str, int] = {}

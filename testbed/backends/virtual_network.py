@@ -19,10 +19,11 @@ def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
-    """What each process is told. The members are the same object for all: thousands know thousands."""
+    """What each process is told. Members are the same object for all who know the same: thousands do."""
     given = list(node_specs(plan, plan.processes, run, lambda host: "").values())
-    members = tuple(Member(**member) for member in given[0]["members"]) if given else ()
-    return [NodeSpec(**{**one, "members": members, "netns": None}) for one in given]
+    lists = {id(one["members"]): one["members"] for one in given}
+    members = {at: tuple(Member(**member) for member in each) for at, each in lists.items()}
+    return [NodeSpec(**{**one, "members": members[id(one["members"])], "netns": None}) for one in given]
 
 
 def make_wires(plan: Plan) -> Wires:

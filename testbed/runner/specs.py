@@ -7,11 +7,17 @@ from typing import Any
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan, ProcessPlan
 
+NEWCOMERS = frozenset({"client", "driver"})
+"""Roles of whom nobody has to know before they come."""
+
 
 def node_specs(
     plan: Plan, processes: Iterable[ProcessPlan], run: RunDirectory, netns: Callable[[str], str]
 ) -> dict[str, dict[str, Any]]:
-    """The launcher's NodeSpec of each of these processes, by name. All know all members of the plan.
+    """The launcher's NodeSpec of each of these processes, by name.
+
+    All know all members of the plan, but for clients and drivers that join later: these are new machines, and
+    only they know of themselves.
 
     netns: gives the path of a host's namespace.
     """
@@ -20,11 +26,21 @@ def node_specs(
         "system": plan.system,
         "parameters": plan.parameters,
         "workload": plan.workload,
-        "members": _members(plan, streams),
         "streams": streams,
     }
+    members = _members(plan, streams)
+    unknown = {
+        member["name"] for member in members if member["role"] in NEWCOMERS and member["name"] in plan.joining
+    }
+    known = [member for member in members if member["name"] not in unknown]
     return {
-        process.name: {**_own(process, run), "netns": netns(process.host), **shared} for process in processes
+        process.name: {
+            **_own(process, run),
+            "netns": netns(process.host),
+            "members": members if process.name in unknown else known,
+            **shared,
+        }
+        for process in processes
     }
 
 

@@ -37,7 +37,7 @@ def specs(
     seed: int = 0,
     rate_per_s: float | Mapping[str, float] = 2000,
     parameters: Mapping[str, Any] = COARSE,
-    address: Callable[[str, int], str] = "{0}.{1}".format,
+    address: Callable[[str, int], str] = lambda region, at: f"10.{region[1:]}.{at >> 8}.{at & 255}",
     storage: str | None = None,
 ) -> list[NodeSpec]:
     """Specifications of proxies, a driver, clients and perhaps a configuration service in each region.

@@ -62,7 +62,6 @@ class Client(Participant):
         self._chains = Chains(spec, parameters)
         super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
         self._region = spec.region
-        self._members = spec.members
         self._tail = self._chains.tail(spec.region)
         self._head = self._chains.head(spec.region)
         self.received = Received(spec.streams.values(), parameters.recv_limit_bytes)
@@ -242,7 +241,7 @@ class Client(Participant):
         known, port = self._targets, self.parameters.port
         self._targets = {
             member: known.get(member)
-            or Target(self._members[member].name, self._members[member].address, port)
+            or Target(self.dissemination.member(member).name, self.dissemination.member(member).address, port)
             for member in [*self._neighbours(), *self._left]
         }
         chain = self._chains.targets_for(self.name, publishes=self._publishes)

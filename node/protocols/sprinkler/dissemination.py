@@ -33,11 +33,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.specification import NodeSpec
+from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.answers import Answers, Store
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.messages import CODEC, Counter, Neighbour, Notify, Refusal, Request, Role
+from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
+from node.protocols.sprinkler.neighbourhood import Neighbourhood
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.view import View
 
@@ -84,11 +85,9 @@ class Dissemination:
         self._node = node
         self._store = store
         self._streams = sorted(spec.streams.values())
-        self._members = spec.members
         self._region = spec.region
-        places = [at for at, member in enumerate(spec.members) if member.region == spec.region]
-        self._own = next((at for at in places if spec.members[at].name == spec.name), len(spec.members))
-        self.proxy = next((at for at in places if spec.members[at].role == "proxy"), -1)
+        self._neighbourhood = Neighbourhood(spec)
+        self._own, self.proxy = self._neighbourhood.own, self._neighbourhood.proxy
         self._is_proxy = node.role is Role.PROXY
         parameters = node.parameters
         self._shuffle_us = parameters.gossip_period_us if self._is_proxy else parameters.shuffle_time_us
@@ -214,14 +213,14 @@ class Dissemination:
 
     def receive_view(self, channel: Channel, message: ViewMessage) -> None:
         """A neighbour gossips. Its first row is itself; the proxy answers with its own view."""
-        rows = [row.member for row in message.neighbours[:VIEW_ROWS]]
-        sender = self._known(rows[0]) if rows else None
-        if sender is None or self._members[rows[0]].name != channel.name:
+        rows = message.neighbours[:VIEW_ROWS]
+        sender = self._neighbourhood.sender(rows[0], channel.name) if rows else None
+        if sender is None:
             self._node.refuse(channel, Refusal.UNEXPECTED, "VIEW does not begin with its sender")
             return
         if not self._runs:
             return
-        theirs = [self._known(row) for row in rows[1:]]
+        theirs = [self._neighbourhood.known(row) for row in rows[1:]]
         if self._is_proxy:
             theirs = [member for member in theirs if member is not None and self._channel(member)]
         self.view.received(sender, [member for member in theirs if member is not None])
@@ -234,7 +233,8 @@ class Dissemination:
     def tell_view(self, channel: Channel) -> None:
         """Gossip with this neighbour. Only members that are connected are passed on."""
         reached = [member for member in self.view.members if self._channel(member) is not None]
-        self._node.send(channel, ViewMessage((Neighbour(self._own), *map(Neighbour, reached))))
+        rows = [self._neighbourhood.row(member) for member in (self._own, *reached)]
+        self._node.send(channel, ViewMessage(tuple(rows)))
 
     def _gossip(self) -> None:
         """One neighbour a period; a client now and then the proxy, too, wherever it is."""
@@ -264,20 +264,15 @@ class Dissemination:
         if gone:
             self._node.view_changed()
 
-    def _known(self, place: int) -> int | None:
-        """The member at this place, all replicas of the proxy as one; None if it is not of this region."""
-        if place >= len(self._members) or self._members[place].region != self._region:
-            return None
-        role = self._members[place].role
-        if role == "proxy":
-            return self.proxy
-        return place if role == "client" else None
-
     def _channel(self, member: int) -> Channel | None:
         """To this neighbour, if connected."""
         if member == self.proxy:
             return self._node.proxy_channel()
-        return self._node.channels.get(self._members[member].name)
+        return self._node.channels.get(self.member(member).name)
+
+    def member(self, member: int) -> Member:
+        """Who this neighbour is."""
+        return self._neighbourhood.members[member]
 
     def _shuffle(self) -> None:
         """Draw F of the neighbours (3.2, Shuffling)."""
@@ -301,5 +296,5 @@ class Dissemination:
         channels = self._node.channels
         if not self._is_proxy:
             return [channel for channel in channels.values() if channel.role is Role.CLIENT]
-        names = [self._members[member].name for member in self.view.members]
+        names = [self.member(member).name for member in self.view.members]
         return [channels[name] for name in names if name in channels]

@@ -17,6 +17,7 @@ from node.core.errors import RemoteProtocolError
 from node.core.layout import SEQ, Codec, Field, Layout, Numbers, Tail, Values
 
 NAME_LIMIT_BYTES = 255
+THE_PROXY = 0xFFFF_FFFF  # in a row of VIEW
 U32_BYTES = 4
 NUMBER_MAX = 1 << 50  # of requests and configurations: three years of 10 million a second
 
@@ -337,11 +338,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A row of VIEW."""
+    """A row of VIEW. Whoever reads it needs no list of the region's clients: they join at any time."""
 
     reads: ClassVar = ("{member}",)
 
-    member: Annotated[int, Field("I", "", "a process, by its place in the list of the run's processes")]
+    member: Annotated[int, Field("I", "", "which of its region's clients; 4294967295: the region's proxy")]
+    address: Annotated[int, Field("I", "", "its IPv4 address; 0 for the proxy, which everyone knows")]
 
 
 @dataclass(frozen=True, slots=True)

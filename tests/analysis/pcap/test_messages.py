@@ -79,7 +79,7 @@ message = st.one_of(
         ),
         u32, u64, st.lists(st.integers(1, 2**31), min_size=1, max_size=20),
     ),
-    st.builds(View, st.lists(st.builds(Neighbour, u32), max_size=4).map(tuple)),
+    st.builds(View, st.lists(st.builds(Neighbour, u32, u32), max_size=4).map(tuple)),
     st.builds(Notify, counters),
     st.builds(lambda stream, start, more: Request(stream, start, start + more), u32, u64, u32),
     st.builds(Answered, u32, u64, u64, u64),

@@ -20,6 +20,10 @@ replicas = st.lists(
     max_size=4,
 ).map(tuple)
 
+neighbours = st.builds(
+    wire.Neighbour, st.one_of(st.integers(0, 20), st.just(wire.THE_PROXY)), st.integers(0, 2**32 - 1)
+)
+
 
 @st.composite
 def batches(draw):
@@ -69,7 +73,7 @@ anything = st.one_of(
     publications(),
     st.builds(wire.Published, streams, seqs, seqs, small),
     st.builds(wire.Refused, st.integers(0, 12), streams, cnts, st.just("because")),
-    st.builds(wire.View, st.lists(st.builds(wire.Neighbour, st.integers(0, 20)), max_size=5).map(tuple)),
+    st.builds(wire.View, st.lists(neighbours, max_size=5).map(tuple)),
     st.builds(wire.Notify, counters),
     st.builds(wire.Request, streams, st.integers(1, 40), st.integers(40, 2**64 - 1)),
     st.builds(wire.Answered, streams, seqs, cnts, cnts),

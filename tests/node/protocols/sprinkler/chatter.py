@@ -157,7 +157,12 @@ class Chatter:
         return wire.Refused(self.rng.randrange(12), self.stream(), self.rng.randrange(30), "because")
 
     def view(self):
-        return wire.View(tuple(wire.Neighbour(self.rng.randrange(20)) for _ in range(self.rng.randrange(5))))
+        return wire.View(
+            tuple(
+                wire.Neighbour(self.rng.randrange(20), 0x0A000001 + self.rng.randrange(20))
+                for _ in range(self.rng.randrange(5))
+            )
+        )
 
     def notify(self):
         return wire.Notify(self.counters())

@@ -75,7 +75,7 @@ def test_what_a_machine_keeps_of_strangers_goes_with_their_connections():
         said = [
             wire.Hello(role, serial, f"r0/stranger-{serial}"),
             wire.Advertisement((wire.Counter(serial, 5),)),
-            wire.View((wire.Neighbour(serial),)),
+            wire.View((wire.Neighbour(serial, serial),)),
             wire.Request(0, 1, 100),
             wire.Subscribe(1, 3),
         ]

@@ -112,7 +112,7 @@ messages = st.one_of(
     batches(),
     st.builds(tombstone, u32, st.integers(1, 2**31), st.integers(2**31, 2**32 - 1)),
     batches().flatmap(sparse),
-    st.builds(View, st.lists(st.builds(Neighbour, u32), max_size=9).map(tuple)),
+    st.builds(View, st.lists(st.builds(Neighbour, u32, u32), max_size=9).map(tuple)),
     st.builds(Notify, counters),
     st.builds(Request, u32, st.integers(1, 2**32), st.integers(2**32, 2**64 - 1)),
     st.builds(Answered, u32, u64, u64, u64),

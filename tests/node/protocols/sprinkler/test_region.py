@@ -112,8 +112,8 @@ def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
     for name in names(range(10)):
         cluster.network.kill(name)
     cluster.run(12 * S)
-    members = clients(cluster)[0].dissemination._members
-    known = {members[each].name for client in clients(cluster) for each in client.dissemination.view.members}
+    parts = [client.dissemination for client in clients(cluster)]
+    known = {part.member(each).name for part in parts for each in part.view.members}
     assert not known & set(names(range(10)))
     drained(cluster)
 
@@ -182,19 +182,34 @@ def test_a_stopped_peer_holds_nobody_up_for_longer_than_the_timeout():
     assert max(behind) <= 2000 * 0.75
 
 
+def own_row(client):
+    """How a client stands in its own VIEW."""
+    return client.dissemination._neighbourhood.row(client.dissemination._own)
+
+
+def in_view(client):
+    """Whom it knows, by name."""
+    return [client.dissemination.member(at).name for at in client.dissemination.view.members]
+
+
 @pytest.mark.slow
 def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy():
     cluster = region(clients=20, view_size=4)
     cluster.run(3 * S)
+    halves = {client.name: at < 10 for at, client in enumerate(clients(cluster))}
+    rows = {client.name: own_row(client) for client in clients(cluster)}
     for client in clients(cluster):
-        own = client.dissemination._own
-        half = [at for at in range(2, 22) if (at < 12) == (own < 12) and at != own]
-        client.dissemination.view.members = half[:4]
+        others = [name for name in halves if name != client.name and halves[name] == halves[client.name]]
+        know = client.dissemination._neighbourhood.known
+        client.dissemination.view.members = [know(rows[name]) for name in others[:4]]
         client.view_changed()
     cluster.machine(PROXY).tail.dissemination.view.members = []
     cluster.run(15 * S)
-    views = {client.dissemination._own: client.dissemination.view.members for client in clients(cluster)}
-    mixed = [own for own, view in views.items() if any((at < 12) != (own < 12) for at in view if at)]
+    mixed = [
+        client.name
+        for client in clients(cluster)
+        if any(halves.get(name, halves[client.name]) != halves[client.name] for name in in_view(client))
+    ]
     assert len(mixed) > 5
     drained(cluster)
 
@@ -204,13 +219,12 @@ def test_views_connect_everyone():
     cluster = region(clients=60, view_size=6, gossip_period_us=200_000)
     cluster.run(6 * S)
     of = {client.name: client.dissemination for client in clients(cluster)}
-    places = {part._own: name for name, part in of.items()}
     joined = {name: set() for name in of}
     for name, part in of.items():
         for other in part.view.members:
             if other != part.proxy:
-                joined[name].add(places[other])
-                joined[places[other]].add(name)
+                joined[name].add(part.member(other).name)
+                joined[part.member(other).name].add(name)
     reached, found = {"r0/client-0"}, ["r0/client-0"]
     for name in found:
         new = sorted(joined[name] - reached)

@@ -1,0 +1,69 @@
+"""Whom a node knows of its region: the proxy and itself at its start, and clients of whom it hears in views.
+
+Members stand in a list that only grows, and are spoken of by their places in it; all replicas of the proxy
+are one. On the wire a client is its number and its address, so that a machine of which nobody knew at the
+start can join, and be passed on (paper 3.2: a newcomer knows nobody but the proxy). Its name follows from
+region, role and number, and is held against its HELLO by whoever dials it.
+"""
+
+from ipaddress import AddressValueError, IPv4Address
+
+from node.core.specification import Member, NodeSpec
+from node.protocols.sprinkler.messages import THE_PROXY, Neighbour
+
+MEMBERS_MAX = 100_000  # of whom a node keeps addresses
+
+
+class Neighbourhood:
+    """One node's. `own` and `proxy` are places; -1 stands for none."""
+
+    __slots__ = ("_places", "_region", "members", "own", "proxy")
+
+    def __init__(self, spec: NodeSpec) -> None:
+        here = [member for member in spec.members if member.region == spec.region]
+        self.members = [member for member in here if member.role == "proxy" or member.name == spec.name]
+        self._region = spec.region
+        self._places = {member.name: at for at, member in enumerate(self.members)}
+        self.own = self._places.get(spec.name, -1)
+        self.proxy = next((at for at, member in enumerate(self.members) if member.role == "proxy"), -1)
+
+    def row(self, place: int) -> Neighbour:
+        """How this member, or the node itself, stands in a VIEW."""
+        member = self.members[place]
+        if member.role == "proxy":
+            return Neighbour(THE_PROXY, 0)
+        return Neighbour(member.index, int(IPv4Address(member.address)))
+
+    def sender(self, row: Neighbour, name: str) -> int | None:
+        """The place of who sent a VIEW, whose first row is the sender; None if it is somebody else's."""
+        place = self.known(row)
+        if place is None:
+            return None
+        said = self.members[place]
+        spoke = self._places.get(name)
+        is_proxy = spoke is not None and self.members[spoke].role == "proxy"
+        return place if said.name == name or (said.role == "proxy" and is_proxy) else None
+
+    def known(self, row: Neighbour) -> int | None:
+        """The place of whom a row means, from now on if need be; None if there is no room for another."""
+        if row.member == THE_PROXY:
+            return self.proxy if self.proxy >= 0 else None
+        name = f"{self._region}/client-{row.member}"
+        place = self._places.get(name)
+        if place is not None:
+            return place
+        address = readable(row.address)
+        if address is None or len(self.members) >= MEMBERS_MAX:
+            return None
+        place = self._places[name] = len(self.members)
+        self.members.append(Member(name, name, self._region, "client", row.member, address))
+        return place
+
+
+def readable(address: int) -> str | None:
+    """An address that can be dialled, as text."""
+    try:
+        found = IPv4Address(address)
+    except AddressValueError:
+        return None
+    return None if found.is_unspecified or found.is_multicast or found.is_reserved else str(found)

@@ -1,0 +1,35 @@
+"""Processes that join later are unknown to those that run, and know themselves."""
+
+from pathlib import Path
+
+from experiments.loader import read_experiment
+from experiments.rundir import RunDirectory
+from testbed.planning import make_plan
+from testbed.runner.specs import node_specs
+from topologies.loader import load_topology
+
+EXPERIMENT = """
+name: newcomers
+description: A client and a replica come later.
+topology: one-region
+system: sprinkler
+roles: {proxy: 2, driver: 1, client: 2, configuration: 1}
+workload: {event_size: 10B, rate: 1000/s}
+duration: 3s
+captures: none
+faults:
+  - {name: new, at: 1s, join: r0/client-1}
+  - {name: replica, at: 1s, join: r0/proxy-1}
+"""
+
+
+def test_only_a_joining_client_is_unknown_to_the_others(tmp_path):
+    path = tmp_path / "newcomers.yaml"
+    path.write_text(EXPERIMENT)
+    experiment = read_experiment(str(path), []).experiment
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    specs = node_specs(plan, plan.processes, RunDirectory(Path(tmp_path)), lambda host: "")
+    known = {name: {member["name"] for member in spec["members"]} for name, spec in specs.items()}
+    everyone = {process.name for process in plan.processes}
+    assert known.pop("r0/client-1") == everyone
+    assert all(names == everyone - {"r0/client-1"} for names in known.values())
