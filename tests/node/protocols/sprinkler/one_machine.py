@@ -99,7 +99,8 @@ class Around:
             self.open[self.number] = peer
             self.give(m.Connected(self.number, peer))
             if self.number in self.open:
-                self.give(m.Received(self.number, [wire.Hello(ROLES.get(peer, wire.Role.CLIENT), second, peer)]))
+                role = ROLES.get(peer, wire.Role.CLIENT)
+                self.give(m.Received(self.number, [wire.Hello(role, second, peer)]))
         elif what == "messages" and (number := self.pick(first)) is not None and number not in self.unread:
             self.receive(number, second)
         elif what == "malformed" and (number := self.pick(first)) is not None:
