@@ -106,11 +106,12 @@ def _crosses_middle(x1: float, y1: float, x2: float, y2: float) -> bool:
 
 
 def _label(link: Row) -> str:
-    """Delay and loss; the rate of links stands in the tables."""
+    """Delays and the larger loss of both directions; the rate of links stands in the tables."""
     forward, backward = link["forward"], link["backward"]
     delays = sorted({forward["delay_us"] / 1000, backward["delay_us"] / 1000})
     text = "/".join(with_unit(delay, "ms") for delay in delays)
-    return text + (f", {percent(forward['loss'])} loss" if forward.get("loss") else "")
+    loss = max(each.get("loss") or 0.0 for each in (forward, backward))
+    return text + (f", {percent(loss)} loss" if loss else "")
 
 
 def _disturbance(band: Band) -> str:

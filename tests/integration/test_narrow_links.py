@@ -113,7 +113,7 @@ def test_full_links_of_a_star_are_as_configured_and_nothing_a_little_off_is(cuts
 
 @pytest.mark.network
 def test_links_of_a_ring_that_are_cut_and_flap_are_as_configured(cutset: Cutset) -> None:
-    run = cutset.run("ring-flap", set=RING, on="local", links="relay", allow=ANYHOW)
+    run = cutset.run("link-failure-ring", set=RING, on="local", links="relay", allow=ANYHOW)
     (made,) = run.runs
     assert made.summary is not None
     states = {link["link"]: link["state"] for link in made.summary["fidelity"]["links"]}
