@@ -161,7 +161,7 @@ class RunDirectory:
 
     def host_collection(self, host: str) -> Path:
         """Which of a driver's events collect, and their keys; not every driver has it."""
-        return self.deliveries / f"{host}.collection"
+        return self.deliveries / f"{plain_name(host, self.run_json)}.collection"
 
     def host_deliveries(self, host: str) -> Path:
         """What a host's process delivered or published."""

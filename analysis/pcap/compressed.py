@@ -173,6 +173,8 @@ def _check_disk(folder: Path, wanted: int, capture: Path) -> None:
 
 
 def _first(capture: Path) -> bytes:
+    if not capture.is_file():
+        return b""
     with suppress(OSError), capture.open("rb") as file:  # who reads it will say what is wrong
         return file.read(4)
     return b""

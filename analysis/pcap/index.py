@@ -99,6 +99,8 @@ def map_bytes(path: Path) -> Bytes:
 
     The mapping lasts as long as the array. The file must not shrink meanwhile.
     """
+    if path.exists() and not path.is_file():  # a pipe would keep whoever opens it waiting
+        raise CaptureError(f"{path.name}: is no file")
     try:
         with path.open("rb") as file:
             return np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ), np.uint8)

@@ -104,7 +104,7 @@ def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
 @pytest.mark.parametrize("name", ["../../precious", "/etc/passwd"])
 def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
     run = RunDirectory(tmp_path / "a-run")
-    for path in (run.capture, run.log, run.host_deliveries, run.storage, part_name):
+    for path in (run.capture, run.log, run.host_deliveries, run.host_collection, run.storage, part_name):
         with pytest.raises(InputError, match="leads elsewhere"):
             path(name)
     content = run_json()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import CaptureError
 from analysis.pcap import index as index_module
+from analysis.pcap.compressed import readable
 from analysis.pcap.index import build_index, load_index, sidecar
 from tests.analysis.pcap.captures import START_NS, Record, at_intervals, pcap_bytes, segment, write_pcap
 
@@ -128,3 +129,10 @@ def test_a_torn_or_foreign_sidecar_is_made_again(tmp_path: Path, torn: str) -> N
     sidecar(path).write_text(torn)
     assert load_index(path).packets == 100
     assert json.loads(sidecar(path).read_text())["schema"] == index_module.SCHEMA
+
+
+@pytest.mark.parametrize("name", ["a.pcap", "a.pcap.zst"])
+def test_a_pipe_in_place_of_a_capture_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CaptureError, match="is no file"):
+        load_index(readable(tmp_path / name))
