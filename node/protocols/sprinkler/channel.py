@@ -18,6 +18,7 @@ class Channel:
         "incarnation",
         "is_read",
         "name",
+        "reached",
         "role",
         "room_bytes",
     )
@@ -32,6 +33,7 @@ class Channel:
         self.name = dialled or ""  # known for sure from HELLO on
         self.role: Role | None = None  # None until HELLO
         self.incarnation = 0
+        self.reached: dict[int, int] = {}  # by stream, how far the peer said it is: a NOTIFY would be no news
 
     @property
     def open_for_bulk(self) -> bool:

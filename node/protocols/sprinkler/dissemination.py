@@ -2,9 +2,12 @@
 
 A node keeps a view of its region (`view`), tells F of its neighbours by NOTIFY how far it got (sendNotify),
 and answers their REQUESTs from what it has (`answers`). A client draws its F neighbours anew each shuffle
-time. NOTIFYs of one input are one message for all: of the streams that grew. When nothing was told for a
-whole shuffle time, those newly drawn who have not been told the latest are told all counters, so that the
-last event of a burst reaches everyone.
+time. NOTIFYs of one input are one message for all: of the streams that grew; a neighbour that has said that
+it is as far is left out. When nothing was told for a whole shuffle time, one of those newly drawn who has not
+been told the latest is told all counters, so that the last event of a burst reaches everyone.
+
+Reading: in such a quiet time one is told rather than F. F reach all but a few (e^-F of them); for these one a
+shuffle time suffices, while F of them would double the messages of streams that are slower than the shuffle.
 
 Reading: the paper has "each client" shuffle (3.2). The tail draws its F once in a gossip period instead. Who
 is newly drawn lacks what is still on its way through the region, and asks for that, too; with a shuffle time
@@ -29,7 +32,7 @@ What only clients do, asking for events, is in `requests`. How a proxy plugs thi
 While it is stopped it notifies nobody, and refuses requests as those of another configuration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -152,8 +155,7 @@ class Dissemination:
             self._node.emit(m.SetTimer(SHUFFLE, self._node.now_us + self._shuffle_us))
             self._shuffle()
             if self._quiet:
-                for channel in self._targets:
-                    self._tell_all(channel)
+                self._tell_one()
             self._quiet = True
         elif timer == GOSSIP and self._runs:
             self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
@@ -182,6 +184,8 @@ class Dissemination:
                 continue  # it takes nothing now, and is told when it does
             if told.get(channel) == step - 1:
                 told[channel] = step
+            if not lacks(channel, news.counters):
+                continue
             if channel.room_bytes > size_bytes:  # as `send` does it, but the size is computed once for all
                 channel.room_bytes -= size_bytes
                 emit(m.Send(channel.connection, messages))
@@ -199,15 +203,24 @@ class Dissemination:
         else:
             self._answers.take(channel, request)
 
-    def _tell_all(self, channel: Channel) -> None:
-        """All counters, if it does not know the latest."""
+    def _tell_one(self) -> None:
+        """One of the F that may not know the latest."""
+        for channel in self._targets:
+            if self._tell_all(channel):
+                return
+
+    def _tell_all(self, channel: Channel) -> bool:
+        """All counters, if it does not know the latest; whether it was told."""
         if self._told.get(channel, 0) == self._step or channel.awaiting:
-            return
+            return False
         self._told[channel] = self._step
         if self._everything is None:
             cnt = self._store.cnt
             self._everything = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._streams]))
+        if not lacks(channel, self._everything.counters):
+            return False
         self._node.send(channel, self._everything)
+        return True
 
     # --- Membership
 
@@ -298,3 +311,9 @@ class Dissemination:
             return [channel for channel in channels.values() if channel.role is Role.CLIENT]
         names = [self.member(member).name for member in self.view.members]
         return [channels[name] for name in names if name in channels]
+
+
+def lacks(channel: Channel, counters: Iterable[Counter]) -> bool:
+    """Whether the peer has not said that it is so far."""
+    reached = channel.reached
+    return any(reached.get(counter.stream, 0) < counter.cnt for counter in counters)

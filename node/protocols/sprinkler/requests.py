@@ -66,8 +66,9 @@ class Requests:
 
     def receive_notify(self, channel: Channel, message: Notify) -> None:
         """receiveNotify: request what was not requested yet."""
-        streams = self.streams
+        streams, reached = self.streams, channel.reached
         for counter in message.counters:
+            reached[counter.stream] = counter.cnt
             progress = streams.get(counter.stream)
             if progress is not None and counter.cnt >= progress.next:
                 self._notified(channel, progress, counter.cnt)

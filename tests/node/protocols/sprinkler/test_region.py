@@ -93,6 +93,32 @@ def test_the_last_event_of_a_burst_reaches_everyone_without_another_one():
 
 
 @pytest.mark.slow
+def test_slow_streams_cost_few_notifications_beyond_the_fanout():
+    cluster = region(rate_per_s=5, flush_interval_us=200_000, fanout=4)
+    cluster.run(2 * S)
+    begun, before = cluster.published()[0], len(sent(cluster, Notify))
+    cluster.run(10 * S)
+    events = cluster.published()[0] - begun
+    told = len(sent(cluster, Notify)) - before
+    drained(cluster)
+    assert events > 30
+    assert told / events / (CLIENTS + 1) < 4 + 200 / 30 + 1  # F at once, and one each shuffle time after it
+
+
+def test_whoever_has_said_that_it_is_as_far_is_not_told():
+    cluster = region(clients=3, fanout=4)
+    cluster.run(4 * S)
+    reached = {}
+    for line in sent(cluster, Notify):
+        for counter in line.message.counters:
+            said = reached.setdefault((line.target, line.source), {})
+            cnt, at_us = said.get(counter.stream, (0, 0))
+            assert cnt < counter.cnt or at_us + 5_000 > line.time_us  # or it is on its way
+            back = reached.setdefault((line.source, line.target), {})
+            back[counter.stream] = (counter.cnt, line.time_us)
+    drained(cluster)
+
+
 def test_clients_that_join_during_a_run_get_everything_from_the_first_event_on():
     cluster = region()
     late = names(range(10))
