@@ -21,12 +21,14 @@ class Channel:
         "reached",
         "role",
         "room_bytes",
+        "sent_us",
     )
 
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
         self.connection = connection
         self.dialled = dialled  # the peer that we dialled, if we did
         self.heard_us = now_us
+        self.sent_us = now_us
         self.room_bytes = room_bytes
         self.awaiting = False  # asked to be told when it is writable
         self.is_read = True

@@ -2,12 +2,17 @@
 
 A node keeps a view of its region (`view`), tells F of its neighbours by NOTIFY how far it got (sendNotify),
 and answers their REQUESTs from what it has (`answers`). A client draws its F neighbours anew each shuffle
-time. NOTIFYs of one input are one message for all: of the streams that grew; a neighbour that has said that
-it is as far is left out. When nothing was told for a whole shuffle time, one of those newly drawn who has not
-been told the latest is told all counters, so that the last event of a burst reaches everyone.
+time, if there is something to tell. NOTIFYs of one input are one message for all: of the streams that grew; a
+neighbour that has said that it is as far is left out. When nothing was told for a whole shuffle time, one
+neighbour who has not been told the latest is told all counters, so that the last event of a burst reaches
+everyone; and so on, until there is none.
 
 Reading: in such a quiet time one is told rather than F. F reach all but a few (e^-F of them); for these one a
 shuffle time suffices, while F of them would double the messages of streams that are slower than the shuffle.
+
+Reading: each gossip changes up to half of a view, and a connection for each change. A client whose view is
+full, with everyone in it connected, gossips only every `SETTLED_PERIODS` periods: in a region of a hundred
+making and ending connections was more work than events.
 
 Reading: the paper has "each client" shuffle (3.2). The tail draws its F once in a gossip period instead. Who
 is newly drawn lacks what is still on its way through the region, and asks for that, too; with a shuffle time
@@ -47,6 +52,7 @@ from node.protocols.sprinkler.view import View
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
+SETTLED_PERIODS = 8  # between a client's gossip while its view is full and everyone in it connected
 PROXY_GOSSIP_SHARE = 0.1  # of a client's periods in which it gossips with the proxy, too ("occasionally")
 UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks leaves the view
 VIEW_ROWS = 256  # of a VIEW that are looked at
@@ -99,11 +105,14 @@ class Dissemination:
         self._answers = Answers(store, node.send, node.drop)
         self._runs = False
         self._targets: list[Channel] = []  # the F neighbours of this shuffle time
+        self._redraw_us = 0  # when it ends
+        self._ticks = False  # whether the shuffle timer is set: some may not know the latest
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
         self._told: dict[Channel, int] = {}  # the flush up to which a neighbour was told everything
         self._everything: Notify | None = None  # all counters as of the last flush, if anyone was told them
-        self._quiet = True  # no flush since the last shuffle
+        self._quiet = True  # no flush since the last tick
+        self._settled = False  # the view was full, and everyone in it connected
         self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
             (Role.CLIENT, Request): self.receive_request,
@@ -118,13 +127,13 @@ class Dissemination:
             return
         self._runs = True
         now_us, random, parameters = self._node.now_us, self._node.rng.random, self._node.parameters
-        self._node.emit(m.SetTimer(SHUFFLE, now_us + int(random() * self._shuffle_us)))
         self._node.emit(m.SetTimer(GOSSIP, now_us + int(random() * parameters.gossip_period_us)))
         self._shuffle()
+        self._redraw_us = now_us + int(random() * self._shuffle_us)
 
     def stop(self) -> None:
         """Do it no more."""
-        self._runs = False
+        self._runs = self._ticks = False
         self._targets = []
         self._told.clear()
         self._answers.clear()
@@ -132,8 +141,9 @@ class Dissemination:
         self._node.emit(m.CancelTimer(GOSSIP))
 
     def opened(self, channel: Channel) -> None:
-        """A neighbour is connected: it may be one of the F, if there are fewer."""
+        """A neighbour is connected: it may be one of the F, if there are fewer, or lack the latest."""
         self._fill_targets()
+        self._tick()
 
     def lost(self, channel: Channel) -> None:
         """A channel is gone."""
@@ -142,6 +152,9 @@ class Dissemination:
         if channel in self._targets:
             self._targets.remove(channel)
             self._fill_targets()
+        if self._runs and self._settled:  # another one is to take its place
+            self._settled = False
+            self._gossip_after(self._node.parameters.gossip_period_us)
 
     def writable(self, channel: Channel) -> None:
         """A channel takes more: go on with its answers, and tell it what it was not told meanwhile."""
@@ -150,16 +163,17 @@ class Dissemination:
             self._tell_all(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """Shuffle or gossip; any other timer is not ours."""
+        """A shuffle time or a gossip period is over; any other timer is not ours."""
         if timer == SHUFFLE and self._runs:
-            self._node.emit(m.SetTimer(SHUFFLE, self._node.now_us + self._shuffle_us))
-            self._shuffle()
-            if self._quiet:
-                self._tell_one()
+            self._ticks = False
+            if not self._quiet or self._tell_one():
+                self._tick()
             self._quiet = True
         elif timer == GOSSIP and self._runs:
-            self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
             self._gossip()
+            self._settled = not self._is_proxy and self.view.is_full and not self._unreached
+            periods = SETTLED_PERIODS if self._settled else 1
+            self._gossip_after(periods * self._node.parameters.gossip_period_us)
 
     # --- Dissemination
 
@@ -176,6 +190,9 @@ class Dissemination:
         self._grown.clear()
         self._step += 1
         self._quiet = False
+        if self._node.now_us >= self._redraw_us:
+            self._shuffle()
+        self._tick()
         self._everything = None
         step, told, emit = self._step, self._told, self._node.emit
         size_bytes, messages = CODEC.size_bytes(news), (news,)
@@ -188,6 +205,7 @@ class Dissemination:
                 continue
             if channel.room_bytes > size_bytes:  # as `send` does it, but the size is computed once for all
                 channel.room_bytes -= size_bytes
+                channel.sent_us = self._node.now_us
                 emit(m.Send(channel.connection, messages))
             else:
                 self._node.send(channel, news)
@@ -203,11 +221,22 @@ class Dissemination:
         else:
             self._answers.take(channel, request)
 
-    def _tell_one(self) -> None:
-        """One of the F that may not know the latest."""
-        for channel in self._targets:
-            if self._tell_all(channel):
-                return
+    def _tick(self) -> None:
+        """Look again in a shuffle time, for who may not know the latest."""
+        if self._runs and not self._ticks:
+            self._ticks = True
+            self._node.emit(m.SetTimer(SHUFFLE, self._node.now_us + self._shuffle_us))
+
+    def _tell_one(self) -> bool:
+        """One of the neighbours that may not know the latest; false if there is none left."""
+        left = [channel for channel in self._neighbours() if self._told.get(channel, 0) != self._step]
+        busy = any(channel.awaiting for channel in left)
+        while left:
+            at = int(self._node.rng.random() * len(left))
+            left[at], left[-1] = left[-1], left[at]
+            if self._tell_all(left.pop()):
+                return True
+        return busy
 
     def _tell_all(self, channel: Channel) -> bool:
         """All counters, if it does not know the latest; whether it was told."""
@@ -242,6 +271,7 @@ class Dissemination:
             self.tell_view(channel)
         self._node.view_changed()
         self._fill_targets()
+        self._tick()
 
     def tell_view(self, channel: Channel) -> None:
         """Gossip with this neighbour. Only members that are connected are passed on."""
@@ -259,7 +289,8 @@ class Dissemination:
             self.tell_view(channel)
         if proxy is None or proxy is channel:
             return
-        if channel is None or self._node.rng.random() < PROXY_GOSSIP_SHARE:
+        periods = SETTLED_PERIODS if self._settled else 1
+        if channel is None or self._node.rng.random() < PROXY_GOSSIP_SHARE * periods:
             self.tell_view(proxy)
 
     def _forget_unreachable(self) -> None:
@@ -287,8 +318,12 @@ class Dissemination:
         """Who this neighbour is."""
         return self._neighbourhood.members[member]
 
+    def _gossip_after(self, period_us: int) -> None:
+        self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + period_us))
+
     def _shuffle(self) -> None:
         """Draw F of the neighbours (3.2, Shuffling)."""
+        self._redraw_us = self._node.now_us + self._shuffle_us
         self._targets = []
         self._fill_targets()
 

@@ -17,6 +17,7 @@ class Parameters:
 
     # Proxy-level protocol (paper 3.1)
     advertisement_period_us: int = 1_000_000  # A
+    neighbour_periods: int = 5  # as many periods pass before a client that tells another nothing says so
     silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
     heartbeats: int = 2  # of proxies to each other in a period: they notice silence so much earlier
 

@@ -1,19 +1,19 @@
 """What proxies, drivers and clients have in common: connections, HELLO, heartbeats, silence.
 
-Every connection starts with HELLO in both directions, then both sides advertise at once and from then on
-once in a period: advertisements are the heartbeats. Proxies, which many wait for, send each other more of
-them, without counters. A peer that has not been heard for `silence_periods`, the last of them cut short to
-what lies between two heartbeats, is taken for unreachable and its connection is aborted; TCP alone would
-notice only after its own, much longer, back-off. Who is to be connected is said with `keep_connected`, at
-any time: it is dialled, and dialled again (`node.core.dialing`), unless it has dialled us. Two processes
-have one connection with each other, whatever they say over it. A second one from a peer takes the place of
-the first, which is how a peer that closed a silent connection comes back while this side still holds the old
-one; if each side dialled the other, both keep the one that was dialled by the process whose name sorts
-first.
+Every connection starts with HELLO in both directions, then both sides advertise at once and from then on once
+in a period: advertisements are the heartbeats. Proxies, which many wait for, send each other more of them,
+without counters; two clients, of which there are many, say that they are there only when they had nothing
+else to say for some periods. A peer that has not been heard for `silence_periods`, the last of them cut short
+to what lies between two heartbeats, is taken for unreachable and its connection is aborted; TCP alone would
+notice only after its own, much longer, back-off. Who is to be connected is said with `keep_connected`, at any
+time: it is dialled, and dialled again (`node.core.dialing`), unless it has dialled us. Two processes have one
+connection with each other, whatever they say over it. A second one from a peer takes the place of the first,
+which is how a peer that closed a silent connection comes back while this side still holds the old one; if
+each side dialled the other, both keep the one that was dialled by the process whose name sorts first.
 
 A participant is a machine (`node.core.machine`): `handle` looks up the input's method in a table, and a
-message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses
-fill in the hooks.
+message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses fill
+in the hooks.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -166,6 +166,7 @@ class Participant:
     def send(self, channel: Channel, *messages: Any) -> None:
         """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit."""
         self.emit(m.Send(channel.connection, messages))
+        channel.sent_us = self.now_us
         channel.room_bytes -= sum(map(CODEC.size_bytes, messages))
         if channel.room_bytes > 0:
             return
@@ -359,8 +360,12 @@ class Participant:
         self._advertise_us += (missed + 1) * period_us
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
         advertisement = Advertisement(tuple(self.counters()))
+        idle_us = (self.parameters.neighbour_periods - 1) * period_us
         for channel in list(self.channels.values()):
-            self.send(channel, advertisement)
+            if not self._are_neighbours(channel):
+                self.send(channel, advertisement)
+            elif self.now_us - channel.sent_us >= idle_us:
+                self.send(channel, Advertisement(()))
         self._await_beat()
 
     def _beat(self) -> None:
@@ -378,11 +383,16 @@ class Participant:
     def _is_between_proxies(self, channel: Channel) -> bool:
         return self.role is Role.PROXY and channel.role is Role.PROXY
 
+    def _are_neighbours(self, channel: Channel) -> bool:
+        """Two clients: what is asked of one that is gone is soon asked of the proxy."""
+        return self.role is Role.CLIENT and channel.role is Role.CLIENT
+
     def _shortest_silence_us(self) -> int:
         return self.parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
 
     def _silence_us(self, channel: Channel) -> int:
-        return self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
+        silence_us = self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
+        return silence_us * self.parameters.neighbour_periods if self._are_neighbours(channel) else silence_us
 
     def _look_for_silence(self) -> None:
         """Abort connections whose peer has been silent for too long; look again when the next one could be.

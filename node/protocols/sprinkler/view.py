@@ -45,6 +45,11 @@ class View:
             self.members.remove(member)
         self._add_proxy()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it has as many members as it may have."""
+        return len(self.members) >= self._size
+
     def neighbour(self) -> int | None:
         """One of the view, at random; None if it is empty."""
         return self.members[self._drawn(self.members)] if self.members else None

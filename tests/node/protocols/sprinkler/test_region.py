@@ -230,7 +230,7 @@ def test_two_halves_that_do_not_know_each_other_find_together_through_the_proxy(
         client.dissemination.view.members = [know(rows[name]) for name in others[:4]]
         client.view_changed()
     cluster.machine(PROXY).tail.dissemination.view.members = []
-    cluster.run(15 * S)
+    cluster.run(40 * S)  # gossip is slow while views are full
     mixed = [
         client.name
         for client in clients(cluster)
