@@ -3,16 +3,17 @@
 A node keeps a view of its region (`view`), tells F of its neighbours by NOTIFY how far it got (sendNotify),
 and answers their REQUESTs from what it has (`answers`). A client draws its F neighbours anew each shuffle
 time, if there is something to tell. NOTIFYs of one input are one message for all: of the streams that grew; a
-neighbour that has said that it is as far is left out. When nothing was told for a whole shuffle time, one
+neighbour that has said that it is as far is left out. When nothing was told for some shuffle times, one
 neighbour who has not been told the latest is told all counters, so that the last event of a burst reaches
-everyone; and so on, until there is none.
+everyone; so on in each shuffle time, until there is none.
 
 Reading: in such a quiet time one is told rather than F. F reach all but a few (e^-F of them); for these one a
 shuffle time suffices, while F of them would double the messages of streams that are slower than the shuffle.
 
 Reading: each gossip changes up to half of a view, and a connection for each change. A client whose view is
-full, with everyone in it connected, gossips only every `SETTLED_PERIODS` periods: in a region of a hundred
-making and ending connections was more work than events.
+full gossips only in one of `SETTLED_PERIODS` periods, drawn by chance: in a region of a hundred making and
+ending connections was more work than events. Members that cannot be reached are looked for in every period,
+and a view that lost them is not full.
 
 Reading: the paper has "each client" shuffle (3.2). The tail draws its F once in a gossip period instead. Who
 is newly drawn lacks what is still on its way through the region, and asks for that, too; with a shuffle time
@@ -52,7 +53,8 @@ from node.protocols.sprinkler.view import View
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
-SETTLED_PERIODS = 8  # between a client's gossip while its view is full and everyone in it connected
+SETTLED_PERIODS = 30  # of them a client with a full view gossips in one
+QUIET_SHUFFLES = 3  # after the last NOTIFY, before others than the F are told
 PROXY_GOSSIP_SHARE = 0.1  # of a client's periods in which it gossips with the proxy, too ("occasionally")
 UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks leaves the view
 VIEW_ROWS = 256  # of a VIEW that are looked at
@@ -111,8 +113,7 @@ class Dissemination:
         self._step = 0  # flushes so far
         self._told: dict[Channel, int] = {}  # the flush up to which a neighbour was told everything
         self._everything: Notify | None = None  # all counters as of the last flush, if anyone was told them
-        self._quiet = True  # no flush since the last tick
-        self._settled = False  # the view was full, and everyone in it connected
+        self._quiet = 0  # ticks since the last flush
         self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
             (Role.CLIENT, Request): self.receive_request,
@@ -152,9 +153,6 @@ class Dissemination:
         if channel in self._targets:
             self._targets.remove(channel)
             self._fill_targets()
-        if self._runs and self._settled:  # another one is to take its place
-            self._settled = False
-            self._gossip_after(self._node.parameters.gossip_period_us)
 
     def writable(self, channel: Channel) -> None:
         """A channel takes more: go on with its answers, and tell it what it was not told meanwhile."""
@@ -166,14 +164,15 @@ class Dissemination:
         """A shuffle time or a gossip period is over; any other timer is not ours."""
         if timer == SHUFFLE and self._runs:
             self._ticks = False
-            if not self._quiet or self._tell_one():
+            if self._quiet < QUIET_SHUFFLES or self._tell_one():
                 self._tick()
-            self._quiet = True
+            self._quiet += 1
         elif timer == GOSSIP and self._runs:
-            self._gossip()
-            self._settled = not self._is_proxy and self.view.is_full and not self._unreached
-            periods = SETTLED_PERIODS if self._settled else 1
-            self._gossip_after(periods * self._node.parameters.gossip_period_us)
+            self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
+            self._forget_unreachable()
+            periods = SETTLED_PERIODS if self.view.is_full and not self._is_proxy else 1
+            if periods * self._node.rng.random() < 1:
+                self._gossip(PROXY_GOSSIP_SHARE * periods)
 
     # --- Dissemination
 
@@ -189,7 +188,7 @@ class Dissemination:
         news = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._grown]))
         self._grown.clear()
         self._step += 1
-        self._quiet = False
+        self._quiet = 0
         if self._node.now_us >= self._redraw_us:
             self._shuffle()
         self._tick()
@@ -279,9 +278,8 @@ class Dissemination:
         rows = [self._neighbourhood.row(member) for member in (self._own, *reached)]
         self._node.send(channel, ViewMessage(tuple(rows)))
 
-    def _gossip(self) -> None:
-        """One neighbour a period; a client now and then the proxy, too, wherever it is."""
-        self._forget_unreachable()
+    def _gossip(self, proxy_share: float) -> None:
+        """With one neighbour; a client now and then with the proxy, too, wherever it is."""
         partner = self.view.neighbour()
         channel = self._channel(partner) if partner is not None else None
         proxy = self._node.proxy_channel()
@@ -289,8 +287,7 @@ class Dissemination:
             self.tell_view(channel)
         if proxy is None or proxy is channel:
             return
-        periods = SETTLED_PERIODS if self._settled else 1
-        if channel is None or self._node.rng.random() < PROXY_GOSSIP_SHARE * periods:
+        if channel is None or self._node.rng.random() < proxy_share:
             self.tell_view(proxy)
 
     def _forget_unreachable(self) -> None:
@@ -317,9 +314,6 @@ class Dissemination:
     def member(self, member: int) -> Member:
         """Who this neighbour is."""
         return self._neighbourhood.members[member]
-
-    def _gossip_after(self, period_us: int) -> None:
-        self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + period_us))
 
     def _shuffle(self) -> None:
         """Draw F of the neighbours (3.2, Shuffling)."""
