@@ -24,6 +24,7 @@ SUBJECTS = (
     "links",
     "network",
     "launch",
+    "processes",
     "peak",
     "collection",
     "shipping",

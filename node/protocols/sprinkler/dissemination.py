@@ -144,7 +144,8 @@ class Dissemination:
     def opened(self, channel: Channel) -> None:
         """A neighbour is connected: it may be one of the F, if there are fewer, or lack the latest."""
         self._fill_targets()
-        self._tick()
+        if not self._is_proxy:  # whose news reach everyone by clients, too
+            self._tick()
 
     def lost(self, channel: Channel) -> None:
         """A channel is gone."""
@@ -270,7 +271,6 @@ class Dissemination:
             self.tell_view(channel)
         self._node.view_changed()
         self._fill_targets()
-        self._tick()
 
     def tell_view(self, channel: Channel) -> None:
         """Gossip with this neighbour. Only members that are connected are passed on."""
