@@ -172,7 +172,7 @@ class Dissemination:
             self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
             self._forget_unreachable()
             periods = SETTLED_PERIODS if self.view.is_full and not self._is_proxy else 1
-            if periods * self._node.rng.random() < 1:
+            if periods == 1 or periods * self._node.rng.random() < 1:
                 self._gossip(PROXY_GOSSIP_SHARE * periods)
 
     # --- Dissemination
