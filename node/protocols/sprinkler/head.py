@@ -123,12 +123,15 @@ class Head:
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
             self._node.stream_clock.heard(batch.time_us, self._node.now_us)
 
-    def restore(self, awaited: Iterable[str], until_us: int, next_epoch: int) -> None:
+    def restore(
+        self, awaited: Iterable[str], until_us: int, next_epoch: int, publishers: Iterable[str]
+    ) -> None:
         """Take the region's stream back from others before anything is published.
 
-        next_epoch: of the stream, at least, if one of `awaited` does not speak; 0: it goes on in its epoch.
+        next_epoch: of the stream, at least, if one of `awaited` does not speak, or one of `publishers` knows
+        nothing; 0: it goes on in its epoch.
         """
-        self._restoration = Restoration(awaited, until_us)
+        self._restoration = Restoration(awaited, until_us, publishers)
         self._next_epoch = next_epoch
         for stream in self._own:
             self.sources.add(stream, returns=True)

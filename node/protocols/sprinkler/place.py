@@ -111,7 +111,8 @@ class Place:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            proxy.head.restore(others + served, until_us, self._next_epoch(chain, is_anew=is_anew))
+            epoch = self._next_epoch(chain, is_anew=is_anew)
+            proxy.head.restore(others + served, until_us, epoch, self._publishers)
 
     def _next_epoch(self, chain: Chain, *, is_anew: bool) -> int:
         """The least epoch in which the region's stream may go on without anyone telling how far it was.

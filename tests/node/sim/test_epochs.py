@@ -139,6 +139,26 @@ def test_a_region_that_hears_from_everyone_goes_on_in_its_epoch():
     assert all(reached == cluster.published() for reached in cluster.delivered().values())
 
 
+def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is_not_used_again():
+    """All others speak, and none of them knows of it."""
+    cluster = Cluster(regions=2, parameters=QUICK)
+    cluster.run(3 * S)
+    cut_off(cluster, "r0", ["r1"])
+    cluster.run(3 * S + 300_000)
+    numbered = cluster.published()[0]
+    known = cluster.machine("r1/proxy-0").history.streams[0].cnt
+    assert numbered > known
+    names = lose_power(cluster, "r0")
+    rejoin(cluster, "r0", ["r1"])
+    get_power(cluster, names)
+    cluster.run(8 * S)
+    again = [row[1] for row in cluster.records("r0/driver-0", RecordKind.PUBLISHED) if row[0] == 0]
+    assert again
+    assert min(again) > numbered
+    cluster.drain()
+    assert cluster.delivered()["r1/client-0"][0] == cluster.published()[0]
+
+
 def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_the_first():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     cluster.run(3 * S)
