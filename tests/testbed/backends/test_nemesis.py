@@ -18,7 +18,7 @@ from tests.node.protocols.sprinkler.readings import (
 )
 from topologies.loader import load_topology
 
-EXPERIMENT = load_experiment("nemesis")
+EXPERIMENT = load_experiment("nemesis", ["nemesis.vary=null"])
 CUTS, HEAD_KILLED = (
     17,
     8,
