@@ -10,6 +10,7 @@ from experiments.faults import (
     Partition,
     ProcessFault,
     Restore,
+    Separate,
     SetLink,
 )
 from experiments.model import Experiment
@@ -43,6 +44,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
+            if isinstance(fault, Separate):
+                yield from _separation_problems(number, fault, known)
         else:
             yield from ((path, text) for text in _link_problems(fault, topology))
 
@@ -99,6 +102,19 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
             yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
 
 
+def _separation_problems(number: int, fault: Separate, known: set[str]) -> Iterator[Problem]:
+    """The others are there, in the same region, and none is the process itself."""
+    region = fault.process.partition("/")[0]
+    for index, other in enumerate(fault.others):
+        path: FieldPath = ("faults", number, "from", index)
+        if other not in known:
+            yield path, f"there is no process {other}{suggestion(other, sorted(known)[:1000])}"
+        elif other == fault.process:
+            yield path, "is the process itself"
+        elif other.partition("/")[0] != region:
+            yield path, f"is not in {region}: cut links between regions instead"
+
+
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "restart": ("kill", "leave"),
     "replace": ("kill", "leave"),
@@ -114,10 +130,13 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
         other.kind
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
+        and not isinstance(other, Separate)
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
     path: FieldPath = ("faults", number, fault.kind)
+    if isinstance(fault, Separate):
+        return
     needed = NEEDED.get(fault.kind)
     if needed and not any(kind in needed for kind in earlier):
         yield path, f"no {' or '.join(needed)} of {fault.process} comes before it"

@@ -1,9 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, replace, give-up, join, leave). Times count from time 0 of the
-run. Nothing changes any more once the drivers have stopped. How overlapping faults add up is
-`testbed.fault_timeline`'s matter.
+or on a process (kill, stop, continue, restart, replace, give-up, separate, join, leave). Times count from
+time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults add up is
+the matter of `testbed.fault_timeline` and `testbed.separations`.
 """
 
 from collections import Counter
@@ -228,6 +228,25 @@ class GiveUp(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
+class Separate(ProcessFault):
+    """Keeps packets from crossing the LAN between a process and others of its region, silently."""
+
+    kind: ClassVar[str] = "separate"
+    process: str = Field(alias="separate")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field(alias="from", min_length=1)
+    """The processes of its region that it is kept from."""
+    direction: WhichWay = "both"
+    """Which way is affected: forward is from the process to the others."""
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; until a restore by its name, or the end of the run, unless given."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r2/client-0 r2/client-1`."""
+        return f"{self.process} from {' '.join(self.others)}"
+
+
 class Join(ProcessFault):
     """Starts a process for the first time: it is not there from the beginning."""
 
@@ -257,6 +276,7 @@ KINDS: tuple[type[Fault], ...] = (
     Restart,
     Replace,
     GiveUp,
+    Separate,
     Join,
     Leave,
 )
@@ -301,6 +321,7 @@ AnyFault = Annotated[
     | Annotated[Restart, Tag("<restart>")]
     | Annotated[Replace, Tag("<replace>")]
     | Annotated[GiveUp, Tag("<give-up>")]
+    | Annotated[Separate, Tag("<separate>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

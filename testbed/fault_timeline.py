@@ -29,9 +29,11 @@ from experiments.faults import (
     Partition,
     ProcessFault,
     Restore,
+    Separate,
     SetLink,
 )
 from testbed.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
+from testbed.separations import until_us
 from topologies.model import Link, Topology
 from topologies.shape import Shape
 
@@ -79,7 +81,7 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
     changes = [
         ProcessChange(fault.at_us, fault.name, fault.process, ProcessAction(fault.kind))
         for fault in faults
-        if isinstance(fault, ProcessFault)
+        if isinstance(fault, ProcessFault) and not isinstance(fault, Separate)
     ]
     return sorted(changes, key=lambda change: change.at_us)
 
@@ -89,6 +91,9 @@ def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -
     ends: defaultdict[str, int] = defaultdict(int)
     for hold in link_holds(faults, topology):
         ends[hold.fault.name] = max(ends[hold.fault.name], hold.end_us)
+    for fault in faults:
+        if isinstance(fault, Separate) and (end_us := until_us(fault, faults)) is not None:
+            ends[fault.name] = end_us
     plans = [
         FaultPlan(
             name=fault.name,

@@ -45,10 +45,12 @@ class Carried:
         """The record that stands in run.json under `changes`."""
         times = {"requested_ns": self.requested_ns, "applied_ns": self.applied_ns}
         change = self.change
+        what: dict[str, object]
         if isinstance(change, LinkChange):
             what = {"link": change.link, "direction": str(change.direction), "state": str(change.state)}
         else:
             what = {"process": change.process, "action": str(change.action)}
+            what |= {"peers": list(change.peers)} if change.peers else {}
         return {"fault": change.fault, **what, **times}
 
 

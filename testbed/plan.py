@@ -33,7 +33,8 @@ class Direction(StrEnum):
 
 class ProcessAction(StrEnum):
     """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
-    on an empty disk, tell all others that it will not come back, start it for the first time, let it end.
+    on an empty disk, tell all others that it will not come back, start it for the first time, let it end, or
+    keep its packets from others of its region.
     """
 
     KILL = "kill"
@@ -44,6 +45,8 @@ class ProcessAction(StrEnum):
     GIVE_UP = "give-up"
     JOIN = "join"
     LEAVE = "leave"
+    SEPARATE = "separate"
+    REJOIN = "rejoin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class ProcessChange:
     fault: str
     process: str
     action: ProcessAction
+    peers: tuple[str, ...] = ()  # from whom its packets are kept, or to whom they go again
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class FaultPlan:
     """A fault as it was asked for; its changes carry its name."""
 
     name: str
-    kind: str  # cut, restore, set, isolate, partition, flap, kill, stop, continue, restart, join, leave
+    kind: str  # that of `experiments.faults`: cut, restore, set, kill...
     target: str  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
     at_us: int
     until_us: int | None = None  # when its last effect on links ends, if it does within the run

@@ -26,6 +26,7 @@ from testbed.plan import (
     ProcessPlan,
     RegionPlan,
 )
+from testbed.separations import separation_changes
 from topologies.document import dotted
 from topologies.errors import InputError
 from topologies.model import Topology
@@ -157,5 +158,9 @@ def all_changes(
 ) -> tuple[LinkChange | ProcessChange, ...]:
     """All changes by time; at one instant links change before processes."""
     links = link_changes(faults, topology, duration_us)
-    changes: list[LinkChange | ProcessChange] = [*links, *process_changes(faults)]
+    changes: list[LinkChange | ProcessChange] = [
+        *links,
+        *process_changes(faults),
+        *separation_changes(faults, duration_us),
+    ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

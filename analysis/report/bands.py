@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
 
-_PROCESS_ENDS = {"continue", "restart", "replace"}
+_PROCESS_ENDS = {"continue", "restart", "replace", "rejoin"}
+_APART = {"separate", "rejoin"}  # packets, not the process itself
 _PEACEFUL = {"join", "leave", "give-up"}  # nothing is disturbed by clients that come and go, or by words
 _SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
 
@@ -75,12 +76,17 @@ def _changes(record: RunRecord) -> list[_Change]:
         if "process" in planned:
             if planned["action"] in _PEACEFUL:
                 continue
-            disturbs, subject = planned["action"] not in _PROCESS_ENDS, (planned["process"], "")
+            disturbs, subject = planned["action"] not in _PROCESS_ENDS, _of_process(planned)
         else:
             subject = (planned["link"], planned["direction"])
             disturbs = planned["state"] != "up" or planned["shape"] != base.get(subject)
         changes.append(_Change(at_s, planned["fault"], subject, disturbs))
     return sorted(changes, key=lambda change: change.at_s)
+
+
+def _of_process(change: Row) -> tuple[str, str]:
+    """What of a process is disturbed: it may be stopped and kept apart at once."""
+    return (change["process"], "apart" if change["action"] in _APART else "")
 
 
 def _applied_times(record: RunRecord) -> dict[tuple[str, str, str], list[float]] | None:

@@ -12,6 +12,8 @@ from analysis.timelines.periods import Json
 ENDING = frozenset({"kill", "leave"})
 STARTING = frozenset({"restart", "replace", "join"})
 STOP, CONTINUE, JOIN = "stop", "continue", "join"
+APART = frozenset({"separate", "rejoin"})
+"""What is done to a process's packets, not to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ def read_presence(run: Json) -> Presence:
     hosts = {process["name"]: process["host"] for process in run["plan"]["processes"]}
     acts: dict[str, list[str]] = defaultdict(list)
     for change in run.get("changes") or ():
-        if change.get("process") in hosts and change.get("action") and _held(change):
+        if change.get("process") in hosts and change.get("action") not in (None, *APART) and _held(change):
             acts[hosts[change["process"]]].append(change["action"])
     planned = {
         hosts[change["process"]]

@@ -1,7 +1,7 @@
 """Connections between simulated processes, and the ports and ways that they go through.
 
 Opening a connection takes one round trip and needs both directions. Closing is heard of at the other end in
-order, an abort as soon as possible. A cut is of one direction between two regions.
+order, an abort as soon as possible. A cut is of one direction between two regions, or two hosts of one.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from node.sim.process import End, Node, Sent
 from node.sim.wires import Hop, Line, Region, Wires
 
 CLOSED = "closed by peer"
+Place = tuple[str, Region]  # a host and its region
 Give = Callable[[Node, m.Input], None]
 
 
@@ -68,21 +69,20 @@ class Connections:
 
     # --- Opening
 
-    def dial(
-        self, node: Node, target: Callable[[], Node | None], place: tuple[str, Region], given: Any
-    ) -> None:
+    def dial(self, node: Node, target: Callable[[], Node | None], place: Place, given: Any) -> None:
         """Open a connection to whoever then runs on the host and in the region of `place`.
 
         given: the Connect.
         """
         ends_us = self._clock.now_us + given.timeout_us
-        ways = self._route(node.spec.region, place[1])
+        here = (node.spec.host, node.spec.region)
+        ways = self._route(here, place)
         delay_us = self._outward(node.spec.host, node.spec.region).delay_us
         delay_us += self._inward(*place).delay_us + sum(way.delay_us for way in ways)
 
         def arrive(_: Any) -> None:
             other = target()
-            if any(way.cuts for way in (*ways, *self._route(place[1], node.spec.region))):
+            if any(way.cuts for way in (*ways, *self._route(place, here))):
                 self._clock.at(ends_us, fail, "timed out")
             elif other is None or other.finished or other.listening != given.port:
                 self._clock.at(self._clock.now_us + delay_us, fail, "refused")
@@ -121,7 +121,8 @@ class Connections:
     def _pipe(self, source: End, target: End) -> Pipe:
         here, there = source.node.spec, target.node.spec
         ports = (self._outward(here.host, here.region), self._inward(there.host, there.region))
-        ways, back = self._route(here.region, there.region), self._route(there.region, here.region)
+        ends = (here.host, here.region), (there.host, there.region)
+        ways, back = self._route(*ends), self._route(*reversed(ends))
         if not ways:
             return Pipe(self._clock, ports, target, self.arrived)
         return WidePipe(self._clock, ports, target, self.arrived, (ways, back))
@@ -247,5 +248,8 @@ class Connections:
             ports = self._ports[host] = (Port(lan.outward), Port(lan.inward))
         return ports
 
-    def _route(self, a: Region, b: Region) -> tuple[Way, ...]:
-        return tuple(self.way(hop) for hop in self._wires.route(a, b))
+    def _route(self, here: Place, there: Place) -> tuple[Way, ...]:
+        """The ways between two hosts; none within a region, unless the two may be kept apart."""
+        if (here[0], there[0]) in self._wires.apart:
+            return (self.way((here[0], there[0])),)
+        return tuple(self.way(hop) for hop in self._wires.route(here[1], there[1]))

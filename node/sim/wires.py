@@ -34,7 +34,8 @@ class Wires:
     """Delays in microseconds: of a host's link, and between pairs of regions (either order).
 
     rate_bits_per_s: of every way between two regions. lans, lines: what stands in for that, by region and by
-    hop from one region to another. routes: the hops between regions that no way joins.
+    hop from one region to another. routes: the hops between regions that no way joins. apart: pairs of
+    hosts of one region, in both orders, between which the LAN can be cut.
     """
 
     lan_us: int
@@ -43,6 +44,7 @@ class Wires:
     lans: Mapping[Region, Lan] = field(default_factory=dict)
     lines: Mapping[Hop, Line] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)
+    apart: frozenset[Hop] = frozenset()
 
     def lan(self, region: Region) -> Lan:
         """Of the hosts of a region."""

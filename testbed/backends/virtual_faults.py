@@ -7,7 +7,7 @@ from testbed.backends.virtual_network import hop_of, line_of
 from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults import Carried, Change
-from testbed.plan import Direction, LinkChange, LinkState, Plan, ProcessAction
+from testbed.plan import Direction, LinkChange, LinkState, Plan, ProcessAction, ProcessChange
 
 
 class VirtualFaults:
@@ -15,6 +15,7 @@ class VirtualFaults:
 
     def __init__(self, plan: Plan, network: Network, processes: VirtualProcesses) -> None:
         self._network = network
+        self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
         self._cut: set[tuple[str, Direction]] = set()
         self._actions: dict[ProcessAction, Callable[[str], None]] = {
@@ -33,11 +34,19 @@ class VirtualFaults:
         if isinstance(change, LinkChange):
             self._change_link(change)
             return Carried(change, now_ns, now_ns)
+        if change.peers:
+            self._change_pairs(change)
+            return Carried(change, now_ns, now_ns)
         try:
             self._actions[change.action](change.process)
         except TestbedError as error:
             return Carried(change, now_ns, None, str(error))
         return Carried(change, now_ns, now_ns)
+
+    def _change_pairs(self, change: ProcessChange) -> None:
+        act = self._network.cut if change.action is ProcessAction.SEPARATE else self._network.heal
+        for peer in change.peers:
+            act(self._hosts[change.process], self._hosts[peer], both=False)
 
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)

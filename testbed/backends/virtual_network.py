@@ -1,5 +1,7 @@
 """From a plan to the simulated network that `node.sim` runs. Pure."""
 
+from collections.abc import Iterator
+
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.protocols.building import build_machine
@@ -7,7 +9,7 @@ from node.sim.network import Build, Network
 from node.sim.process import Observer
 from node.sim.wires import Hop, Lan, Line, Wires
 from testbed.network.routes import hops
-from testbed.plan import Direction, LinkPlan, Plan
+from testbed.plan import Direction, LinkPlan, Plan, ProcessChange
 from testbed.runner.specs import node_specs
 from topologies.shape import Shape
 
@@ -36,7 +38,19 @@ def make_wires(plan: Plan) -> Wires:
         else:
             lines[link.a, link.b] = line_of(link.forward)
             lines[link.b, link.a] = line_of(link.backward)
-    return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan))
+    apart = frozenset(pairs_kept_apart(plan))
+    lines |= dict.fromkeys(apart, Line(0))
+    return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart)
+
+
+def pairs_kept_apart(plan: Plan) -> Iterator[Hop]:
+    """The hosts of which some change keeps one's packets from the other."""
+    hosts = {process.name: process.host for process in plan.processes}
+    for change in plan.changes:
+        if isinstance(change, ProcessChange):
+            for peer in change.peers:
+                yield hosts[change.process], hosts[peer]
+                yield hosts[peer], hosts[change.process]
 
 
 def line_of(shape: Shape) -> Line:

@@ -209,7 +209,8 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
     parts = []
     for change in changes:
         if isinstance(change, ProcessChange):
-            parts.append(f"{change.process} {change.action}")
+            peers = f" {' '.join(change.peers)}" if change.peers else ""
+            parts.append(f"{change.process} {change.action}{peers}")
         else:
             up = change.state is LinkState.UP
             what = f"up: {shape_text(change.shape)}" if up else str(change.state)

@@ -106,7 +106,7 @@ def inside_lines(layout: Layout, host: str) -> list[str]:
         lines.append(f"address add {interface.address}/{interface.prefix_length} dev {interface.name}")
         lines.append(f"link set {interface.name} up")
     lines += [_route_line(route) for route in layout.routes[host]]
-    lines += [_neighbour_line(entry) for entry in layout.neighbours[host]]
+    lines += [neighbour_line(entry) for entry in layout.neighbours[host]]
     return lines
 
 
@@ -114,7 +114,7 @@ def raise_lines(layout: Layout, interface: Interface) -> list[str]:
     """Take an interface up again and put back what the kernel forgot when it went down."""
     routes = [route for route in layout.routes[interface.host] if route.interface == interface.name]
     entries = [entry for entry in layout.neighbours[interface.host] if entry.interface == interface.name]
-    return [f"link set {interface.name} up", *map(_route_line, routes), *map(_neighbour_line, entries)]
+    return [f"link set {interface.name} up", *map(_route_line, routes), *map(neighbour_line, entries)]
 
 
 def hosts_file(hosts: Iterable[HostPlan]) -> str:
@@ -126,5 +126,6 @@ def _route_line(route: Route) -> str:
     return f"route replace {route.subnet} via {route.via} dev {route.interface}"
 
 
-def _neighbour_line(entry: Neighbour) -> str:
+def neighbour_line(entry: Neighbour) -> str:
+    """For `ip -batch`: which MAC address an address has, whatever it is asked for."""
     return f"neighbour replace {entry.address} lladdr {entry.mac} dev {entry.interface} nud permanent"

@@ -21,7 +21,7 @@ from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, Middles
 from testbed.network import commands, probes
-from testbed.network.layout import Interface, Port, capture_point, make_layout
+from testbed.network.layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
 from testbed.share import Share, everything, part_of, shapes_here
@@ -123,6 +123,27 @@ class Network:
             return Applied(requested_ns, done.applied_ns)
         self._raise(sender, change.link)
         self._down.discard(key)
+        return Applied(requested_ns, time.time_ns())
+
+    def keep_apart(self, process: str, peers: Sequence[str], *, apart: bool) -> Applied:
+        """Let what a process's host sends to those of others in its region get lost, or arrive again.
+
+        The host's own MAC address stands in for those of the others: a bridge does not send a frame back to
+        where it came from (IEEE 802.1D, 7.7), so it vanishes there, silently. Raises TestbedError.
+        """
+        requested_ns = time.time_ns()
+        host_of = {each.name: each.host for each in self._plan.processes}
+        address_of = {host.name: host.address for host in self._plan.hosts}
+        host = host_of[process]
+        interface = next(each for each in self._layout.interfaces if each.host == host)
+        lines = []
+        for peer in peers:
+            address = address_of[host_of[peer]]
+            mac = interface.mac if apart else mac_address(address)
+            lines.append(commands.neighbour_line(Neighbour(address, mac, interface.name)))
+        inside_each(
+            self._namespaces, [host], lambda _: run_batch("ip", lines, doing=f"keeping {process} apart")
+        )
         return Applied(requested_ns, time.time_ns())
 
     def probe(self, when: str) -> list[dict[str, Any]]:

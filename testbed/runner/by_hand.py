@@ -97,7 +97,7 @@ class FaultsAsAsked:
         for change in self._done:
             if isinstance(change, LinkChange):
                 links[change.link, change.direction] = change
-            else:
+            elif not change.peers:
                 stopped[change.process] = change.action is ProcessAction.STOP
         configured = {link.name: link for link in self._stage.plan.links}
         found = {}

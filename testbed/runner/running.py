@@ -113,6 +113,9 @@ async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -
             processes.give_up(name)
         case ProcessAction.LEAVE:
             processes.leave(name)
+        case ProcessAction.SEPARATE | ProcessAction.REJOIN:
+            apart = change.action is ProcessAction.SEPARATE
+            return stage.network.keep_apart(name, change.peers, apart=apart)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

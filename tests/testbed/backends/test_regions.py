@@ -1,0 +1,111 @@
+"""Within regions: clients who know few others, many clients, and a proxy that half of them cannot reach."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from testbed.sweeps import plain
+from topologies.loader import load_topology
+
+BASE = (
+    "topology=two-regions", "captures=none", "duration=14s", "drain=20s", "workload.rate=200/s",
+    "parameters={advertisement_period: 500ms, flush_interval: 50ms, view_size: 4, fanout: 2}",
+)  # fmt: skip
+PROMISED = (
+    "events.lost == 0", "events.duplicated == 0", "events.out_of_order == 0", "events.corrupted == 0",
+    "convergence.stalled == 0",
+)  # fmt: skip
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs such an experiment in virtual time; its summary."""
+
+    def run_one(*overrides: str, seed: int = 1) -> dict[str, Any]:
+        expected = f"expect=[{', '.join(PROMISED)}]"
+        experiment = load_experiment("link-failure", [*BASE, "faults=[]", expected, *overrides])
+        topology = load_topology(experiment.topology)
+        plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
+        described = {"experiment": plain(experiment), "topology": plain(topology)}
+        directory = prepare(tmp_path, plan, described)
+        simulate(directory, lambda message: None)
+        return analyze_here(directory, progress=lambda text: None)
+
+    return run_one
+
+
+def unmet(summary: dict[str, Any]) -> list[str]:
+    return [f"{each['text']}: {each['value']}" for each in summary["expectations"] if not each["held"]]
+
+
+def kept_from(proxy: str, *others: str) -> str:
+    names = ", ".join(f"r0/{other}" for other in others)
+    return f"faults=[{{name: half, at: 3s, separate: r0/{proxy}, from: [{names}], for: 6s}}]"
+
+
+def clients(*numbers: int) -> list[str]:
+    return [f"client-{number}" for number in numbers]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_clients_who_know_two_others_of_many_get_everything(run: Run, seed: int) -> None:
+    few = "parameters={advertisement_period: 500ms, flush_interval: 50ms, view_size: 2, fanout: 2}"
+    roles = "roles={proxy: 1, driver: 1, client: 24, configuration: 1}"
+    summary = run(few, roles, "duration=8s", seed=seed)
+    assert unmet(summary) == []
+    assert summary["events"]["delivered"] == 48 * summary["events"]["published"]
+
+
+def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
+    """What separates them does so."""
+    roles = "roles={proxy: 1, driver: 1, client: 4, configuration: 1}"
+    summary = run(roles, kept_from("proxy-0", *clients(0, 1, 2, 3)))
+    assert unmet(summary) == []
+    assert 6_000 <= summary["latency"]["max_ms"] <= 8_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_clients_that_cannot_reach_their_proxy_get_everything_soon_from_others(run: Run, seed: int) -> None:
+    roles = "roles={proxy: 1, driver: 1, client: 12, configuration: 1}"
+    summary = run(roles, kept_from("proxy-0", *clients(*range(6))), seed=seed)
+    assert unmet(summary) == []
+    assert summary["events"]["delivered"] == 24 * summary["events"]["published"]
+    assert summary["latency"]["max_ms"] < 3_000  # long before they hear the proxy again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_client_that_is_kept_from_most_for_good_gets_everything_from_the_rest(run: Run, seed: int) -> None:
+    names = ", ".join(f"r0/{other}" for other in ("proxy-0", *clients(1, 2, 3, 4, 5)))
+    faults = f"faults=[{{at: 3s, separate: r0/client-0, from: [{names}]}}]"
+    summary = run("roles={proxy: 1, driver: 1, client: 12, configuration: 1}", faults, seed=seed)
+    assert unmet(summary) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("proxy", "others"),
+    [
+        ("proxy-0", ["driver-0", *clients(0, 1)]),
+        ("proxy-0", ["proxy-1", *clients(0, 1)]),
+        ("proxy-1", ["proxy-2", "configuration-0", *clients(0, 1)]),
+        ("proxy-2", ["configuration-0", *clients(0, 1)]),
+    ],
+    ids=["head", "head and middle", "middle and tail", "tail"],
+)
+def test_a_replica_that_half_of_its_region_cannot_reach_loses_nothing(
+    run: Run, seed: int, proxy: str, others: list[str]
+) -> None:
+    roles = "roles={proxy: 3, driver: 1, client: 4, configuration: 1}"
+    assert unmet(run(roles, kept_from(proxy, *others), seed=seed)) == []

@@ -1,0 +1,73 @@
+"""Hosts of one LAN are kept apart: silently, in the directions asked for, and from nobody else."""
+
+import contextlib
+import socket
+from dataclasses import replace
+
+import pytest
+
+from testbed.links.selection import select_middles
+from testbed.network import Network
+from testbed.plan import ProcessPlan
+from tests.testbed.network.observations import in_host
+from tests.testbed.network.plans import kinds_here, make_plan
+from tests.testbed.sandboxed import sandboxed
+
+pytestmark = pytest.mark.network
+
+HOSTS = ("r0-proxy-0", "r0-proxy-1", "r0-proxy-2")
+ONE, TWO, THREE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
+PLAN = replace(
+    make_plan(1, 3),
+    processes=tuple(
+        ProcessPlan(name, host, "r0", "proxy", index, index)
+        for index, (name, host) in enumerate(zip((ONE, TWO, THREE), HOSTS, strict=True))
+    ),
+)
+PORT = 9_000
+QUIET_S = 0.3
+EVERYONE = {"0>1", "0>2", "1>0", "1>2", "2>0", "2>1"}
+
+
+def _receiver() -> socket.socket:
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.bind(("", PORT))
+    opened.settimeout(QUIET_S)
+    return opened
+
+
+def _heard(network: Network) -> list[str]:
+    """Who hears whom, of datagrams that each host sends to each other."""
+    address = {host.name: host.address for host in PLAN.hosts}
+    sockets = [in_host(network, host, _receiver) for host in HOSTS]
+    for sender, opened in enumerate(sockets):
+        for host in HOSTS:
+            opened.sendto(str(sender).encode(), (address[host], PORT))
+    found = []
+    for receiver, opened in enumerate(sockets):
+        with contextlib.suppress(TimeoutError), opened:
+            while True:
+                found.append(f"{opened.recv(10).decode()}>{receiver}")
+    return [way for way in sorted(found) if way[0] != way[-1]]
+
+
+def _told(kind: str) -> list[list[str]]:
+    with Network(PLAN, select_middles(kind, 1)) as network:
+        told = [_heard(network)]
+        network.keep_apart(ONE, [TWO], apart=True)
+        told.append(_heard(network))
+        network.keep_apart(TWO, [ONE], apart=True)
+        network.keep_apart(ONE, [TWO, THREE], apart=True)
+        told.append(_heard(network))
+        network.keep_apart(ONE, [TWO, THREE], apart=False)
+        network.keep_apart(TWO, [ONE], apart=False)
+        return [*told, _heard(network)]
+
+
+@pytest.mark.parametrize("kind", kinds_here())
+def test_what_a_host_sends_to_those_it_is_kept_from_vanishes_until_they_are_joined_again(kind: str) -> None:
+    before, one_way, more, after = (set(heard) for heard in sandboxed(_told, kind))
+    assert before == EVERYONE
+    assert one_way == EVERYONE - {"0>1"}
+    assert more == EVERYONE - {"0>1", "1>0", "0>2"}
+    assert after == EVERYONE

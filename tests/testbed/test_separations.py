@@ -1,0 +1,79 @@
+"""Processes of a region that are kept apart: which changes follow, and what is refused."""
+
+import pytest
+
+from experiments.loader import load_experiment
+from testbed.plan import Plan, ProcessAction, ProcessChange
+from testbed.planning import make_plan
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+SEPARATE, REJOIN = ProcessAction.SEPARATE, ProcessAction.REJOIN
+PROXY, ONE, TWO = "r0/proxy-0", "r0/client-0", "r0/client-1"
+S = 1_000_000
+
+
+def planned(*faults: str) -> Plan:
+    experiment = load_experiment("link-failure", [f"faults=[{', '.join(faults)}]", "expect=[]"])
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+
+
+def changes(*faults: str) -> list[tuple[float, str, str, ProcessAction, tuple[str, ...]]]:
+    return [
+        (change.at_us / S, change.fault, change.process, change.action, change.peers)
+        for change in planned(*faults).changes
+        if isinstance(change, ProcessChange)
+    ]
+
+
+def test_each_end_keeps_its_packets_from_the_other_and_lets_them_go_again():
+    half = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}, {TWO}], for: 4s}}"
+    assert changes(half) == [
+        (5, "half", PROXY, SEPARATE, (ONE, TWO)),
+        (5, "half", ONE, SEPARATE, (PROXY,)),
+        (5, "half", TWO, SEPARATE, (PROXY,)),
+        (9, "half", PROXY, REJOIN, (ONE, TWO)),
+        (9, "half", ONE, REJOIN, (PROXY,)),
+        (9, "half", TWO, REJOIN, (PROXY,)),
+    ]
+    (fault,) = planned(half).faults
+    assert (fault.target, fault.until_us) == (f"{PROXY} from {ONE} {TWO}", 9 * S)
+
+
+def test_a_direction_alone_may_be_affected():
+    forward = f"{{name: mute, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward}}"
+    assert changes(forward) == [(5, "mute", PROXY, SEPARATE, (ONE,))]
+    backward = f"{{name: deaf, at: 5s, separate: {PROXY}, from: [{ONE}], direction: backward}}"
+    assert changes(backward) == [(5, "deaf", ONE, SEPARATE, (PROXY,))]
+
+
+def test_two_hear_each_other_again_when_the_last_fault_that_keeps_them_apart_is_over():
+    first = f"{{name: first, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward, for: 4s}}"
+    second = f"{{name: second, at: 7s, separate: {PROXY}, from: [{ONE}], direction: forward, for: 5s}}"
+    assert changes(first, second) == [
+        (5, "first", PROXY, SEPARATE, (ONE,)),
+        (12, "second", PROXY, REJOIN, (ONE,)),
+    ]
+
+
+def test_a_restore_by_its_name_ends_it_and_nothing_changes_after_the_drivers_have_stopped():
+    for_good = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward}}"
+    assert changes(for_good, "{name: back, at: 8s, restore: half}") == [
+        (5, "half", PROXY, SEPARATE, (ONE,)),
+        (8, "back", PROXY, REJOIN, (ONE,)),
+    ]
+    long = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}], direction: forward, for: 2h}}"
+    assert changes(long) == changes(for_good)
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ("r0/client-7", "faults.0.from.0: there is no process r0/client-7: did you mean r0/client-"),
+        ("r1/client-0", "faults.0.from.0: is not in r0: cut links between regions instead"),
+        (PROXY, "faults.0.from.0: is the process itself"),
+    ],
+)
+def test_only_others_of_the_region_can_be_kept_away(others, said):
+    with pytest.raises(InputError, match=said):
+        planned(f"{{at: 5s, separate: {PROXY}, from: [{others}]}}")
