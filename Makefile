@@ -68,7 +68,7 @@ vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an invent
 test-provision: packages-test $(READY) ## set up in a fresh Debian 12, as root: some minutes, 3 GB, the network (not part of make test)
 	@sh tests/testbed/provision/fresh_debian.sh
 
-test-fresh: packages-test $(READY) ## run make test in a fresh Debian 12, as root: half an hour, 6 GB, the network
+test-fresh: packages-test $(READY) ## make test in a fresh Debian 12, as root: some minutes more than make test, some GB, the network
 	@ARGS='$(ARGS)' sh tests/testbed/provision/fresh_debian.sh fresh
 
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)
