@@ -5,7 +5,8 @@ Drawn with matplotlib from the same charts as the page's plots. Writing them aga
 dates, no random identifiers, text as outlines. A figure of an invalid run says so in the figure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,24 @@ DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _GROUPS_DRAWN = {"p50": "-", "p99": ":"}  # on paper, p95 would only crowd the two
 
 
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Draw in our style and no other: matplotlib also reads a file of the folder that it is started in, which
+    could let it call other programs.
+    """
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        yield
+
+
 def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
     """Draw what this run has data for, as `figures/<name>.png` and `.svg`; returns their paths."""
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)
     links = link_charts(record) or link_charts(record, "events_per_s")
     drawn_clocks = tracks(record)
-    with mpl.rc_context(STYLE):
+    with own_style():
         figures = {
             "throughput": _timeline(record, throughput) if throughput.lines else None,
             "latency": _timeline(record, latency) if latency.lines else None,

@@ -4,13 +4,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, NullLocator
 
 from analysis.report.direct_labels import spread
-from analysis.report.figures import DASHES, DPI, GRID, HEADROOM, LABEL_GAP, METADATA, MUTED, STYLE
+from analysis.report.figures import DASHES, DPI, GRID, HEADROOM, LABEL_GAP, METADATA, MUTED, own_style
 from analysis.report.sweep_charts import Reference, SweepChart, SweepLine
 from experiments.sweepdir import SweepDirectory
 
@@ -19,7 +18,7 @@ def write_figures(charts: Sequence[SweepChart], sweep: SweepDirectory) -> tuple[
     """Draw each as `figures/<key>.png` and `.svg`; returns their paths."""
     sweep.figures.mkdir(exist_ok=True)
     written = []
-    with mpl.rc_context(STYLE):
+    with own_style():
         for chart in charts:
             figure = _figure(chart)
             for extension, about in METADATA.items():

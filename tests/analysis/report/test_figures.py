@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
+import matplotlib as mpl
 import pytest
 from matplotlib.image import imread
 
@@ -56,3 +57,11 @@ def test_a_figure_of_an_invalid_run_says_so(reported: Reported, name: str) -> No
 
 def test_what_was_not_measured_has_no_figure(reported: Reported) -> None:
     assert {path.name for path in reported("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
+
+
+def test_settings_of_matplotlib_that_stand_in_a_folder_change_nothing(fresh_run: RunDirectory) -> None:
+    drawn = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]
+    with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red", "svg.hashsalt": "other"}):
+        again = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]
+        assert mpl.rcParams["text.usetex"]
+    assert again == drawn
