@@ -57,6 +57,12 @@ _RECOVERY: Final[dict[str, Better]] = {
     "duplicated": "lower",
     "out_of_order": "lower",
     "affected_pairs": "",
+    # The same recovery by other methods: followed, but judged only once, by the figures above.
+    "first_route_s": "",
+    "rate_derived_s": "",
+    "loss_derived_s": "",
+    "connectivity_lost_s": "",
+    "impaired": "",
 }
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
