@@ -53,7 +53,7 @@ def _specs(names: list[str]) -> list[NodeSpec]:
     """Proxies with one stream, the middle one's, and its client, which does the publishing."""
     owner = names[len(names) // 2]
     members = [Member(name, name, name, "proxy", 0, name) for name in names]
-    members.append(Member(f"{owner}/client", f"{owner}/client", owner, "client", 0, f"{owner}/client"))
+    members.append(Member(f"{owner}/client", f"{owner}/client", owner, "client", 0, "10.0.0.1"))
     return [
         NodeSpec(
             name=member.name,

@@ -66,19 +66,22 @@ def choose(
     complete = [offer for offer in usable if offer.path and offer.proxy not in overdue]
     if source is None or not source.path or region in source.path:
         if complete:
-            return _shortest(complete).proxy, Why.PATH
+            return _taken(_shortest(complete), Why.PATH)
     else:
         shorter = [
             offer for offer in complete if len(offer.path) < len(source.path) and offer.cnt >= source.earlier
         ]
         if shorter:
-            best = _shortest(shorter)
-            return best.proxy, Why.DIRECT if len(best.path) == 1 else Why.SHORTER
+            return _taken(_shortest(shorter), Why.SHORTER)
     ahead = [offer for offer in usable if (offer.cnt if source is None else offer.earlier) > expects.seq]
     if not ahead:
         return None
     best = _shortest([offer for offer in ahead if offer.path] or ahead)
     return best.proxy, Why.ADVERTISEMENT
+
+
+def _taken(offer: Offer, why: Why) -> tuple[str, Why]:
+    return offer.proxy, Why.DIRECT if len(offer.path) == 1 else why
 
 
 def _shortest(offers: Iterable[Offer]) -> Offer:
