@@ -87,7 +87,9 @@ def test_clients_get_what_drivers_published_with_the_same_crcs(carry_out):
     directory, _ = carry_out()
     for number in range(3):
         published = records(directory, f"r{number}-driver-0", RecordKind.PUBLISHED)
-        assert sum(record.count for record in published) == pytest.approx(3_000, abs=20)
+        assert sum(record.count for record in published) == pytest.approx(
+            3_000, abs=60
+        )  # a batch of 50 ms may be open at the end
         for client in ("r0-client-0", "r1-client-1"):
             got = [
                 record
