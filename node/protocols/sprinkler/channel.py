@@ -14,6 +14,7 @@ class Channel:
         "awaiting",
         "connection",
         "dialled",
+        "has_answered",
         "heard_us",
         "incarnation",
         "is_read",
@@ -34,6 +35,7 @@ class Channel:
         self.is_read = True
         self.name = dialled or ""  # known for sure from HELLO on
         self.role: Role | None = None  # None until HELLO
+        self.has_answered = False  # it said something after our HELLO: a round trip is behind us
         self.incarnation = 0
         self.reached: dict[int, int] = {}  # by stream, how far the peer said it is: a NOTIFY would be no news
 

@@ -100,7 +100,7 @@ class Head:
                 self.sources.add(stream)
         self._restoration: Restoration | None = None
         self._next_epoch = 0  # the least that one may have which begins because memory was lost
-        self._surpassed_us: int | None = None  # since when someone has more of our stream than we
+        self._surpassed: tuple[int, int] | None = None  # since when someone has more of our stream, how much
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
@@ -282,11 +282,11 @@ class Head:
             if cnt <= self._node.history.streams[stream].cnt:
                 continue
             now_us = self._node.now_us
-            if self._surpassed_us is None:
-                self._surpassed_us = now_us
-            elif now_us - self._surpassed_us >= 2 * self._node.parameters.advertisement_period_us:
+            if self._surpassed is None or self._surpassed[1] <= self._node.history.streams[stream].cnt:
+                self._surpassed = now_us, cnt
+            elif now_us - self._surpassed[0] >= 2 * self._node.parameters.advertisement_period_us:
                 # not what a head says that was replaced and has not been told yet: it would know by now
-                self._surpassed_us = None
+                self._surpassed = None
                 self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
     def told(self, message: Advertisement) -> int:

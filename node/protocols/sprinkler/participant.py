@@ -262,7 +262,9 @@ class Participant:
     def _take(self, channel: Channel, message: Any) -> None:
         if channel.role is None and type(message) is Hello:
             self._greeted(channel, message)
-        elif type(message) is Refused:
+            return
+        channel.has_answered = True
+        if type(message) is Refused:
             self.log(
                 "refused_by_peer", "warning", peer=channel.name, code=message.code, reason=message.reason
             )
@@ -391,7 +393,10 @@ class Participant:
         return self.parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
 
     def _silence_us(self, channel: Channel) -> int:
+        """How long this peer may be silent; until it answers our HELLO, as long as an attempt to connect."""
         silence_us = self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
+        if not channel.has_answered:
+            return max(silence_us, self.parameters.connect_timeout_us)
         return silence_us * self.parameters.neighbour_periods if self._are_neighbours(channel) else silence_us
 
     def _look_for_silence(self) -> None:

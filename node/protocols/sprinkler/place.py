@@ -108,10 +108,12 @@ class Place:
         sources = self._sources(proxy.history, region, period_us, proxy)
         proxy.head = Head(proxy, sources, proxy.own, region)
         if begins and proxy.own:
-            served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
             epoch = self._next_epoch(chain, is_anew=is_anew)
+            # clients speak to the tail: where that is another they are not heard, and if numbers were given
+            # before, the stream goes on in another epoch
+            served = self._publishers + (self._clients if epoch or chain.tail == proxy.name else [])
             proxy.head.restore(others + served, until_us, epoch, self._publishers)
 
     def _next_epoch(self, chain: Chain, *, is_anew: bool) -> int:
