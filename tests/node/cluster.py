@@ -33,6 +33,7 @@ def specs(
     regions: int = 4,
     proxies: int = 1,
     clients: int = 1,
+    drivers: int = 1,
     configuration: bool = False,
     seed: int = 0,
     rate_per_s: float | Mapping[str, float] = 2000,
@@ -45,7 +46,7 @@ def specs(
     rate_per_s: for all or by region. storage: a directory for every process, or None.
     """
     names = [f"r{number}" for number in range(regions)]
-    counts = {"proxy": proxies, "driver": 1, "client": clients, "configuration": int(configuration)}
+    counts = {"proxy": proxies, "driver": drivers, "client": clients, "configuration": int(configuration)}
     roles = [(role, index) for role, count in counts.items() for index in range(count)]
     members = [
         Member(f"{region}/{role}-{index}", f"{region}-{role}-{at}", region, role, index, address(region, at))

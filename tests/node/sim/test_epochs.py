@@ -221,3 +221,19 @@ def test_durable_replicas_remember_the_epoch():
     assert cluster.logged("epoch_began") == [], "by the processes that were started now"
     for replica in names:
         assert cluster.machine(replica).history.streams[0].cnt == before
+
+
+@pytest.mark.parametrize("late_ms", [10, 12, 15, 20, 30])
+def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have(late_ms):
+    cluster = Cluster(
+        regions=2, proxies=5, drivers=2, configuration=True, rate_per_s=300, go_us=2 * S, parameters=QUICK
+    )  # fmt: skip
+    cluster.run(3 * S + 1000 * late_ms)
+    names = lose_power(cluster, "r0", roles=("proxy", "configuration"))
+    cluster.run(cluster.network.clock.now_us + 300_000)
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(8 * S)
+    cluster.drain(3 * S)
+    check_no_number_has_two_contents(cluster, 0)
+    assert cluster.logged("epoch_began")
