@@ -117,8 +117,9 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     # Java goes on when a context is stopped, with the options of its first start.
     with _told_to_java(SAFE_ENVIRONMENT):
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
-    patience = threading.Timer(START_WAIT_S, gateway.proc.kill)  # a master may be silent for ever
-    patience.start()
+    patience = threading.Timer(START_WAIT_S, gateway.proc.kill)
+    if not _is_local(settings["spark.master"]):  # a cluster's master may be silent for ever
+        patience.start()
     try:
         context = SparkContext(conf=conf, gateway=gateway)
     finally:

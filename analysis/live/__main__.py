@@ -8,7 +8,8 @@ Takes JSON lines on standard input: the run's own messages (`did`), and what to 
 
 and tells JSON lines on standard output: `watching` (url), `ready` (to read: what takes long is done),
 `timelines` (figures, twice a second), `read`, `shown`, and `unwatched` (text) when it can show nothing more.
-Whatever happens here, the run does not notice.
+Whatever happens here, the run does not notice: it waits a while for "ready", and from there, or from its own
+beginning on, this session stands back.
 """
 
 import contextlib
@@ -36,7 +37,6 @@ Json = dict[str, Any]
 
 def main(path: str) -> int:
     """Watch until told to end."""
-    stand_back()
     told: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(told,), name="told", daemon=True).start()
     view = View(RunDirectory(Path(path)))
@@ -44,9 +44,7 @@ def main(path: str) -> int:
     server.start()
     _tell("watching", url=server.url)
     with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
-        reading = Reading(
-            view.run, view.take, work, on_ready=lambda: _tell("ready"), on_end=lambda: _tell("read")
-        )
+        reading = Reading(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
         reading.start()
         while (message := _next(told)) is not None:
             match message.get("do"):
@@ -61,12 +59,20 @@ def main(path: str) -> int:
                 case "end":
                     break
                 case _:
+                    if message.get("did") == "running":
+                        stand_back()
                     view.hear(message)
                     _tell_figures(view, reading)
         server.stop()
     leave_nothing()
     # Java and the workers end with their pipes; waiting for them would hold up the command.
     os._exit(0)
+
+
+def _get_ready() -> None:
+    """What takes long is done: from here on the processors belong to the run."""
+    stand_back()
+    _tell("ready")
 
 
 def _listen(told: "queue.SimpleQueue[Json | None]") -> None:

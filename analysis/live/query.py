@@ -2,7 +2,9 @@
 
 Spark plans which parts a batch takes and has its tasks read the packets' fields; the rows come to
 `foreachBatch`, where the decoder keeps its state. The query is never taken up again after its end, so its
-checkpoint only lives as long as the process.
+checkpoint only lives as long as the process: a start that failed is made again from there. Spark gives the
+Python that plans a query ten seconds to come up and no way to ask for more, which a busy machine does not
+always keep.
 """
 
 from collections.abc import Callable
@@ -27,6 +29,8 @@ SESSION = {
 }
 MASTER = "local[1]"
 """One task at a time: the processors belong to the run."""
+TOO_SLOW = "Python worker failed to connect back"
+STARTS_MAX = 10
 
 
 class LiveQuery:
@@ -59,25 +63,32 @@ class LiveQuery:
         def handle(batch: DataFrame, _number: int) -> None:
             take(batch.toArrow())
 
-        self._query: StreamingQuery = (
+        self._writer = (
             frame.writeStream.foreachBatch(handle)
             .option("checkpointLocation", str(work / "checkpoint"))
             .trigger(processingTime=f"{trigger_s} seconds")
-            .start()
         )
+        self._starts = 0
+        self._query = self._start()
 
     @property
     def failure(self) -> str | None:
-        """Why the query ended by itself."""
+        """Why the query ended by itself, unless it was too slow to start and does so again."""
         error = self._query.exception()
-        return None if error is None else _last_line(str(error))
+        if error is None or self._starts_again(error):
+            return None
+        return _last_line(str(error))
 
     def catch_up(self) -> None:
         """Read all that is closed by now. Raises AnalysisError if the query failed."""
-        try:
-            self._query.processAllAvailable()
-        except PySparkException as error:
-            raise AnalysisError(_last_line(str(error))) from error
+        while True:
+            try:
+                self._query.processAllAvailable()
+            except PySparkException as error:
+                if not self._starts_again(error):
+                    raise AnalysisError(_last_line(str(error))) from error
+            else:
+                return
 
     def read_rest(self) -> None:
         """Nothing is written any more: read the last parts too. Raises AnalysisError if the query failed."""
@@ -87,6 +98,16 @@ class LiveQuery:
     def stop(self) -> None:
         """End it."""
         self._query.stop()
+
+    def _start(self) -> StreamingQuery:
+        self._starts += 1
+        return self._writer.start()
+
+    def _starts_again(self, error: PySparkException) -> bool:
+        if TOO_SLOW not in str(error) or self._starts == STARTS_MAX:
+            return False
+        self._query = self._start()
+        return True
 
 
 def _last_line(said: str) -> str:

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,8 @@ class WatchedRun:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        _, rest = self.process.communicate()
+        sys.stderr.write("".join([*self._said, rest]))  # what pytest shows of a test that failed
 
     def find(self, pattern: str) -> str:
         """What the pattern's group matches in its next lines on standard error."""

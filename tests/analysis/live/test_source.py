@@ -1,5 +1,6 @@
 """The streaming source: closed parts, each once, in order, no more at once than is bounded."""
 
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -97,6 +98,40 @@ def test_a_query_gives_every_segment_once_and_in_order_as_parts_are_closed(
         ]
         assert sequence_numbers(pa.concat_tables(taken), "b.pcap.parts") == expected
         assert running.failure is None
+    finally:
+        running.stop()
+
+
+SLOW_ONCE = """#!/bin/sh
+if expr "$*" : ".*streaming_source_runner" > {marker}.asked && mkdir {marker} 2> {marker}.refused; then
+    exec sleep 12
+fi
+exec {python} "$@"
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_query_whose_python_is_slow_to_come_up_starts_again(
+    spark: SparkSession,
+    captures: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark waits ten seconds for it, whatever the machine is busy with."""
+    work = tmp_path_factory.mktemp("work")
+    slow, marker = work / "python", work / "slow"
+    slow.write_text(SLOW_ONCE.format(marker=marker, python=sys.executable))
+    slow.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(slow))
+    taken: list[pa.Table] = []
+    running = LiveQuery(spark, captures, PORT, work=work, take=taken.append, trigger_s=0)
+    try:
+        running.catch_up()
+        assert marker.is_dir()
+        assert running.failure is None
+        found = sequence_numbers(pa.concat_tables(taken), "a.pcap.parts")
+        assert found == [BEGINNING + number * 10 for number in range(PACKETS - PER_PART)]
     finally:
         running.stop()
 
