@@ -86,6 +86,9 @@ class Surroundings(SourcesSurroundings, Protocol):
     def publication_taken(self, publication: Publication) -> None:
         """Down the chain, before its events."""
 
+    def taken_back(self) -> None:
+        """The region's stream is whole again."""
+
 
 class Head:
     """The head's part of a replica. `own`: its region's streams; `region`: as it stands in paths."""
@@ -124,14 +127,14 @@ class Head:
             self._node.stream_clock.heard(batch.time_us, self._node.now_us)
 
     def restore(
-        self, awaited: Iterable[str], until_us: int, next_epoch: int, publishers: Iterable[str]
+        self, regions: Iterable[str], served: Sequence[str], until_us: int, next_epoch: int
     ) -> None:
         """Take the region's stream back from others before anything is published.
 
-        next_epoch: of the stream, at least, if one of `awaited` does not speak, or one of `publishers` knows
-        nothing; 0: it goes on in its epoch.
+        regions, served: see `Restoration`. next_epoch: of the stream, at least, if one of them cannot tell
+        how far it was; 0: it goes on in its epoch.
         """
-        self._restoration = Restoration(awaited, until_us, publishers)
+        self._restoration = Restoration(regions, served, until_us)
         self._next_epoch = next_epoch
         for stream in self._own:
             self.sources.add(stream, returns=True)
@@ -273,13 +276,13 @@ class Head:
 
     # --- Restoration
 
-    def heard(self, name: str, cnt: int) -> None:
-        """`name` (a region, or a process of ours) has so much of our stream."""
+    def heard(self, name: str, cnt: int | None) -> None:
+        """`name` (a region, or a process of ours) has so much of our stream; None: it cannot tell."""
         if self._restoration is not None:
             self._restoration.heard(name, cnt)
             return
         for stream in self._own:
-            if cnt <= self._node.history.streams[stream].cnt:
+            if cnt is None or cnt <= self._node.history.streams[stream].cnt:
                 continue
             now_us = self._node.now_us
             if self._surpassed is None or self._surpassed[1] <= self._node.history.streams[stream].cnt:
@@ -289,9 +292,9 @@ class Head:
                 self._surpassed = None
                 self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
-    def told(self, message: Advertisement) -> int:
-        """How much of our stream an advertisement speaks of."""
-        return max((each.cnt for each in message.counters if each.stream in self._own), default=0)
+    def told(self, message: Advertisement) -> int | None:
+        """How much of our stream an advertisement speaks of; None if of nothing."""
+        return max((each.cnt for each in message.counters if each.stream in self._own), default=None)
 
     def lost(self, channel: Channel) -> None:
         """What it published while we restored will come again."""
@@ -311,6 +314,7 @@ class Head:
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
             self._taken_back(stream, restoration)
+        self._node.taken_back()
         held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)

@@ -46,10 +46,21 @@ class Place:
         )
         self.belonged = 0  # the last configuration that the replica's state belonged to
         self._is_new = True  # it has not been part of a chain yet
+        self._came_back = False  # with a disk that has all that it ever stored
 
     def restored(self, number: int) -> None:
         """The replica comes back from disk, where it belonged to this configuration."""
         self.belonged = number
+        self._came_back = True
+
+    def taken_back(self) -> None:
+        """The region's stream is whole: from now on the disk has all of it, even if that is nothing.
+
+        Not before: a disk that was lost, and a restoration that was broken off, prove nothing.
+        """
+        proxy = self._proxy
+        if proxy.journal.configuration is None:
+            proxy.journal.write(proxy.chains.configuration(proxy.region))
 
     def take(self) -> None:
         """Begin in the region's present configuration."""
@@ -114,7 +125,7 @@ class Place:
             # clients speak to the tail: where that is another they are not heard, and if numbers were given
             # before, the stream goes on in another epoch
             served = self._publishers + (self._clients if epoch or chain.tail == proxy.name else [])
-            proxy.head.restore(others + served, until_us, epoch, self._publishers)
+            proxy.head.restore(others, served, until_us, epoch)
 
     def _next_epoch(self, chain: Chain, *, is_anew: bool) -> int:
         """The least epoch in which the region's stream may go on without anyone telling how far it was.
@@ -123,8 +134,7 @@ class Place:
         loses its memory, and without a service the process itself does, as often as it is started again: so
         each such loss has a greater epoch than those before.
         """
-        proxy = self._proxy
-        if not is_anew and any(proxy.history.streams[stream].cnt for stream in proxy.own):
+        if not is_anew and self._came_back:
             return 0
         return max(self._starts, chain.began if chain.began > 1 else 0)
 

@@ -181,6 +181,10 @@ class Proxy(Participant):
         if not forgotten and self.publications.forgotten:
             self.log("publisher_forgotten", "warning", publishers_limit=self.parameters.publishers_limit)
 
+    def taken_back(self) -> None:
+        """The region's stream is whole again, on disk, too."""
+        self._place.taken_back()
+
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
         if self.chain.receive_publication(channel, message):
             self.journal.write(message)

@@ -8,9 +8,10 @@ first start all say 0 and it is over as soon as everyone has spoken; it never la
 wait, but for events that are still coming.
 
 Events that nobody can send are gone: their numbers are not used again, a tombstone stands for them, and the
-log says so. If someone has not spoken when the wait is over, or a publisher knows of no acknowledgement, as
-one that was started again itself, it is not known which numbers were used: then the stream goes on in a new
-epoch (`node.core.epochs`), unless this is the first that there is of it.
+log says so. If someone has not spoken when the wait is over, it is not known which numbers were used: then
+the stream goes on in a new epoch (`node.core.epochs`), unless this is the first that there is of it. Nor is
+it known if a driver or client was started again and has heard of nothing since: it says nothing of the
+stream, and not that there was none, as one does that has run from the beginning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,25 +20,25 @@ from collections.abc import Iterable, Sequence
 class Restoration:
     """What is known of the own stream while it is taken back. Times are the machine's.
 
-    publishers: those among the awaited whose acknowledgements nobody else may know.
+    regions: the others. served: our own drivers and clients, of whom each may know what nobody else does.
     """
 
-    def __init__(self, awaited: Iterable[str], until_us: int, publishers: Iterable[str] = ()) -> None:
+    def __init__(self, regions: Iterable[str], served: Sequence[str], until_us: int) -> None:
         self.until_us = until_us
         self.seen = 0  # the largest counter that anyone told
-        self._awaited = set(awaited)
-        self._blank = set(publishers)  # that have not told of any acknowledgement
+        self._awaited = {*regions, *served}
+        self._blank = set(served)  # that have told nothing of the stream
 
     def heard(self, name: str, cnt: int | None) -> None:
-        """`name` has spoken; `cnt` is how much it has, None if it does not follow the stream."""
+        """`name` has spoken; `cnt` is how much it has, None if it cannot tell."""
         self._awaited.discard(name)
-        if cnt:
+        if cnt is not None:
             self._blank.discard(name)
         self.seen = max(self.seen, cnt or 0)
 
     @property
     def unheard(self) -> Sequence[str]:
-        """Who has not spoken, or is a publisher that knows nothing, sorted."""
+        """Who has not spoken, or cannot tell, sorted."""
         return sorted(self._awaited | self._blank)
 
     def is_over(self, cnt: int, furthest: int, now_us: int) -> bool:

@@ -6,6 +6,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.protocols.building import build_machine
+from node.protocols.sprinkler.messages import Counter
 from node.sim.network import Network
 from tests.node.chained import chained
 from tests.node.cluster import MESH, Cluster, S, specs
@@ -237,3 +238,42 @@ def test_a_new_head_that_does_not_hear_clients_uses_no_number_that_they_may_have
     cluster.drain(3 * S)
     check_no_number_has_two_contents(cluster, 0)
     assert cluster.logged("epoch_began")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("roles", [("proxy",), ("proxy", "client"), ("proxy", "driver", "client")])
+def test_a_region_that_is_restarted_before_its_first_event_begins_no_epoch_without_need(durable, roles):
+    """Its disk, or drivers and clients that have run from the beginning, say that there was none."""
+    cluster = Cluster(
+        regions=2, go_us=6 * S, parameters={**QUICK, "durable": durable}, storage="disk"
+    )  # fmt: skip
+    names = lose_power(cluster, "r0", roles)
+    cluster.run(4 * S)
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(6 * S)
+    began = {name for _, name, _ in cluster.logged("epoch_began")}
+    unknown = not durable and len(roles) > 1  # what drivers and clients of before knew
+    assert began == ({"r0/proxy-0"} if unknown else set())
+
+
+def test_nor_does_a_durable_one_with_a_service():
+    cluster = chained(regions=2, go_us=6 * S, parameters={"durable": True})
+    names = lose_power(cluster, "r0", ("proxy", "configuration"))
+    cluster.run(4 * S)
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(6 * S)
+    assert cluster.logged("became_head", from_us=4 * S)
+    assert cluster.logged("epoch_began") == []
+
+
+def test_a_driver_that_was_started_again_does_not_say_that_nothing_was_published():
+    cluster = Cluster(regions=2, go_us=6 * S, parameters=QUICK)
+    names = lose_power(cluster, "r0", ("driver",))
+    cluster.run(2 * S)
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(3 * S)
+    assert cluster.machine("r1/driver-0").counters() == [Counter(1, 0)]
+    assert cluster.machine("r0/driver-0").counters() == []
