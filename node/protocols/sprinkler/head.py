@@ -109,6 +109,7 @@ class Head:
         self._full = False  # history's limit has been logged
         self._pending: OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
         self._pending = OrderedDict()  # not committed: last number, who is to be told, and what
+        self._begun: dict[int, dict[str, Any]] = {}  # by stream, the epoch that is not committed yet
         for stream in own:
             self._take_over(stream)
 
@@ -118,6 +119,9 @@ class Head:
         self._node.publications.forget_beyond(stream, state.cnt)
         for known in self._node.publications.beyond(state.committed):
             self._await(known, None)
+        if epoch_of(state.cnt) > epoch_of(state.committed):
+            fields = {"epoch": epoch_of(state.cnt), "cnt": state.committed, "why": "an earlier head began it"}
+            self._begun[stream] = fields
         self._remember_time(stream)
 
     def _remember_time(self, stream: int) -> None:
@@ -222,6 +226,8 @@ class Head:
     def committed(self, stream: int) -> None:
         """Acknowledge what the whole chain has."""
         committed = self._node.history.streams[stream].committed
+        if self._begun:
+            self._log_epoch_began(stream, committed)
         told: deque[Published] = deque()
         teller: Channel | None = None
         while self._pending:
@@ -341,9 +347,15 @@ class Head:
     def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
         """Go on in this epoch: what others have of former ones and we have not is not ours to send."""
         cnt = self._node.history.streams[stream].cnt
-        fields = {"stream": stream, "epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
-        self._node.log("epoch_began", "error", **fields)
+        self._begun[stream] = {"epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
         self._node.store(epoch_mark(stream, cnt + 1, epoch))
+
+    def _log_epoch_began(self, stream: int, committed: int) -> None:
+        """Loudly, but not before the whole chain has it: who was deposed and does not know begins nothing."""
+        begun = self._begun.get(stream)
+        if begun is not None and epoch_of(committed) >= begun["epoch"]:
+            del self._begun[stream]
+            self._node.log("epoch_began", "error", stream=stream, **begun)
 
     def _log_full(self) -> None:
         if not self._full:

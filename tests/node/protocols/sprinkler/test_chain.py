@@ -5,6 +5,8 @@ from random import Random
 import pytest
 
 from node.core import machine as m
+from node.core.epochs import first_of
+from node.protocols.sprinkler.batches import epoch_mark
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
@@ -108,6 +110,18 @@ def middle():
     bench.connect("r0/proxy-0")
     bench.joined("r0/proxy-2", 1)
     return bench
+
+
+def logged(bench, event):
+    """Lines of the log with this event."""
+    return [each for each in bench.effects if isinstance(each, m.Log) and each.event == event]
+
+
+def surpassed(bench):
+    """Another region has more of the stream than its owner, for two advertisement periods."""
+    for _ in range(5):
+        bench.say("r1/proxy-2", Advertisement((Counter(OWN, 90), Counter(OTHERS, 0))))
+        bench.give(m.Nudge(), 800_000)
 
 
 def publish(first_request, count=2):
@@ -276,3 +290,29 @@ def test_it_drops_everything_if_the_chain_began_anew_meanwhile():
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))
     bench.tell(configuration(4, "0", "1", began=3))
     assert bench.history().cnt == 0
+
+
+def test_a_deposed_head_that_is_kept_apart_from_its_chain_says_nothing_of_an_epoch():
+    """It cannot know; what it begins, its successor never takes."""
+    bench = head()
+    surpassed(bench)
+    assert logged(bench, "epoch_began") == []
+
+
+def test_an_epoch_began_when_the_whole_chain_has_it():
+    bench = head()
+    surpassed(bench)
+    bench.say("r0/proxy-1", Stored((Counter(OWN, first_of(1) - 1),)))
+    (line,) = logged(bench, "epoch_began")
+    assert (line.level, line.fields["epoch"], line.fields["seen"]) == ("error", 1, 90)
+
+
+def test_if_its_head_dies_before_the_next_one_says_so():
+    bench = middle()
+    bench.say("r0/proxy-0", Follow(1, NONE), epoch_mark(OWN, 1, 1))
+    bench.tell(configuration(2, "12"))
+    bench.say("r0/proxy-2", Follow(2, NONE))
+    assert logged(bench, "epoch_began") == []
+    bench.say("r0/proxy-2", Stored((Counter(OWN, first_of(1) - 1),)))
+    (line,) = logged(bench, "epoch_began")
+    assert (line.level, line.fields["epoch"]) == ("error", 1)
