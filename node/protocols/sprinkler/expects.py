@@ -36,12 +36,17 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a connected proxy says of one stream: its latest counter, the one before, and its path."""
+    """What a connected proxy says of one stream: its latest counter, the one before, and its path.
+
+    earlier: what it had an advertisement ago, or more; 0 while that is not known. ends: the last events that
+    it has of former epochs.
+    """
 
     proxy: str
     cnt: int
     earlier: int
     path: Path = ()
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

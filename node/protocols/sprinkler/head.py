@@ -130,9 +130,7 @@ class Head:
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
             self._node.stream_clock.heard(batch.time_us, self._node.now_us)
 
-    def restore(
-        self, regions: Iterable[str], served: Sequence[str], until_us: int, next_epoch: int
-    ) -> None:
+    def restore(self, regions: Iterable[str], served: Sequence[str], until_us: int, next_epoch: int) -> None:
         """Take the region's stream back from others before anything is published.
 
         regions, served: see `Restoration`. next_epoch: of the stream, at least, if one of them cannot tell
@@ -204,6 +202,8 @@ class Head:
             self.sources.stop(batch.stream)
         else:
             if batch.kind == Kind.EPOCH:
+                if not self.sources.may_cross(batch.stream, self._node.now_us):
+                    return
                 self._log_epoch_taken(channel, batch, stream.cnt)
             self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 

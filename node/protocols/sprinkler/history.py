@@ -45,6 +45,7 @@ APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in on
 DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
 WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
 WORK_AT_LEAST = 4096  # looks at an event in one go
+ENDS_MAX = 8  # former epochs of which the end is remembered
 HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
 
 
@@ -60,6 +61,7 @@ class StreamHistory:
         "cnt",
         "collected",
         "committed",
+        "ends",
         "key_bytes",
         "stream",
     )
@@ -68,6 +70,7 @@ class StreamHistory:
         self.stream = stream
         self.cnt = 0
         self.committed = 0
+        self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
         self.collected = 0  # everything up to here is collected by a predicate on age
         self.key_bytes: int | None = None  # of the stream's SAME_KEY events
         self._keys_since = 0  # the first of these
@@ -106,6 +109,8 @@ class StreamHistory:
     def append(self, batch: Batch) -> None:
         """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
         assert batch.first_seq == self.cnt + 1  # noqa: S101 - our own bug, not an input's
+        if batch.kind == Kind.EPOCH and self.cnt:
+            self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
         self.cnt = last_seq(batch)
         if batch.kind in PLACEHOLDERS:
             return
@@ -173,6 +178,7 @@ class StreamHistory:
             if rest:
                 kept.dead[first] = dead  # they are committed, so all of them are in the part
         self.cnt = cnt
+        self.ends = tuple(end for end in self.ends if end < cnt)
         if cnt < self._keys_since:
             self.key_bytes, self._keys_since = None, 0
 

@@ -117,6 +117,11 @@ class Proxy(Participant):
         """Whether this process belongs to our region."""
         return self.chains.region_of(name) == self.region
 
+    @property
+    def others(self) -> int:
+        """How many other regions there are."""
+        return len(self.chains.regions) - 1
+
     def _journal(self, spec: NodeSpec) -> Volatile:
         if not self.parameters.durable:
             return Volatile(self.history)

@@ -4,19 +4,33 @@ Carries out what `expects.choose` decides: at most one source for a stream, SUBS
 counter ("how far it got"), UNSUBSCRIBE to the source left behind. A proxy that tells another path, or whose
 channel breaks, makes the rule look again at once, without waiting for anybody's next advertisement: what was
 in flight over a broken channel is lost with it, and comes again from the new source.
+
+Between two epochs of a stream only those count that have more of the old one (`crossing`), as long as there
+are any.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from node.protocols.sprinkler.crossing import Crossing, with_rest
 from node.protocols.sprinkler.expects import Expects, Offer, Path, Why, choose
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Counter
+from node.protocols.sprinkler.parameters import Parameters
+
+
+AN_ADVERTISEMENT_AGO = 0.9  # periods: they come on time, but for what the way adds
 
 
 class Surroundings(Protocol):
     """What `Sources` needs of its proxy."""
+
+    parameters: Parameters
+
+    @property
+    def others(self) -> int:
+        """How many other regions there are."""
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
         """Send SUBSCRIBE."""
@@ -42,12 +56,25 @@ class Switch:
 class Source:
     """One stream's state. `returns`: it is our own, taken back from others: paths say nothing of it."""
 
-    __slots__ = ("left", "offers", "overdue", "resumed_us", "returns", "source")
+    __slots__ = (
+        "crossing",
+        "left",
+        "noted",
+        "offers",
+        "overdue",
+        "resumed_us",
+        "returns",
+        "source",
+        "told_us",
+    )
 
     def __init__(self, *, returns: bool) -> None:
         self.returns = returns
         self.source: str | None = None
         self.offers: dict[str, Offer] = {}  # of each connected proxy
+        self.told_us: dict[str, int] = {}  # when each advertised last
+        self.noted: dict[str, tuple[int, int]] = {}  # the counter to become `earlier`, and when it was told
+        self.crossing: Crossing | None = None  # while the stream's next epoch waits
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a hole was last answered with a new SUBSCRIBE
@@ -92,13 +119,29 @@ class Sources:
 
     def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
         """Transition rcvAdvertisement of Fig. 1."""
+        by_stream: dict[int, list[int]] = {}
         for counter in counters:
-            source = self._sources.get(counter.stream)
+            by_stream.setdefault(counter.stream, []).append(counter.cnt)
+        for stream, told in by_stream.items():
+            source = self._sources.get(stream)
             if source is None:
                 continue
+            *ends, cnt = sorted(told)
             before = source.offers.get(proxy, Offer(proxy, 0, 0))
-            source.offers[proxy] = replace(before, cnt=counter.cnt, earlier=before.cnt)
-            self.choose(counter.stream, source)
+            earlier = self._earlier(source, before, cnt, now_us)
+            source.offers[proxy] = replace(before, cnt=cnt, earlier=earlier, ends=tuple(ends))
+            source.told_us[proxy] = now_us
+            self.choose(stream, source)
+            if source.crossing is not None:
+                self._go_on_crossing(stream, source, source.crossing, now_us)
+
+    def _earlier(self, source: Source, before: Offer, cnt: int, now_us: int) -> int:
+        """What this proxy had an advertisement ago: the one at the connection's beginning may be younger."""
+        noted, since_us = source.noted.get(before.proxy, (before.earlier, 0))
+        if before.proxy in source.noted and now_us - since_us < AN_ADVERTISEMENT_AGO * self._period_us:
+            return before.earlier
+        source.noted[before.proxy] = cnt, now_us
+        return noted
 
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
         """`proxy` tells all its paths anew."""
@@ -115,7 +158,8 @@ class Sources:
     def lost(self, proxy: str, why: str, now_us: int) -> None:
         """The channel to `proxy` broke."""
         for stream, source in self._sources.items():
-            source.offers.pop(proxy, None)
+            for known in (source.offers, source.told_us, source.noted):
+                known.pop(proxy, None)
             source.overdue.discard(proxy)
             if source.source == proxy:
                 self._reset(source)
@@ -123,8 +167,13 @@ class Sources:
 
     def choose(self, stream: int, source: Source, why: str = "") -> None:
         """Follow the rule. `why` is what made us look again, if the rule's own reason is not the one."""
-        expects = Expects(source.source, self._reached(stream, source))
-        choice = choose(self._region, source.offers, expects, source.overdue)
+        offers, expects = source.offers, Expects(source.source, self._reached(stream, source))
+        rest = with_rest(self._region, offers, self._cnt(stream)) if source.crossing is not None else {}
+        if rest:
+            offers = rest
+            if source.source not in rest:
+                expects = Expects(None, self._cnt(stream))
+        choice = choose(self._region, offers, expects, source.overdue)
         if choice is None:
             return
         after, reason = choice
@@ -135,13 +184,45 @@ class Sources:
     def resume(self, stream: int, now_us: int) -> bool:
         """Events are missing before what came: ask again from the own counter, at most once in a period."""
         source = self._sources[stream]
-        if source.source is None:
+        if source.source is None or (source.crossing is not None and source.crossing.is_held):
             return False
         if source.resumed_us is not None and now_us - source.resumed_us < self._period_us:
             return False
         source.resumed_us = now_us
         self._surroundings.subscribe(source.source, stream, self._cnt(stream))
         return True
+
+    def may_cross(self, stream: int, now_us: int) -> bool:
+        """Whether the next epoch's beginning, which has come, is to be taken now.
+
+        If not, what follows it will come again: after the rest of the old one, or when all have spoken.
+        """
+        source, cnt = self._sources[stream], self._cnt(stream)
+        crossing = source.crossing = source.crossing or Crossing(cnt, now_us)
+        is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
+        rest = with_rest(self._region, source.offers, cnt)
+        if source.returns or is_late or (not rest and self._all_have_spoken(source, crossing)):
+            source.crossing = None
+            return True
+        if rest:
+            self.choose(stream, source)
+        elif source.source is not None:
+            crossing.is_held = True
+            self._surroundings.unsubscribe(source.source, stream)
+        return False
+
+    def _all_have_spoken(self, source: Source, crossing: Crossing) -> bool:
+        """Since the epoch's beginning first came, all other regions, as far as they can."""
+        spoken = [proxy for proxy in source.offers if source.told_us.get(proxy, 0) > crossing.since_us]
+        return len(spoken) >= max(self._surroundings.others, len(source.offers))
+
+    def _go_on_crossing(self, stream: int, source: Source, crossing: Crossing, now_us: int) -> None:
+        """Ask the source again when all have spoken, and once in a period."""
+        is_time = crossing.is_held and self._all_have_spoken(source, crossing)
+        if source.source is None or not (is_time or now_us - crossing.asked_us >= self._period_us):
+            return
+        crossing.is_held, crossing.asked_us = False, now_us
+        self._surroundings.subscribe(source.source, stream, self._cnt(stream))
 
     def furthest(self, stream: int) -> int:
         """The largest counter that a connected proxy advertised, or 0."""
@@ -172,6 +253,8 @@ class Sources:
             self._surroundings.unsubscribe(before, stream)
         self._surroundings.subscribe(after, stream, self._cnt(stream))
         source.source = after
+        if source.crossing is not None:
+            source.crossing.is_held = False
         source.overdue.discard(after)
         self.paths_changed = True
         switch = Switch(stream, before or source.left, after, self._cnt(stream), why)

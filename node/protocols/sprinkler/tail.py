@@ -67,10 +67,14 @@ class Tail:
         self._committed.history = self._subscribers.history = history
 
     def counters(self) -> list[Counter]:
-        """What is committed of every stream, if this is the tail: others' advertisements are heartbeats."""
+        """What is committed of every stream, and where former epochs ended; others' are heartbeats."""
         if not self.is_active:
             return []
-        return [Counter(number, state.committed) for number, state in self._node.history.streams.items()]
+        return [
+            Counter(number, cnt)
+            for number, state in self._node.history.streams.items()
+            for cnt in (*(end for end in state.ends if end < state.committed), state.committed)
+        ]
 
     def subscribe(self, channel: Channel, message: Subscribe) -> bool:
         """Whether the subscription is taken."""

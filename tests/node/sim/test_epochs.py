@@ -277,3 +277,35 @@ def test_a_driver_that_was_started_again_does_not_say_that_nothing_was_published
     cluster.run(3 * S)
     assert cluster.machine("r1/driver-0").counters() == [Counter(1, 0)]
     assert cluster.machine("r0/driver-0").counters() == []
+
+
+@pytest.mark.parametrize("proxies", [1, 3])
+@pytest.mark.parametrize("r1_first", [True, False], ids=["r1-has-taken-it", "r1-has-not"])
+@pytest.mark.parametrize("later_us", [0, 150_000, -5_000], ids=["at-once", "r1-later", "r1-before"])
+def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(proxies, r1_first, later_us):
+    """r1 has more of r0's old epoch than r2; r0, which begins another, has nothing of it."""
+    make = chained if proxies > 1 else Cluster
+    cluster = make(regions=3, rate_per_s=500, parameters=QUICK)
+    cluster.run(3 * S)
+    cut_off(cluster, "r2", ["r0", "r1"])
+    cluster.run(4 * S)
+    cluster.network.cut("r0", "r1")
+    names = lose_power(cluster, "r0")
+    cluster.run(5 * S)
+    get_power(cluster, names)
+    cluster.run(7 * S)
+    if r1_first:
+        cluster.network.heal("r0", "r1")
+        cluster.run(9 * S)
+    for after_us, region in sorted([(0, "r0"), (later_us, "r1")]):
+        cluster.run(9 * S + 5_000 + after_us)
+        cluster.network.heal(region, "r2")
+    if not r1_first:
+        cluster.network.heal("r0", "r1")
+    cluster.run(13 * S)
+    cluster.drain()
+    got = {name: cluster.records(name, RecordKind.DELIVERED) for name in ("r1/client-0", "r2/client-0")}
+    old, rest = ([row for row in got[name] if row[0] == 0 and epoch_of(row[1]) == 0] for name in got)
+    assert old[-1][1] > 700
+    assert rest == old, "nothing is lost that somebody has"
+    assert cluster.delivered()["r2/client-0"] == cluster.published()

@@ -1,0 +1,136 @@
+"""Sources of streams, told by hand: what counts as an advertisement ago, and who is asked between two epochs."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from node.core.epochs import first_of
+from node.protocols.sprinkler.batches import epoch_mark
+from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.messages import Counter
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.sources import Sources
+
+ME, OWNER, NEAR = 0, 1, 2
+STREAM = 1
+PERIOD_US = 1_000_000
+BOTH = (NEAR, OWNER)
+
+
+class Bench:
+    """One stream's sources, and what they asked for."""
+
+    def __init__(self, others=2):
+        self.parameters = Parameters(advertisement_period_us=PERIOD_US, restore_wait_us=3 * PERIOD_US)
+        self.others = others
+        self.history = History([STREAM], 1 << 30)
+        self.asked = []
+        self.sources = Sources(self.history, ME, PERIOD_US, self)
+        self.sources.add(STREAM)
+
+    def subscribe(self, proxy, stream, cnt):
+        self.asked.append((proxy, cnt))
+
+    def unsubscribe(self, proxy, stream):
+        self.asked.append((proxy, None))
+
+    def source_switched(self, switch):
+        pass
+
+    def has(self, cnt):
+        """As if so many events had come."""
+        self.history.streams[STREAM] = SimpleNamespace(cnt=cnt)
+
+    def says(self, proxy, at_ms, *cnts, path=None):
+        if path is not None:
+            self.sources.told_paths(proxy, {STREAM: path})
+        self.sources.advertised(proxy, [Counter(STREAM, cnt) for cnt in cnts], at_ms * 1000)
+
+    @property
+    def source(self):
+        return self.sources.source_of(STREAM)
+
+
+@pytest.fixture
+def bench():
+    bench = Bench()
+    bench.says("slow", 0, 95, path=(NEAR, OWNER))
+    bench.has(95)
+    assert bench.source == "slow"
+    return bench
+
+
+def test_what_was_told_when_a_connection_opened_is_no_advertisement_ago_after_some_milliseconds(bench):
+    bench.says("other", 500, 100, path=(NEAR, OWNER))
+    bench.says("other", 510, 105)
+    assert bench.source == "slow", "its way is slower, but by less than a period"
+
+
+def test_a_source_that_has_still_not_got_that_far_a_period_later_is_left(bench):
+    bench.says("other", 500, 100, path=(NEAR, OWNER))
+    bench.says("other", 510, 105)
+    bench.says("other", 1510, 205)
+    assert bench.source == "other"
+
+
+def test_the_same_with_advertisements_that_come_a_little_early(bench):
+    bench.says("other", 510, 100, path=(NEAR, OWNER))
+    bench.says("other", 1480, 205)
+    assert bench.source == "other"
+
+
+@pytest.fixture
+def crossing():
+    """The owner's next epoch waits; `third` is in it already and has ten events more of the old one."""
+    bench = Bench()
+    bench.says("owner", 0, first_of(1), path=(OWNER,))
+    bench.has(95)
+    return bench
+
+
+def test_between_epochs_those_are_asked_that_have_more_of_the_old_one(crossing):
+    crossing.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
+    assert not crossing.sources.may_cross(STREAM, 1_000)
+    assert crossing.source == "third"
+    assert crossing.asked[-1] == ("third", 95)
+    crossing.has(105)
+    crossing.says("owner", 100, first_of(1))
+    crossing.says("third", 200, 105, first_of(1))
+    assert crossing.sources.may_cross(STREAM, 201_000), "nobody has more"
+
+
+def test_it_is_held_until_all_other_regions_have_spoken(crossing):
+    assert not crossing.sources.may_cross(STREAM, 1_000)
+    assert crossing.asked[-1] == ("owner", None)
+    crossing.says("owner", 500, first_of(1))
+    assert crossing.asked[-1] == ("owner", None)
+    crossing.says("third", 600, 95, first_of(1), path=(NEAR, OWNER))
+    assert crossing.asked[-1] == ("owner", 95)
+    assert crossing.sources.may_cross(STREAM, 610_000)
+
+
+def test_but_no_longer_than_a_restoration_waits(crossing):
+    assert not crossing.sources.may_cross(STREAM, 1_000)
+    crossing.says("owner", 1100, first_of(1))
+    assert crossing.asked[-1] == ("owner", 95), "it is asked again once in a period"
+    assert not crossing.sources.may_cross(STREAM, 1_110_000)
+    assert crossing.sources.may_cross(STREAM, 3_001_000)
+
+
+def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(crossing):
+    crossing.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
+    assert not crossing.sources.may_cross(STREAM, 1_000)
+    crossing.has(100)
+    assert not crossing.sources.may_cross(STREAM, 2_000_000)
+    assert crossing.sources.may_cross(STREAM, 5_000_000)
+
+
+def test_a_proxy_remembers_where_it_left_former_epochs():
+    stream = History([STREAM], 1 << 30).streams[STREAM]
+    stream.append(epoch_mark(STREAM, 1, 1))
+    assert stream.ends == (), "there was nothing before"
+    stream.append(epoch_mark(STREAM, first_of(1), 2))
+    stream.append(epoch_mark(STREAM, first_of(2), 3))
+    assert stream.ends == (first_of(1) - 1, first_of(2) - 1)
+    stream.truncate(first_of(2) - 1)
+    assert stream.ends == (first_of(1) - 1,)
