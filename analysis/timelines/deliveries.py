@@ -10,7 +10,7 @@ far as the rule in force explains it (`finality`), and the beginning of another 
 for nothing. *Duplicated* is an event that came again in a session, and one that was published twice
 (`verification`). *Out of order* is what came for the first time after a later one. *Resurrected* is what came
 after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the CRCs
-(`verification`). A tombstone over events that came before is none of these.
+(`verification`); an event whose number was acknowledged for another one, too, is corrupted at every client. A tombstone over events that came before is none of these.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def check(
         "duplicated": sums(got.group, duplicated, groups),
         "out_of_order": sums(got.group, late, groups),
         "resurrected": sums(got.group, resurrected, groups),
-        "corrupted": sums(got.group, verdict.corrupted, groups),
+        "corrupted": sums(got.group, verdict.corrupted, groups) + _given_twice(known, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
         "duplicated_after": _per_fault(facts, got, duplicated, groups),
         "out_of_order_after": _per_fault(facts, got, late, groups),
@@ -100,6 +100,12 @@ def check(
          for a, field in zip(arrays, schemas.DELIVERIES, strict=True)],
         schema=schemas.DELIVERIES,
     )  # fmt: skip
+
+
+def _given_twice(known: Published, streams: int) -> Ints:
+    """For each stream, acknowledged events under a number that another acknowledged event has, too."""
+    counted = sums(known.stream, known.batches.count, streams)
+    return counted - totals(known.runs, streams)
 
 
 def published_of(records: pa.Table, facts: Facts) -> Published:

@@ -1,7 +1,8 @@
 """Whether clients got the bytes that were published, and nothing that was published twice.
 
 Batches that have their publisher's boundaries are compared by CRC-32; a running CRC shows bytes that a client
-delivered without recording them. Batches cut elsewhere, and those with tombstones in them, are *unverified*.
+delivered without recording them. Batches cut elsewhere, and those with tombstones in them, are *unverified*,
+unless two clients have the same numbers with different bytes.
 
 An event that no driver knows to be acknowledged is a retried publication that was numbered twice: drivers
 retry until they have an answer, so once they lived to the end and everything was drained, there is no other
@@ -47,6 +48,7 @@ def verify(stream: Ints, got: Got, known: Published, new: Ints, facts: Facts) ->
         same &= known.batches.count[at] == got.events
         wrong = same & (known.crc[at] != got.crc)
         wrong |= _runs_astray(stream, got, same & ~wrong, known, at)
+    wrong |= _unlike_other_clients(batches.first_seq, got, same)
     held = within(known.runs, batches.first_seq, batches.end_seq)
     unacknowledged = np.where(got.events > 0, np.minimum(batches.count - held, new), 0)
     complete = _complete(facts)[stream] if len(stream) else np.zeros(0, bool)
@@ -54,6 +56,17 @@ def verify(stream: Ints, got: Got, known: Published, new: Ints, facts: Facts) ->
     twice = np.where(complete | repeated, unacknowledged, 0)
     unverified = np.where(same, 0, got.events - np.minimum(twice, got.events))
     return Verdict(np.where(wrong, got.events, 0), unverified, twice)
+
+
+def _unlike_other_clients(first_seq: Ints, got: Got, same: Bools) -> Bools:
+    """Whole batches that no driver has on record, and that are another one at another client."""
+    wrong = np.zeros(len(first_seq), bool)
+    some = np.flatnonzero(got.whole & ~same)
+    order = some[np.lexsort((got.crc[some], got.events[some], first_seq[some]))]
+    alike = (first_seq[order][1:] == first_seq[order][:-1]) & (got.events[order][1:] == got.events[order][:-1])
+    differ = np.flatnonzero(alike & (got.crc[order][1:] != got.crc[order][:-1]))
+    wrong[order[differ]] = wrong[order[differ + 1]] = True
+    return wrong
 
 
 def _runs_astray(stream: Ints, got: Got, same: Bools, known: Published, at: Ints) -> Bools:

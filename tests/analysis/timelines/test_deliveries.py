@@ -1,5 +1,6 @@
 """Each kind of wrong delivery is caught, on hand-written histories, and good ones pass."""
 
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -444,3 +445,22 @@ def test_another_kind_of_file_is_refused(tmp_path):
     path.write_bytes(b"no such thing at all")
     with pytest.raises(AnalysisError, match=r"x\.deliveries"):
         read_file("x", path)
+
+
+def test_a_number_that_was_acknowledged_for_two_events_is_no_event_of_both():
+    """Whatever their boundaries are, and though every number is there."""
+    second = records("r0-driver-1", RecordKind.PUBLISHED, [(8, 6)], content=partial(content, of=1))
+    published = [*records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), *second]
+    assert faults_of(check(client(BATCHES), published))["corrupted"] == 6
+
+
+def test_two_clients_with_different_bytes_under_a_number_that_no_driver_knows():
+    """A killed driver has no record of it: who is right nobody can tell."""
+    more = (27, 4)
+    other = records("r1-client-1", RecordKind.DELIVERED, [*BATCHES, more], content=partial(content, of=1))
+    got = [*client([*BATCHES, more]), *other]
+    clients = ("r1-client-0", "r1-client-1")
+    found = check(got, clients=clients, overrides=KILLED_DRIVER)
+    assert faults_of(found) == {"corrupted": 4, "unverified": 4}
+    alike = [*client([*BATCHES, more]), *records("r1-client-1", RecordKind.DELIVERED, [*BATCHES, more])]
+    assert faults_of(check(alike, clients=clients, overrides=KILLED_DRIVER)) == {"unverified": 4}
