@@ -6,7 +6,6 @@ collected. Savings depend on how many events there were, so that number always s
 5.4).
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.report.formatting import large, percent
 from analysis.report.sweep_charts import Comparison, Reference, SweepChart, SweepLine
 from analysis.sweeps import Sweep, SweptRun
+from analysis.timelines.node_logs import log_records
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 from topologies.palette import colour_of, dash_of
 
@@ -158,17 +158,4 @@ def _hosts(run: SweptRun, role: str) -> tuple[str, ...]:
 
 
 def _records(run: SweptRun, host: str, event: str) -> list[Mapping[str, Any]]:
-    path, quoted = run.directory.log(host), f'"{event}"'
-    if not path.is_file():
-        return []
-    found = []
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if quoted in line:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue  # a crash cut the last line short
-                if record.get("event") == event:
-                    found.append(record)
-    return found
+    return list(log_records(run.directory.log(host), (event,)))

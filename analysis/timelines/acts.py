@@ -6,10 +6,8 @@ silent) stands in the nodes' logs; only the few kinds of records named here are 
 of configuration services. Both are few.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
+from analysis.timelines.node_logs import log_records
 from analysis.timelines.ways import Sources
 from experiments.rundir import RunDirectory
 from topologies.routes import Hop
@@ -80,7 +79,7 @@ def from_subscriptions(asked: pa.Table, facts: Facts) -> list[Act]:
 def from_logs(run: RunDirectory, facts: Facts) -> list[Act]:
     """Acts from proxies' and configuration services' logs, in order of time; a host without one has none."""
     hosts = [host for role in WRITERS for host in facts.with_role(role)]
-    found = [act for host in hosts for act in _read_log(run.log(host), host, facts)]
+    found = [_act(record, host, facts) for host in hosts for record in log_records(run.log(host), LOGGED)]
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 
 
@@ -149,30 +148,16 @@ def chains(acts: Iterable[Act], facts: Facts) -> pa.Table:
     return pa.Table.from_pylist(rows_of, schema=schemas.CHAINS)
 
 
-def _read_log(path: Path, host: str, facts: Facts) -> Iterator[Act]:
-    if not path.is_file():
-        return
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if not any(name in line for name in LOGGED):
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue  # a crash cut the last line short
-            if record.get("event") in LOGGED:
-                yield _act(record, host, facts)
-
-
 def _act(record: Mapping[str, Any], host: str, facts: Facts) -> Act:
+    chain = record.get("chain")
     peer = facts.hosts.get(facts.host_of.get(str(record.get("to") or record.get("peer")), ""))
     return Act(
-        t_ns=facts.clocks.of(host).at(int(record["t_ns"])),
+        t_ns=facts.clocks.of(host).at(record["t_ns"]),
         what=record["event"],
         region=facts.hosts[host].region,
         peer=peer.region if peer else None,
         stream=record.get("stream"),
         number=record.get("number"),
-        chain=tuple(record.get("chain") or ()),
+        chain=tuple(map(str, chain)) if isinstance(chain, list) else (),
         joining=record.get("joining"),
     )

@@ -63,7 +63,9 @@ def _unlike_other_clients(first_seq: Ints, got: Got, same: Bools) -> Bools:
     wrong = np.zeros(len(first_seq), bool)
     some = np.flatnonzero(got.whole & ~same)
     order = some[np.lexsort((got.crc[some], got.events[some], first_seq[some]))]
-    alike = (first_seq[order][1:] == first_seq[order][:-1]) & (got.events[order][1:] == got.events[order][:-1])
+    alike = (first_seq[order][1:] == first_seq[order][:-1]) & (
+        got.events[order][1:] == got.events[order][:-1]
+    )
     differ = np.flatnonzero(alike & (got.crc[order][1:] != got.crc[order][:-1]))
     wrong[order[differ]] = wrong[order[differ + 1]] = True
     return wrong

@@ -19,7 +19,6 @@ from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Counter
 from node.protocols.sprinkler.parameters import Parameters
 
-
 AN_ADVERTISEMENT_AGO = 0.9  # periods: they come on time, but for what the way adds
 
 

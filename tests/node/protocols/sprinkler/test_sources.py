@@ -1,4 +1,4 @@
-"""Sources of streams, told by hand: what counts as an advertisement ago, and who is asked between two epochs."""
+"""Sources of streams, told by hand: what an advertisement ago is, and who is asked between two epochs."""
 
 from types import SimpleNamespace
 

@@ -1,0 +1,45 @@
+"""What is read of nodes' logs, and that what is no log is one clear error."""
+
+import re
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.timelines.acts import chains, from_logs
+from analysis.timelines.node_logs import log_records
+from experiments.rundir import RunDirectory
+from tests.analysis.timelines.world import facts_of
+
+GOOD = '{"t_ns": 9, "event": "peer_lost", "peer": "r2/proxy-0"}\n'
+
+
+def test_wanted_records_come_in_order_and_a_line_that_was_cut_short_is_left_out(tmp_path):
+    log = tmp_path / "log"
+    log.write_text(GOOD + '{"t_ns": 10, "event": "ready"}\n' + GOOD.replace("9", "8") + GOOD[:-9])
+    assert [record["t_ns"] for record in log_records(log, ("peer_lost",))] == [9, 8]
+    assert list(log_records(tmp_path / "none", ("peer_lost",))) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('["peer_lost"]', "not a log record, but a list"),
+        ('"peer_lost"', "not a log record, but a str"),
+        ('{"event": "peer_lost"}', "a log record of peer_lost without a time"),
+        ('{"event": "peer_lost", "t_ns": "soon"}', "a log record of peer_lost without a time"),
+    ],
+)
+def test_a_json_line_that_is_no_record_is_an_error_with_its_place(tmp_path, line, why):
+    log = tmp_path / "log"
+    log.write_text(GOOD + line + "\n")
+    with pytest.raises(AnalysisError, match=re.escape(f"{log}:2: {why}")):
+        list(log_records(log, ("peer_lost",)))
+
+
+def test_what_is_no_chain_is_none(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.logs.mkdir()
+    facts = facts_of()
+    host = next(host.name for host in facts.hosts.values() if host.role == "proxy")
+    run.log(host).write_text('{"t_ns": 9, "event": "configuration_changed", "number": 1, "chain": 7}\n')
+    assert chains(from_logs(run, facts), facts).to_pylist()[0]["chain"] == []
