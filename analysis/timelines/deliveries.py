@@ -10,7 +10,8 @@ far as the rule in force explains it (`finality`), and the beginning of another 
 for nothing. *Duplicated* is an event that came again in a session, and one that was published twice
 (`verification`). *Out of order* is what came for the first time after a later one. *Resurrected* is what came
 after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the CRCs
-(`verification`); an event whose number was acknowledged for another one, too, is corrupted at every client. A tombstone over events that came before is none of these.
+(`verification`); an event whose number was acknowledged for another one, too, is corrupted at every client. A
+tombstone over events that came before is none of these.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Lines of a node's log: JSON objects, one a line, of which only a few kinds are wanted.
 
-The last line may be cut short by a crash; it is left out, as is all that is no JSON. A line that is JSON and yet
-no record (of another program, or another format) is an error that names its place.
+The last line may be cut short by a crash; it is left out, as is all that is no JSON. A line that is JSON and
+yet no record (of another program, or another format) is an error that names its place.
 """
 
 import json

@@ -63,10 +63,9 @@ def _unlike_other_clients(first_seq: Ints, got: Got, same: Bools) -> Bools:
     wrong = np.zeros(len(first_seq), bool)
     some = np.flatnonzero(got.whole & ~same)
     order = some[np.lexsort((got.crc[some], got.events[some], first_seq[some]))]
-    alike = (first_seq[order][1:] == first_seq[order][:-1]) & (
-        got.events[order][1:] == got.events[order][:-1]
-    )
-    differ = np.flatnonzero(alike & (got.crc[order][1:] != got.crc[order][:-1]))
+    first, events, crc = first_seq[order], got.events[order], got.crc[order]
+    alike = (first[1:] == first[:-1]) & (events[1:] == events[:-1])
+    differ = np.flatnonzero(alike & (crc[1:] != crc[:-1]))
     wrong[order[differ]] = wrong[order[differ + 1]] = True
     return wrong
 

@@ -1,9 +1,9 @@
 """Into another epoch of a stream: what others have of the old one is taken first.
 
 A stream's owner that lost its memory begins another epoch (`node.core.epochs`), perhaps with less of the old
-one than others have. Whoever takes the new one gets nothing of the old one any more. So a region that comes to
-an epoch's beginning first waits until every other region has spoken, and takes from them what they have and
-it has not. Proxies advertise where they left former epochs, so that they can be asked for those, too.
+one than others have. Whoever takes the new one gets nothing of the old one any more. So a region that comes
+to an epoch's beginning first waits until every other region has spoken, and takes from them what they have
+and it has not. Proxies advertise where they left former epochs, so that they can be asked for those, too.
 
 It waits no longer than a named time without an event: then what it did not get never comes.
 """
