@@ -1,0 +1,121 @@
+"""One direction's segments beside their replays through the configured link, on which all its measures rest.
+
+A segment that cannot be told from others may have come through or not. So there are two replays: the
+*earliest* is of the segments that surely did, the *latest* of all that may have. With jitter there are also
+draws by chance, and what is expected is their mean.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.link_replay import Transit, replay, waiting
+from analysis.timelines.link_segments import Matched, Side, match
+from analysis.timelines.periods import Period
+from analysis.timelines.pieces import NEVER
+
+Floats = npt.NDArray[np.float64]
+
+GUARD_NS = 10_000_000
+"""A change takes hold and heals within 10 ms of its applied time (DESIGN, Links)."""
+DRAWS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """All of one direction's segments, replayed."""
+
+    near: Side
+    far: Side
+    met: Matched
+    periods: Sequence[Period]
+    span_ns: tuple[int, int]
+    which: Ints  # the period in which each entered
+    passed: Bools
+    earliest: Transit
+    latest: Transit
+    expected_ns: Ints
+    queued: Ints  # at least, and at most: by whether the unclear ones came through
+    queued_most: Ints
+    retimed: Bools  # which wait while the rate changes, or behind such
+    draws: list[Ints]
+    bars_ns: Callable[[Ints], Floats] | None
+    retimes: bool
+
+
+def replayed(
+    near: Side,
+    far: Side,
+    periods: Sequence[Period],
+    span_ns: tuple[int, int],
+    bars_ns: Callable[[Ints], Floats] | None,
+    *,
+    retimes: bool,
+) -> Flow:
+    """Match both sides' segments and replay the near one's; parameters as of `link_behaviour.measure`."""
+    met = match(near, far)
+    passed = np.zeros(len(near.t_ns), np.bool_)
+    passed[met.near] = True
+    perhaps = passed | met.unclear
+    earliest = replay(near, passed, periods, -1, retimes=retimes)
+    latest = replay(near, perhaps, periods, 1, retimes=retimes)
+    draws = []
+    if any(period.jitter_us for period in periods):
+        chance = np.random.default_rng(0)  # the same draws for the same packets
+        draws = [replay(near, perhaps, periods, chance, retimes=retimes).release_ns for _ in range(DRAWS)]
+    expected_ns = np.mean(draws, axis=0).astype(np.int64) if draws else latest.release_ns
+    starts = np.array([period.start_ns or 0 for period in periods])
+    return Flow(
+        near=near,
+        far=far,
+        met=met,
+        periods=periods,
+        span_ns=span_ns,
+        which=np.searchsorted(starts, near.t_ns, side="right") - 1,
+        passed=passed,
+        earliest=earliest,
+        latest=latest,
+        expected_ns=expected_ns,
+        queued=waiting(near, passed, earliest),
+        queued_most=waiting(near, perhaps, latest),
+        retimed=_retimed(near, perhaps, periods, latest),
+        draws=draws,
+        bars_ns=bars_ns,
+        retimes=retimes,
+    )
+
+
+def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
+    """Which segments wait for the rate while it changes, or behind such."""
+    found = np.zeros(len(near.t_ns), np.bool_)
+    idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]
+    for before, after in itertools.pairwise(periods):
+        if after.start_ns is None or before.rate_bits_per_s in (None, after.rate_bits_per_s):
+            continue
+        next_idle = np.searchsorted(idle_ns, after.start_ns)
+        end_ns = idle_ns[next_idle] if next_idle < len(idle_ns) else NEVER
+        found |= (transit.release_ns > after.start_ns) & (near.t_ns < end_ns)
+    return found
+
+
+def bounds(flow: Flow, number: int) -> tuple[int, int]:
+    """From when until when the period surely held."""
+    period, (start_ns, end_ns) = flow.periods[number], flow.span_ns
+    if period.start_ns is not None:
+        start_ns = max(start_ns, period.start_ns + GUARD_NS)
+    if period.end_ns is not None:
+        end_ns = min(end_ns, period.end_ns - GUARD_NS)
+    return start_ns, max(start_ns, end_ns)
+
+
+def inside_of(flow: Flow, number: int) -> Bools:
+    """Which segments entered while the period surely held, and can be told from others."""
+    start_ns, end_ns = bounds(flow, number)
+    found: Bools = (
+        (flow.which == number) & (flow.near.t_ns >= start_ns) & (flow.near.t_ns < end_ns) & ~flow.met.unclear
+    )
+    return found
