@@ -7,6 +7,8 @@ its colours again; `dash_of` then tells them apart by their line.
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
+LIGHT = frozenset({ORANGE, SKY, YELLOW})
+"""On these, dark letters are read better than white ones."""
 REGION_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW)
 DASHES = ("solid", "dash", "dot", "dashdot")  # by plotly's names
 

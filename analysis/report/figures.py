@@ -20,7 +20,7 @@ from analysis.report.charts import Chart, Line, latency_chart, link_charts, thro
 from analysis.report.clocks import Track, tracks
 from analysis.report.direct_labels import spread
 from analysis.report.reading import RunRecord
-from analysis.report.topology_drawing import DrawnLink, drawing
+from analysis.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
 
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#e6e7ea", "#b3261e"
@@ -50,6 +50,7 @@ METADATA: dict[str, dict[str, str | None]] = {
 }
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _GROUPS_DRAWN = {"p50": "-", "p99": ":"}  # on paper, p95 would only crowd the two
+_REGION_BOX = "round4,pad=0.9,rounding_size=1.2"
 
 
 @contextmanager
@@ -226,45 +227,39 @@ def _topology(record: RunRecord) -> Figure:
     figure = Figure(figsize=(5.6, 4.0))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    axes.set_xlim(0, 1)
-    axes.set_ylim(1, 0)
     drawn = drawing(record)
+    axes.set_xlim(0, drawn.width)
+    axes.set_ylim(drawn.height, 0)
     for link in drawn.links:
         _draw_link(axes, link)
     for region in drawn.regions:
-        axes.plot(region.x, region.y, "o", color=region.colour, markersize=30, zorder=3)
         axes.text(
-            region.x, region.y, region.name, color="white", weight="bold", ha="center", va="center", zorder=4
-        )
-        below = region.y >= 0.4
-        axes.annotate(
-            region.inside, (region.x, region.y), xytext=(0, -26 if below else 26), textcoords="offset points",
+            region.x, region.y, region.name, weight="bold", ha="center", va="center", zorder=4,
+            color=INK if region.light else "white",
+            bbox={"boxstyle": _REGION_BOX, "fc": region.colour, "ec": "none"},
+        )  # fmt: skip
+        axes.text(
+            region.x, region.y + inside_at(region), region.inside,
             ha="center", va="center", color=MUTED, size=8,
         )  # fmt: skip
+    axes.text(drawn.width / 2, drawn.height - 4, drawn.inside and f"each region: {drawn.inside}", color=MUTED,
+        size=8, ha="center", va="bottom")  # fmt: skip
     _mark_invalid(record, figure)
     return figure
 
 
 def _draw_link(axes: Axes, link: DrawnLink) -> None:
     colour, style = (BAD, "--") if link.disturbed else (MUTED, "-")
-    axes.plot(
-        [link.x1, link.x2],
-        [link.y1, link.y2],
-        style,
-        color=colour,
-        linewidth=1.8 if link.disturbed else 1,
-        zorder=1,
-    )
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-    if link.disturbed:
-        axes.plot(link.label_x, link.label_y, "x", color=BAD, markersize=11, markeredgewidth=2.5, zorder=4)
-    place = (link.label_x, link.label_y)
-    for text, up in ((link.label, 14 if link.disturbed else 0), (link.disturbed, -16)):
-        if text:
-            axes.annotate(
-                text, place, xytext=(0, up), textcoords="offset points", size=8.5, ha="center", va="center",
-                color=colour if link.disturbed else INK, bbox=box, zorder=2,
-            )  # fmt: skip
+    width = 1.8 if link.disturbed else 1
+    axes.plot([link.x1, link.x2], [link.y1, link.y2], style, color=colour, linewidth=width, zorder=1)
+    written = [*link.lines, *link.marks]
+    for number, text in enumerate(written):
+        up = LINE_HEIGHT * (number - (len(written) - 1) / 2)
+        axes.text(
+            link.label.x, link.label.y + up, text, size=8.5, ha="center", va="center", zorder=2,
+            color=INK if number < len(link.lines) else BAD,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+        )  # fmt: skip
 
 
 def _mark_invalid(record: RunRecord, figure: Figure) -> None:

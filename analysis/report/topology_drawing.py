@@ -1,25 +1,28 @@
-"""Where regions and links stand in a drawing of the topology, as plain data for the page and for the
-figures.
+"""The drawing of the topology as plain data, for the page and for the figures: regions, links, their labels.
 
-Four regions stand in a square in the order of the Sprinkler paper's figure 8 (0 above 1 on the left, 2 above
-3 on the right); other numbers of regions on a circle. Coordinates run from 0 to 1, y downwards. A link that
-crosses others has its label nearer to its first end, so that labels do not meet in the middle.
+`topology_layout` says where regions stand, `label_placement` where labels do. Coordinates are pixels of a
+drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its delay, and when.
 """
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from analysis.report.bands import Band, bands
-from analysis.report.formatting import EN_DASH, count_of, percent, scaled, seconds, with_unit
+from analysis.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
+from analysis.report.label_placement import Box, Line, placed
 from analysis.report.reading import Row, RunRecord
-from topologies.palette import colour_of
+from analysis.report.topology_layout import layout
+from topologies.palette import LIGHT, colour_of
 
-_SQUARE = ((0.16, 0.17), (0.16, 0.83), (0.84, 0.17), (0.84, 0.83))
-_CIRCLE_RADIUS = 0.37
+WIDTH, HEIGHT = 560.0, 400.0
+ASIDE, ABOVE = 72.0, 52.0
+"""Room around the regions' middles."""
 LABELS_UP_TO = 24  # more links than this are drawn without their figures
-
-
+NAME_LENGTH = 14
+RADIUS, LETTER, LINE_HEIGHT = 24.0, 9.2, 19.0
+"""Sizes of a region, and of what is written, as wide as on a phone."""
 SHOWN_ROLES = ("proxy", "driver", "client")
+NOWHERE = Box(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +33,28 @@ class DrawnRegion:
     colour: str
     x: float
     y: float
-    inside: str  # "1 proxy, 1 driver, 2 clients"
+    half: float  # of its width
+    inside: str  # "1 proxy, 1 driver, 2 clients", or "" if all regions have the same
+
+    @property
+    def light(self) -> bool:
+        """Whether its name is read better in dark letters."""
+        return self.colour in LIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLink:
-    """A link's ends, the place of its label, and whether a fault touched it."""
+    """A link's ends, its label, and whether a fault touched it."""
 
     name: str
     x1: float
     y1: float
     x2: float
     y2: float
-    label_x: float
-    label_y: float
-    label: str
-    disturbed: str  # "cut 19.00-41.00 s", or "" if nothing happened to it
+    lines: tuple[str, ...]  # what it was asked to be
+    marks: tuple[str, ...]  # what happened to it, in short
+    disturbed: str  # "cut 19.00 s - 41.00 s", or "" if nothing happened to it
+    label: Box = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,64 +63,101 @@ class Drawing:
 
     regions: tuple[DrawnRegion, ...]
     links: tuple[DrawnLink, ...]
+    inside: str  # what every region has, if all have the same
+    width: float = WIDTH
+    height: float = HEIGHT
 
 
 def drawing(record: RunRecord) -> Drawing:
     """The topology of this run; links on which a fault acted are marked with it."""
-    places = _places(record.regions)
-    found = bands(record)
+    regions, inside = _regions(record)
+    return Drawing(regions, _links(record, regions), inside)
+
+
+def _regions(record: RunRecord) -> tuple[tuple[DrawnRegion, ...], str]:
+    names = record.regions
+    edges = [(names.index(link["a"]), names.index(link["b"])) for link in record.wan_links]
+    inside = [_inside(record, name) for name in names]
+    shared = inside[0] if len(set(inside)) == 1 else ""
     regions = tuple(
-        DrawnRegion(name, colour_of(index), *places[name], _inside(record, name))
-        for index, name in enumerate(record.regions)
-    )
-    labelled = len(record.wan_links) <= LABELS_UP_TO
-    links = tuple(_link(link, places, found, labelled=labelled) for link in record.wan_links)
-    return Drawing(regions, links)
-
-
-def _places(names: tuple[str, ...]) -> dict[str, tuple[float, float]]:
-    if len(names) == len(_SQUARE):
-        return dict(zip(names, _SQUARE, strict=True))
-    step = 2 * math.pi / max(1, len(names))
-    start = math.pi if len(names) == 2 else -math.pi / 2  # two side by side, otherwise the first on top
-    return {
-        name: (
-            0.5 + _CIRCLE_RADIUS * math.cos(start + i * step),
-            0.5 + _CIRCLE_RADIUS * math.sin(start + i * step),
+        DrawnRegion(
+            name=name,
+            colour=colour_of(index),
+            x=round(ASIDE + x * (WIDTH - 2 * ASIDE), 1),
+            y=round(ABOVE + y * (HEIGHT - 2 * ABOVE), 1),
+            half=max(RADIUS, round(len(name) * LETTER / 2 + 8, 1)),
+            inside="" if shared else inside[index],
         )
-        for i, name in enumerate(names)
-    }
+        for index, (name, (x, y)) in enumerate(zip(names, layout(len(names), edges), strict=True))
+    )
+    return regions, shared
 
 
-def _link(
-    link: Row, places: dict[str, tuple[float, float]], found: tuple[Band, ...], *, labelled: bool
-) -> DrawnLink:
-    (x1, y1), (x2, y2) = places[link["a"]], places[link["b"]]
-    towards = 0.5 if not _crosses_middle(x1, y1, x2, y2) else 0.3
+def _links(record: RunRecord, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink, ...]:
+    ends, found = {region.name: region for region in regions}, bands(record)
+    labelled = len(record.wan_links) <= LABELS_UP_TO
+    bare = [_link(link, ends, found, labelled=labelled) for link in record.wan_links]
+    taken = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in regions]
+    taken += [
+        Box(region.x, region.y + inside_at(region), len(region.inside) * LETTER, LINE_HEIGHT)
+        for region in regions
+        if region.inside
+    ]
+    boxes = placed([_line(link) for link in bare], taken, (WIDTH, HEIGHT))
+    return tuple(replace(link, label=box) for link, box in zip(bare, boxes, strict=True))
+
+
+def _link(link: Row, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool) -> DrawnLink:
+    """A link whose label has no place yet."""
+    a, b = ends[link["a"]], ends[link["b"]]
+    acted = [band for band in found if link["name"] in band.links]
     return DrawnLink(
         name=link["name"],
-        x1=x1,
-        y1=y1,
-        x2=x2,
-        y2=y2,
-        label_x=x1 + (x2 - x1) * towards,
-        label_y=y1 + (y2 - y1) * towards,
-        label=_label(link) if labelled else "",
-        disturbed="; ".join(_disturbance(band) for band in found if link["name"] in band.links),
+        x1=a.x,
+        y1=a.y,
+        x2=b.x,
+        y2=b.y,
+        lines=_asked(link) if labelled else (),
+        marks=_marks(acted),
+        disturbed="; ".join(map(_disturbance, acted)),
     )
 
 
-def _crosses_middle(x1: float, y1: float, x2: float, y2: float) -> bool:
-    return math.hypot((x1 + x2) / 2 - 0.5, (y1 + y2) / 2 - 0.5) < 0.2
+def _line(link: DrawnLink) -> Line:
+    """The same, as it is for whoever finds places for labels."""
+    written = [*link.lines, *link.marks]
+    width = max(map(len, written), default=0) * LETTER
+    return Line(link.x1, link.y1, link.x2, link.y2, width, len(written) * LINE_HEIGHT)
 
 
-def _label(link: Row) -> str:
-    """Delays and the larger loss of both directions; the rate of links stands in the tables."""
+def inside_at(region: DrawnRegion) -> float:
+    """How far below its middle it is written what a region has: above it in the upper half."""
+    return -RADIUS - LINE_HEIGHT / 2 if region.y < HEIGHT / 2 else RADIUS + LINE_HEIGHT / 2
+
+
+def _asked(link: Row) -> tuple[str, ...]:
+    """Delays of both directions and the larger loss; the rate of links stands in the tables."""
     forward, backward = link["forward"], link["backward"]
-    delays = sorted({forward["delay_us"] / 1000, backward["delay_us"] / 1000})
-    text = "/".join(with_unit(delay, "ms") for delay in delays)
+    there, back = forward["delay_us"] / 1000, backward["delay_us"] / 1000
+    delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
     loss = max(each.get("loss") or 0.0 for each in (forward, backward))
-    return text + (f", {percent(loss)} loss" if loss else "")
+    return (delay, f"{percent(loss)} loss") if loss else (delay,)
+
+
+def _marks(acted: Sequence[Band]) -> tuple[str, ...]:
+    """Which faults, and from when to when, in as few letters as fit on a link."""
+    if not acted:
+        return ()
+    faults = list(dict.fromkeys(band.fault for band in acted))
+    name = faults[0] if len(faults) == 1 else count_of(len(faults), "fault")
+    shown = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+    start_s, ends_s = acted[0].start_s, [band.end_s for band in acted if band.end_s is not None]
+    when = (
+        f"{start_s:.1f}{EN_DASH}{max(ends_s):.1f}\u00a0s"
+        if len(ends_s) == len(acted)
+        else f"from {start_s:.1f}\u00a0s"
+    )
+    return f"✕ {shown}", when
 
 
 def _disturbance(band: Band) -> str:

@@ -1,0 +1,144 @@
+"""Where the regions of a topology stand in its drawing: as far apart as they are in the graph.
+
+Distances are counted in links, and positions brought near to them by majorisation of stress (E. Gansner, Y.
+Koren, S. North: Graph drawing by stress majorization, 2004), once from a circle and once from the distances'
+own axes (classical scaling); the better one is taken. So rings stay rings, grids grids, and a star has its
+hub in the middle. A full mesh of four is the square of the Sprinkler paper's figure 8; a larger one, and
+whatever has too many regions, is a circle. Nothing is drawn by chance: a graph has one drawing.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Points = npt.NDArray[np.float64]
+Edge = tuple[int, int]
+Place = tuple[float, float]
+
+_SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0))
+REGIONS_MAX = 40
+"""More than this stand on a circle."""
+STEPS = 300
+NEARLY = 0.15
+"""So near to each other, in links, regions stand in one row or column."""
+ALIGNED_MAX = 16
+"""More regions than this have places too near to each other for that."""
+FLAT = 0.15
+"""What is so much flatter than wide, or narrower than high, is not stretched to the other side's length."""
+
+
+def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
+    """A place from 0 to 1 for each of `count` regions, y downwards, whose links join `edges`."""
+    if not count:
+        return ()
+    joined = {frozenset(edge) for edge in edges}
+    complete = len(joined) == count * (count - 1) // 2
+    if complete and count == len(_SQUARE):
+        return _SQUARE
+    circle = _circle(count)
+    points = circle
+    if count > 2 and not complete and count <= REGIONS_MAX:
+        hops = _hops(count, edges)
+        starts = (circle, _own_axes(hops))
+        points = min((_settled(start, hops) for start in starts), key=lambda found: _stress(found, hops))
+    points = _aligned(min(_turned(points, edges), key=_untidiness))
+    return tuple((float(x), float(y)) for x, y in _stretched(points))
+
+
+def _circle(count: int) -> Points:
+    """The first region on top, the others clockwise; two stand side by side."""
+    angles = 2 * np.pi * np.arange(count) / max(1, count) - (np.pi if count == 2 else np.pi / 2)
+    return np.column_stack((np.cos(angles), np.sin(angles)))
+
+
+def _hops(count: int, edges: Sequence[Edge]) -> Points:
+    """By how many links each is away from each; regions that no links join are as far as can be."""
+    hops = np.full((count, count), float(count))
+    np.fill_diagonal(hops, 0)
+    for a, b in edges:
+        hops[a, b] = hops[b, a] = 1
+    for via in range(count):
+        hops = np.minimum(hops, hops[:, via, None] + hops[None, via, :])
+    return hops
+
+
+def _own_axes(hops: Points) -> Points:
+    """The two axes along which distances differ most (W. Torgerson: Psychometrika 17, 1952)."""
+    centring = np.eye(len(hops)) - 1 / len(hops)
+    values, vectors = np.linalg.eigh(-0.5 * centring @ hops**2 @ centring)
+    found: Points = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0))
+    return found
+
+
+def _settled(points: Points, hops: Points) -> Points:
+    """Moved until distances are as near to `hops` as they come, steps being bounded."""
+    for _ in range(STEPS):
+        apart = _apart(points)
+        np.fill_diagonal(apart, 1)
+        pulls = -hops / np.maximum(apart, 1e-9)
+        np.fill_diagonal(pulls, 0)
+        np.fill_diagonal(pulls, -pulls.sum(axis=1))
+        points = pulls @ points / len(points)
+    return points
+
+
+def _apart(points: Points) -> Points:
+    found: Points = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return found
+
+
+def _stress(points: Points, hops: Points) -> float:
+    return round(float(((_apart(points) - hops) ** 2).sum()), 6)
+
+
+def _turned(points: Points, edges: Sequence[Edge]) -> list[Points]:
+    """The same seen from several sides: with each link level or upright, or the first region on top."""
+    points = points - points.mean(axis=0)
+    along = [points[b] - points[a] for a, b in edges]
+    angles = {round(math.atan2(y, x) % (math.pi / 2), 6) for x, y in along} | {
+        round(math.atan2(y, x) + math.pi / 2, 6) for x, y in points[:2]
+    }
+    found = []
+    for angle in sorted(angles) or [0.0]:
+        for turn in range(4):
+            c, s = math.cos(angle + turn * math.pi / 2), math.sin(angle + turn * math.pi / 2)
+            seen = points @ np.array([[c, -s], [s, c]])
+            found += [seen, seen * (1, -1)]
+    return found
+
+
+def _aligned(points: Points) -> Points:
+    """With regions that nearly stand in a row, or a column, in it."""
+    if len(points) > ALIGNED_MAX:
+        return points
+    found = points.copy()
+    for axis in (0, 1):
+        row: list[int] = []
+        for number in np.argsort(points[:, axis], kind="stable").tolist():
+            row = [*row, number] if row and points[number, axis] - points[row[0], axis] < NEARLY else [number]
+            found[row, axis] = points[row, axis].mean()
+    return found
+
+
+def _untidiness(points: Points) -> tuple[float, ...]:
+    """How many rows and columns there are, whether it is higher than wide, how far from straight they are,
+    and how far from the upper left the first region stands, and from the upper right the second.
+    """
+    aligned = _aligned(points)
+    rows_and_columns = sum(len({round(float(v), 2) for v in aligned[:, axis]}) for axis in (0, 1))
+    width, height = np.ptp(aligned, axis=0).round(2)
+    crooked = round(float(np.abs(aligned - points).max()), 2)
+    (x, y), *others = aligned.tolist()
+    places = [y, x] + [value for x, y in others[:1] for value in (y, -x)]
+    return rows_and_columns, height > width, crooked, *(round(place, 2) for place in places)
+
+
+def _stretched(points: Points) -> Points:
+    """Filling the square from 0 to 1; what is flat stays in its middle."""
+    low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    flat = extent <= FLAT * extent.max()
+    scale = np.where(flat, max(float(extent.max()), 1e-9), np.maximum(extent, 1e-9))
+    found: Points = (points - low) / scale + np.where(flat, (1 - extent / scale) / 2, 0)
+    return found
