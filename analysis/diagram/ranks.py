@@ -23,6 +23,7 @@ _ORDINARY = (
     "PUBLICATION",
     "PUBLISH",
     "ADVERTISEMENT",
+    "PATHS",
     *reversed(EVENTS),
 )
 """Sent all the time, what tells least first."""
