@@ -22,11 +22,13 @@ from markupsafe import Markup
 from analysis.errors import AnalysisError
 from analysis.report import backlog, charts, clocks, tables
 from analysis.report.bands import bands
+from analysis.report.convergence import convergence
 from analysis.report.fault_diagrams import FaultDiagram
+from analysis.report.fidelity_table import fidelity_table
 from analysis.report.moments import Moments
 from analysis.report.paper import paper_section
 from analysis.report.reading import RunRecord
-from analysis.report.recovery import recoveries
+from analysis.report.recovery import note_in_words, recoveries
 from analysis.report.story import story
 from analysis.report.topology_drawing import drawing, rates
 from topologies.palette import colour_of
@@ -77,13 +79,14 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "links_hidden": max(0, len(record.wan_links) - LINK_CHARTS_SHOWN),
         "bands": bands(record),
         "recoveries": recoveries(record),
+        "convergence": convergence(record),
         "backlogs": backlog.backlogs_table(found) if found else None,
         "explanation": backlog.explanation(record, found),
         "drawing": drawing(record),
         "rates": rates(record),
         "tables": {
             "expectations": tables.expectations_table(record),
-            "fidelity": tables.fidelity_table(record),
+            "fidelity": fidelity_table(record),
             "clocks": clocks.clocks_table(record),
             "faults": tables.faults_table(record),
             "chains": tables.chains_table(record),
@@ -91,6 +94,8 @@ def _content(record: RunRecord) -> dict[str, Any]:
             "captures": tables.captures_table(record),
             "probes": tables.probes_table(record),
         },
+        "notes": tuple(map(note_in_words, record.notes)),
+        "unproven": tables.unproven_periods(record),
         "clocks": clocks.tracks(record),
         "facts": facts(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),

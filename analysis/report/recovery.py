@@ -20,30 +20,18 @@ TIMES = (
     ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
     ("returned_s", "Direct again", "every affected stream comes from its owner again"),
 )
-# The same as RFC 6412 and 6414 measure it (docs/recovery.md).
-BENCHMARKS = (
-    ("first_route_s", "First stream again", "the first affected stream has brought an event again"),
-    ("rate_derived_s", "Converged, by rates", "every stream carries its whole load in time again, for 2 s"),
-    (
-        "loss_derived_s",
-        "Converged, by losses",
-        "so long the load needs for the events that were late or lost",
-    ),
-    ("connectivity_lost_s", "Longest silence", "in which some client got nothing of a stream"),
-)
 TERMS = {
     "applied_s": "RFC 6412: convergence event instant",
-    "first_route_s": "RFC 6412: first route convergence time",
     "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
-    "rate_derived_s": "RFC 6412: full convergence time, rate-derived method; sampling interval 200 ms,"
-    " sustained convergence validation time 2 s",
-    "loss_derived_s": "RFC 6412: loss-derived convergence time; late events count as lost (forwarding delay"
-    " threshold)",
-    "connectivity_lost_s": "RFC 6412: route loss of connectivity period, the longest",
     "returned_s": "RFC 6414: reversion time",
-    "impaired": "RFC 6414: impaired packets",
 }
-"""What the field calls it."""
+"""What the field calls it (docs/recovery.md); its other figures stand in `convergence`."""
+TITLES = {key: title for key, title, _ in TIMES} | {
+    "rate_derived_s": "Full convergence, by rates",
+    "loss_derived_s": "Convergence by losses",
+    "connectivity_lost_s": "Longest silence",
+}
+"""What the page calls the summary's figures."""
 PAIRS_SHOWN = 400  # there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
@@ -105,8 +93,6 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
         TERMS["applied_s"],
     )
     times = (measured(*told, seconds) for told in TIMES if told[0] != "returned_s" or told[0] in figures)
-    known = (measured(*told, seconds) for told in BENCHMARKS if told[0] in figures)
-    impaired = measured("impaired", "Impaired", "events that a client got late or never", number)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
@@ -117,8 +103,6 @@ def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Re
             held,
             *times,
             backlog,
-            *known,
-            *((impaired,) if "impaired" in figures else ()),
             _wrong(figures, quoted("lost")),
         ),
         citation=section.citation
@@ -143,7 +127,21 @@ def _wrong(figures: Row, quotation: str) -> Measure:
 def _reasons(rows: list[Row]) -> tuple[str, ...]:
     """Why figures of affected pairs could not be measured, each once."""
     told = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
-    return tuple(sorted({reason for reasons in told for reason in reasons.split("; ")}))
+    return tuple(sorted({in_words(reason) for reasons in told for reason in reasons.split("; ")}))
+
+
+def in_words(reason: str) -> str:
+    """A reason of the summary, `settled_s: why`, with the title under which the page has the figure."""
+    key, colon, why = reason.partition(": ")
+    return f"{TITLES[key]}: {why}" if colon and key in TITLES else reason
+
+
+def note_in_words(note: str) -> str:
+    """A note of the summary, `recovery.cut: settled_s: why`, in the page's words."""
+    subject, colon, why = note.partition(": ")
+    if not colon or not subject.startswith("recovery."):
+        return note
+    return f"{subject.removeprefix('recovery.')}: {in_words(why)}"
 
 
 def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from analysis.report.bands import fault_label
 from analysis.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.report.reading import Row, RunRecord
+from analysis.report.recovery import note_in_words
 from analysis.timelines.facts import MENDING
 
 # verdict -> (word, how it looks, what it means)
@@ -78,7 +79,7 @@ def story(record: RunRecord) -> Story:
         trust_status=trust_status,
         trust_meaning=trust_meaning,
         evidence=_evidence(record) if record.valid else record.reasons[:_REASONS_SHOWN],
-        notes=record.notes[:_NOTES_SHOWN],
+        notes=tuple(map(note_in_words, record.notes[:_NOTES_SHOWN])),
         more=len(record.reasons[_REASONS_SHOWN:]) + len(record.notes[_NOTES_SHOWN:]),
         headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
     )

@@ -1,8 +1,8 @@
 """Tables as plain data, for one macro of the page to draw: columns, and cells with their text and what they
 sort by.
 
-The builders here are those that only lay out what run.json and summary.json say; recovery and backlog have
-modules of their own.
+The builders here are those that only lay out what run.json and summary.json say; fidelity, recovery,
+convergence and backlog have modules of their own.
 """
 
 import json
@@ -17,25 +17,25 @@ from analysis.report.formatting import (
     EN_DASH,
     NOT_MEASURED,
     number,
-    percent,
     precise_seconds,
-    scaled,
     seconds,
-    with_unit,
 )
 from analysis.report.reading import Row, RunRecord
 
 PROCESSES_SHOWN = 500
-UNPROVEN_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`sort` orders the column; None (not measured) always goes last. `status` is "", "good" or "bad"."""
+    """`sort` orders the column; None (not measured) always goes last. `status` is "", "good" or "bad".
+    `below` stands in small letters under the text; `help` is for who asks.
+    """
 
     text: str
     sort: float | str | None = None
     status: str = ""
+    below: str = ""
+    help: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -
 
 
 def expectations_table(record: RunRecord) -> Table:
-    """Every expectation with its value; and, if some rest on links that are unproven, on which."""
+    """Every expectation with its value; and, if some rest on links that are unproven, on how many periods."""
     expectations = record.summary.get("expectations") or ()
     shaky = any(e.get("unproven") for e in expectations)
     rows = (
@@ -83,124 +83,23 @@ def expectations_table(record: RunRecord) -> Table:
             words(e["text"]),
             figure(plain_text(e.get("value")), e.get("value")),
             words("held" if e.get("held") else "did not hold", "good" if e.get("held") else "bad"),
-            *((words(shortened(e.get("unproven") or ())),) * shaky),
+            *((_unproven(e.get("unproven") or ()),) * shaky),
         )
         for e in expectations
     )
-    rests_on = Column("Rests on", help="links of which no packet shows that they did as configured")
+    rests_on = Column("Unproven", True, "on how many periods of links it rests that are unproven")
     columns = (Column("Expectation"), Column("Value", numeric=True), Column("Held"), *((rests_on,) * shaky))
     return table("expectations", columns, rows)
 
 
-def shortened(texts: Sequence[str]) -> str:
-    """The first of some texts, and how many more there are."""
-    more = f"; and {len(texts) - UNPROVEN_SHOWN} more" if len(texts) > UNPROVEN_SHOWN else ""
-    return "; ".join(texts[:UNPROVEN_SHOWN]) + more
+def _unproven(periods: Sequence[str]) -> Cell:
+    return Cell(number(len(periods)), len(periods), help="; ".join(periods))
 
 
-def fidelity_table(record: RunRecord) -> Table:
-    """What each direction of each WAN link did, against what was configured."""
-    ends = {link["name"]: (link["a"], link["b"]) for link in record.wan_links}
-    order = {name: number for number, name in enumerate(ends)}
-
-    def way(row: Row) -> str:
-        a, b = ends.get(row["link"], (row["link"], ""))
-        return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
-
-    several_clocks = any(row.get("bar_ms") is not None for row in record.fidelity)
-    columns = (
-        Column("Direction"),
-        Column("When", True, "seconds since start; a link has a line for each of its configurations"),
-        Column(
-            "Verdict",
-            help="proven: its packets show that it did as configured; violated: that it did not; unproven:"
-            " they cannot tell",
-        ),
-        Column("Delay asked", True, "configured one-way delay, and its jitter"),
-        Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
-        Column("p99", True, "99th percentile of the one-way delay"),
-        Column(
-            "Beyond",
-            True,
-            "median and 99th percentile of what packets took beyond what the configured link would have taken"
-            " with just these packets: rate, queue, drops and jitter computed",
-        ),
-        *(
-            (Column("Bar", True, "by how much delays may be wrong: two clocks measured them"),)
-            * several_clocks
-        ),
-        Column("Loss asked", True),
-        Column(
-            "Loss",
-            True,
-            "by chance, of what chance alone could lose; in brackets, what it may really be",
-        ),
-        Column("Lost", True, "by chance, at the full queue, by a cut"),
-        Column("Rate asked", True),
-        Column("Peak rate", True, "what crossed in the busiest second"),
-        Column("Packets", True, "seen on the sending side, each told from all others"),
-    )
-    rows = (
-        (
-            words(way(row)),
-            figure(_period(row), row.get("from_s") or 0.0),
-            _state(row),
-            figure(_asked(row), row["configured_delay_ms"]),
-            figure(_milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
-            figure(_milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
-            figure(_beyond(row), row.get("excess_p99_ms")),
-            *(_bar(row) if several_clocks else ()),
-            figure(percent(row["configured_loss"]), row["configured_loss"]),
-            figure(_loss(row), row["loss"]),
-            figure(_lost(row), sum(_lost_counts(row))),
-            _rate(row["configured_rate_bits_per_s"]),
-            figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
-            figure(number(row["packets"]), row["packets"]),
-        )
-        for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
-    )
-    return table("fidelity", columns, rows)
-
-
-def _state(row: Row) -> Cell:
-    """What a period's packets show. Tables of earlier versions only know whether it was valid."""
-    state = row.get("verdict") or ("proven" if row["valid"] else "violated")
-    if state == "proven":
-        return words(state, "good")
-    why = "; ".join(filter(None, (row.get("reason"), row.get("cause"))))
-    return words(f"{state}: {why}" if why else state, "bad" if state == "violated" else "")
-
-
-def _asked(row: Row) -> str:
-    jitter_ms = row.get("configured_jitter_ms")
-    delay = with_unit(row["configured_delay_ms"], "ms")
-    return f"{delay} ± {with_unit(jitter_ms, 'ms')}" if jitter_ms else delay
-
-
-def _beyond(row: Row) -> str:
-    return f"{_milliseconds(row.get('excess_p50_ms'))} / {_milliseconds(row.get('excess_p99_ms'))}"
-
-
-def _loss(row: Row) -> str:
-    """With its confidence interval, where something was lost or asked to be."""
-    if row.get("loss_high") is None or not (row["loss"] or row["configured_loss"]):
-        return percent(row["loss"])
-    return f"{percent(row['loss'])} ({percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])})"
-
-
-def _lost_counts(row: Row) -> tuple[int, int, int]:
-    chance, queue, cut = (row.get(f"lost_{what}") or 0 for what in ("chance", "queue", "cut"))
-    return chance, queue, cut
-
-
-def _lost(row: Row) -> str:
-    counts = zip(_lost_counts(row), ("by chance", "queue", "cut"), strict=True)
-    return ", ".join(f"{number(count)} {what}" for count, what in counts if count) or "0"
-
-
-def _bar(row: Row) -> tuple[Cell]:
-    bar_ms = row.get("bar_ms")
-    return (figure(f"±{_milliseconds(bar_ms)}", bar_ms),)
+def unproven_periods(record: RunRecord) -> tuple[str, ...]:
+    """On which unproven periods of links any expectation rests, each once."""
+    expectations = record.summary.get("expectations") or ()
+    return tuple(dict.fromkeys(period for e in expectations for period in e.get("unproven") or ()))
 
 
 def faults_table(record: RunRecord) -> Table:
@@ -298,7 +197,7 @@ def probes_table(record: RunRecord) -> Table:
             (
                 words(f"{probe['from']}{EN_DASH}{probe['to']}"),
                 words(probe["when"]),
-                figure(_milliseconds(median_ms), median_ms),
+                figure(milliseconds(median_ms), median_ms),
                 figure(number(len(times)), len(times)),
             )
         )
@@ -313,23 +212,8 @@ def _exit_cell(end: Row | None) -> Cell:
     return words(how, "") if end.get("expected") else words(f"{how}, unexpected", "bad")
 
 
-def _period(row: Row) -> str:
-    """When this configuration held, and the state if it was not up."""
-    state = row.get("state") or "up"
-    since, until = row.get("from_s"), row.get("to_s")
-    when = (
-        "whole run"
-        if since is None and until is None
-        else f"{since or 0:.1f}{EN_DASH}{'end' if until is None else f'{until:.1f}'}"
-    )
-    return when if state == "up" else f"{when}, {state}"
-
-
-def _rate(bits_per_s: float | None) -> Cell:
-    return Cell("no limit", None) if bits_per_s is None else figure(scaled(bits_per_s, "bit/s"), bits_per_s)
-
-
-def _milliseconds(value: float | None) -> str:
+def milliseconds(value: float | None) -> str:
+    """A duration in milliseconds, to a hundredth."""
     return NOT_MEASURED if value is None else f"{value:.2f}\u00a0ms"
 
 

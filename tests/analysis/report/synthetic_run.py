@@ -274,12 +274,28 @@ def summary_json(name: str, scenario: Scenario) -> dict[str, Any]:
                 "duplicated": 0,
                 "out_of_order": 0,
                 "affected_pairs": 4,
+                "first_route_s": min(scenario.switched_s.values()) - scenario.cut_s,
+                "rate_derived_s": scenario.level_s(worst) - scenario.cut_s,
+                "loss_derived_s": switch_s,
+                "connectivity_lost_s": switch_s,
+                "impaired": 8 * round(switch_s * scenario.rate_per_s),
             }
         }
         if recovered
         else {},
+        "convergence": {
+            "last_change_s": scenario.restore_s if scenario.fault else 0.0,
+            "connected": True,
+            **_unless(crashed, full_s=0.212, median_s=0.05, beyond_way_s=0.127, wait_max_s=0.3),
+            **_unless(crashed, stalled=0, late_switches=0),
+        },
         "expectations": [
-            {"text": "events.lost == 0", "value": None if crashed else 0, "held": not crashed},
+            {
+                "text": "events.lost == 0",
+                "value": None if crashed else 0,
+                "held": not crashed,
+                "unproven": [] if scenario.valid else ["link r0-r1 forward: 9 packets are too few to tell"],
+            },
             {"text": "events.duplicated == 0", "value": None if crashed else 0, "held": not crashed},
             {
                 "text": "recovery.cut.switch_s <= 2",

@@ -169,6 +169,36 @@ def test_our_numbers_stand_beside_the_papers_words(reported: Reported) -> None:
     )
 
 
+def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported) -> None:
+    recovery = page(reported("passed")).sections["recovery"]
+    assert "every stream flowed again at every client within 0.21" in recovery
+    assert "4 of 4 apart, up to 0.6" in recovery.replace("\u00a0", " ")
+    assert "Rates say longer than losses where" in recovery
+    assert (
+        "RFC 6412: full convergence time, rate-derived method" in reported("passed").report_html.read_text()
+    )
+
+
+def test_a_stream_that_stays_stalled_is_said(fresh_run: RunDirectory) -> None:
+    def stalled(summary: dict[str, Any]) -> None:
+        summary["convergence"] |= {"full_s": None, "median_s": None, "beyond_way_s": None, "wait_max_s": None}
+        summary["convergence"] |= {"stalled": 2, "connected": False}
+
+    change_json(fresh_run.summary_json, stalled)
+    write_report(fresh_run)
+    recovery = page(fresh_run).sections["recovery"].replace("\u00a0", " ")
+    assert "2 streams stayed away from a client that was there" in recovery
+    assert "Links that are up both ways do not join all regions then" in recovery
+
+
+def test_a_links_state_and_why_it_is_not_proven_stand_beside_it(reported: Reported) -> None:
+    fidelity = page(reported("invalid")).sections["fidelity"]
+    for words in ("proven", "violated", "the kernel dropped 17 packets", "unproven", "9 packets are too few"):
+        assert words in fidelity
+    assert "Unproven periods on which these rest (1)" in page(reported("invalid")).sections["network"]
+    assert "Why" not in page(reported("passed")).sections["fidelity"]
+
+
 def test_no_figure_of_another_paper_is_claimed(reported: Reported) -> None:
     assert "Sprinkler (2013)" not in page(reported("undisturbed")).text
 
@@ -190,7 +220,7 @@ def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirect
     write_report(fresh_run)
     recovery = page(fresh_run).sections["recovery"]
     assert re.search(r"Caught up.*?not measured", recovery, re.S)
-    assert "it was not over at the end" in page(fresh_run).sections["first"]
+    assert "cut: Caught up: it was not over at the end" in page(fresh_run).sections["first"]
 
 
 @pytest.mark.slow
