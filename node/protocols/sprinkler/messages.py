@@ -117,7 +117,10 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """The sender's progress on each stream, and its heartbeat (paper 3.1)."""
+    """The sender's progress on each stream, and its heartbeat (paper 3.1).
+
+    A stream that has had several epochs stands there several times: where former ones ended, too.
+    """
 
     reads: ClassVar = ("{counters}",)
 
