@@ -3,7 +3,8 @@
 The journal writes the protocol's own messages to the log (`node.core.machine.Append`): EVENTS and
 SPARSE_EVENTS as they are stored, PUBLICATION before the events that it is about, CONFIGURATION as it is
 learned, STORED for what the chain has committed, and FOLLOW where a replica that returns gives up what was
-never committed: what is beyond its counters is void. What one input brought goes into one Append.
+never committed: what is beyond its counters is void. JOINED says that the region's stream was whole in that
+configuration. What one input brought goes into one Append.
 
 A replica counts only what is synced as its own: `stored` is what it tells up the chain, what a tail commits,
 and so what is acknowledged and served. How the proxy uses it:
@@ -36,6 +37,7 @@ from node.protocols.sprinkler.messages import (
     Counter,
     Events,
     Follow,
+    Joined,
     Publication,
     SparseEvents,
     Stored,
@@ -51,6 +53,7 @@ class Volatile:
     """The journal of a replica that keeps nothing on disk."""
 
     configuration: Configuration | None = None  # the last one that this replica belonged to
+    whole: Joined | None = None  # in which configuration the region's stream was whole, last
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -172,6 +175,8 @@ class Journal(Volatile):
                     self._history.commit(counter.stream, min(cnt, counter.cnt))
             case Configuration():
                 self.configuration = message
+            case Joined():
+                self.whole = message
             case _:
                 raise StorageError(f"segment {segment} has a {type(message).__name__}: not a proxy's log")
 
@@ -209,6 +214,8 @@ class Journal(Volatile):
         for message in messages:
             if isinstance(message, Configuration):
                 self.configuration = message
+            elif isinstance(message, Joined):
+                self.whole = message
 
     def truncate(self, stream: int) -> None:
         """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
@@ -252,8 +259,8 @@ class Journal(Volatile):
     def _marks(self, *, first: bool) -> list[Any]:
         """What is committed, if that has changed; at a segment's start, all of the replica's standing."""
         marks: list[Any] = []
-        if first and self.configuration is not None:
-            marks.append(self.configuration)
+        if first:
+            marks += [mark for mark in (self.configuration, self.whole) if mark is not None]
         grown = {
             stream: history.committed
             for stream, history in self._history.streams.items()

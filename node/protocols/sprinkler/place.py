@@ -11,6 +11,7 @@ from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.configurations import Chain, Chains, with_role
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.head import Surroundings as HeadSurroundings
+from node.protocols.sprinkler.messages import Joined
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.tail import Tail
@@ -46,21 +47,27 @@ class Place:
         )
         self.belonged = 0  # the last configuration that the replica's state belonged to
         self._is_new = True  # it has not been part of a chain yet
-        self._came_back = False  # with a disk that has all that it ever stored
+        self._whole = -1  # the configuration in which the region's stream was known to be whole, last
 
-    def restored(self, number: int) -> None:
-        """The replica comes back from disk, where it belonged to this configuration."""
-        self.belonged = number
-        self._came_back = True
+    def restored(self) -> None:
+        """The replica comes back from disk."""
+        configuration, whole = self._proxy.journal.configuration, self._proxy.journal.whole
+        self.belonged = configuration.number if configuration is not None else 0
+        self._whole = whole.configuration if whole is not None else -1
 
     def taken_back(self) -> None:
-        """The region's stream is whole: from now on the disk has all of it, even if that is nothing.
+        """The region's stream is whole: from now on this replica has all of it, even if that is nothing.
 
         Not before: a disk that was lost, and a restoration that was broken off, prove nothing.
         """
-        proxy = self._proxy
-        if proxy.journal.configuration is None:
-            proxy.journal.write(proxy.chains.configuration(proxy.region))
+        chain = self._proxy.chain.chain
+        if not self._is_whole(chain):
+            self._whole = chain.number
+            self._proxy.journal.write(Joined(chain.number))
+
+    def _is_whole(self, chain: Chain) -> bool:
+        """Whether the stream has been taken back since the chain began, as far as this replica knows."""
+        return self._whole >= chain.began
 
     def take(self) -> None:
         """Begin in the region's present configuration."""
@@ -68,7 +75,7 @@ class Place:
         chain = proxy.chains.chain(proxy.region)
         belongs = chain.has(proxy.name, proxy.incarnation)
         is_anew = chain.began > self.belonged  # what this replica has may not be all that there was
-        begins = is_anew or (self._is_new and not chain.number)
+        begins = is_anew or not self._is_whole(chain) or (self._is_new and not chain.number)
         if belongs and proxy.name == chain.joining:
             self._prepare_to_join(chain)
         elif belongs and is_anew:
@@ -79,7 +86,7 @@ class Place:
             self._remember()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
         if belongs and chain.head == proxy.name:
-            self._take_head(begins=begins, is_anew=is_anew)
+            self._take_head(begins=begins)
         else:
             proxy.head = None
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
@@ -108,7 +115,7 @@ class Place:
         for stream in proxy.own:
             proxy.publications.forget_beyond(stream, proxy.history.streams[stream].cnt)
 
-    def _take_head(self, *, begins: bool, is_anew: bool) -> None:
+    def _take_head(self, *, begins: bool) -> None:
         proxy = self._proxy
         if proxy.head is not None:
             return
@@ -121,20 +128,20 @@ class Place:
         if begins and proxy.own:
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            epoch = self._next_epoch(chain, is_anew=is_anew)
+            epoch = self._next_epoch(chain)
             # clients speak to the tail: where that is another they are not heard, and if numbers were given
             # before, the stream goes on in another epoch
             served = self._publishers + (self._clients if epoch or chain.tail == proxy.name else [])
             proxy.head.restore(others, served, until_us, epoch)
 
-    def _next_epoch(self, chain: Chain, *, is_anew: bool) -> int:
+    def _next_epoch(self, chain: Chain) -> int:
         """The least epoch in which the region's stream may go on without anyone telling how far it was.
 
-        0: its own. The stream is new, or the disk has all of it. The service's number grows whenever a chain
-        loses its memory, and without a service the process itself does, as often as it is started again: so
-        each such loss has a greater epoch than those before.
+        0: its own. The stream is new, or this replica has all of it. The service's number grows whenever a
+        chain loses its memory, and without a service the process itself does, as often as it is started
+        again: so each such loss has a greater epoch than those before.
         """
-        if not is_anew and self._came_back:
+        if self._is_whole(chain):
             return 0
         return max(self._starts, chain.began if chain.began > 1 else 0)
 

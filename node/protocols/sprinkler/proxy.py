@@ -223,6 +223,8 @@ class Proxy(Participant):
         """From a peer's tail, or from the predecessor: how our own head gets the streams."""
         if self.chain.comes_from_predecessor(channel):
             self._paths.learn(message)
+            if self.own and paths_of(message).keys() >= set(self.own):
+                self.taken_back()
         elif self.head is not None and not self.is_ours(channel.name):
             self.head.sources.told_paths(channel.name, paths_of(message))
 
@@ -254,8 +256,7 @@ class Proxy(Participant):
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
         """Hist and publications come back from disk."""
         self.journal.restore(stored)
-        if self.journal.configuration is not None:
-            self._place.restored(self.journal.configuration.number)
+        self._place.restored()
 
     def synced(self, appended: int) -> None:
         """More is on disk: it counts from now on."""

@@ -309,3 +309,30 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     assert old[-1][1] > 700
     assert rest == old, "nothing is lost that somebody has"
     assert cluster.delivered()["r2/client-0"] == cluster.published()
+
+
+@pytest.mark.parametrize("after_ms", [20, 60, 120, 200, 300, 420, 600])
+@pytest.mark.parametrize("proxies", [1, 3])
+def test_a_restoration_that_is_broken_off_by_another_loss_of_power_proves_nothing(proxies, after_ms):
+    """The disks that were lost do not come back by being written to for a moment."""
+    make = chained if proxies > 1 else Cluster
+    cluster = make(regions=2, parameters={**QUICK, "durable": True}, storage="disk")
+    cluster.run(3 * S)
+    cut_off(cluster, "r0", ["r1"])
+    cluster.run(3 * S + 300_000)
+    names = lose_power(cluster, "r0")
+    cluster.network.disks.lose(*(name for name in names if "proxy" in name))
+    for name in names:
+        cluster.network.start(name)
+    cluster.run(cluster.network.clock.now_us + 1000 * after_ms)
+    lose_power(cluster, "r0")
+    cluster.run(cluster.network.clock.now_us + 100_000)
+    get_power(cluster, names)
+    cluster.run(8 * S)
+    rejoin(cluster, "r0", ["r1"])
+    cluster.run(10 * S)
+    cluster.drain()
+    check_no_number_has_two_contents(cluster, 0)
+    published = [row for name in ("r0/driver-0",) for row in cluster.records(name, RecordKind.PUBLISHED)]
+    assert len({row[1] for row in published}) == len(published), "no number is acknowledged twice"
+    assert cluster.delivered()["r1/client-0"] == cluster.published()

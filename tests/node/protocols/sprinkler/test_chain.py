@@ -14,8 +14,10 @@ from node.protocols.sprinkler.messages import (
     Events,
     Follow,
     Hello,
+    Hop,
     Joined,
     Kind,
+    Paths,
     Publication,
     Publish,
     Published,
@@ -223,7 +225,8 @@ def test_the_middle_passes_stored_on_when_both_it_and_its_successor_have_it():
 
 def test_a_new_head_drops_no_event_and_goes_on_numbering():
     bench = middle()
-    bench.say("r0/proxy-0", Follow(1, NONE), Publication(OWN, 1, 2, 1, 1, "r0/driver-0"), data(1))
+    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OWN, 0),)))
+    bench.say("r0/proxy-0", Publication(OWN, 1, 2, 1, 1, "r0/driver-0"), data(1))
     bench.say("r0/proxy-0", Publication(OWN, 3, 2, 3, 1, "r0/driver-0"))  # its events died with the head
     bench.tell(configuration(2, "12"))
     bench.say("r0/proxy-2", Follow(2, NONE))
@@ -316,3 +319,14 @@ def test_if_its_head_dies_before_the_next_one_says_so():
     bench.say("r0/proxy-2", Stored((Counter(OWN, first_of(1) - 1),)))
     (line,) = logged(bench, "epoch_began")
     assert (line.level, line.fields["epoch"]) == ("error", 1)
+
+
+def test_a_successor_of_a_head_that_died_while_it_took_the_stream_back_takes_it_back_itself():
+    bench = middle()
+    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1),)))
+    bench.tell(configuration(2, "12"))
+    assert bench.proxy.head.is_restoring
+    bench = middle()
+    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1), Hop(OWN, 0))))
+    bench.tell(configuration(2, "12"))
+    assert not bench.proxy.head.is_restoring
