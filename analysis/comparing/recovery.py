@@ -37,13 +37,15 @@ class FaultRecovery:
 
 def recoveries(sides: Sequence[Side]) -> tuple[FaultRecovery, ...]:
     """One for each fault that any of the runs recovered from, in the order of the faults."""
-    labels = {
-        fault["name"]: fault_label(fault["kind"], fault["target"])
-        for side in sides
-        for fault in side.record.summary.get("faults") or ()
-        if fault["name"] in (side.record.summary.get("recovery") or {})
-    }
-    return tuple(_recovery(sides, name, label) for name, label in labels.items())
+    labels: dict[str, set[str]] = {}
+    for side in sides:
+        for fault in side.record.summary.get("faults") or ():
+            if fault["name"] in (side.record.summary.get("recovery") or {}):
+                labels.setdefault(fault["name"], set()).add(fault_label(fault["kind"], fault["target"]))
+    # A fault that is not the same in all runs goes by its name.
+    return tuple(
+        _recovery(sides, name, found.pop() if len(found) == 1 else name) for name, found in labels.items()
+    )
 
 
 def _recovery(sides: Sequence[Side], name: str, label: str) -> FaultRecovery:

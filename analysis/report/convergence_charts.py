@@ -34,9 +34,9 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     return (
         SweepChart(
             key="convergence",
-            title="Streams flow again",
+            title="Every stream flows again at every client",
             x_label=axis.split(".")[-1],
-            y_label="from the last change until every stream flows at every client, s",
+            y_label="since the last change, s",
             lines=tuple(line for line in lines if line.x),
             x_ticks=tuple(map(float, range(len(names)))),
             x_names=tuple(names),

@@ -3,7 +3,7 @@
 import math
 
 from analysis.report.formatting import NOT_MEASURED, large, percent, scaled, seconds, with_unit
-from analysis.report.recovery import TIMES
+from analysis.report.recovery import TITLES
 
 MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 SMALL_CHANGE = 0.05
@@ -35,7 +35,9 @@ _TITLES = {
     "convergence.late_switches": "Changes of source at rest",
     "fidelity.cpu_max": "Processors, busiest",
 }
-_OF_FAULTS = {key: title.lower() for key, title, _ in TIMES} | {
+_OF_FAULTS = {key: title.lower() for key, title in TITLES.items()} | {
+    "first_route_s": "first stream again",
+    "impaired": "impaired",
     "backlog_events": "backlog",
     "lost": "lost",
     "duplicated": "duplicated",

@@ -32,6 +32,8 @@ TITLES = {key: title for key, title, _ in TIMES} | {
     "connectivity_lost_s": "Longest silence",
 }
 """What the page calls the summary's figures."""
+METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
+"""What a note says beside "by rates and losses"."""
 PAIRS_SHOWN = 400  # there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
@@ -141,7 +143,7 @@ def note_in_words(note: str) -> str:
     subject, colon, why = note.partition(": ")
     if not colon or not subject.startswith("recovery."):
         return note
-    return f"{subject.removeprefix('recovery.')}: {in_words(why)}"
+    return f"{subject.removeprefix('recovery.')}: {in_words(why)}".replace(METHODS_FIELDS, "")
 
 
 def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:

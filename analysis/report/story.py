@@ -69,7 +69,7 @@ def story(record: RunRecord) -> Story:
         word=word,
         status=status,
         meaning=meaning,
-        held=f"{held} of {count_of(len(expectations), 'expectation')} held"
+        held=f"{held} of {count_of(len(expectations), 'expectation')} held."
         if expectations
         else "It has no expectations.",
         expectations=tuple(expectations[:_EXPECTATIONS_SHOWN]),

@@ -82,7 +82,7 @@ const Axes = (() => {
     spread(wanted, height);
     return wanted.map((label) => ({
       xref: "paper", yref: "paper", x: 1, y: label.at / height, xanchor: "left", yanchor: "middle", xshift: 5,
-      showarrow: false, text: escape(label.text), font: { color: readable(label.colour), size: 12, weight: 700 },
+      showarrow: false, text: escape(label.text), font: { color: Theme.readable(label.colour), size: 12, weight: 700 },
     }));
   };
 
@@ -109,8 +109,6 @@ const Axes = (() => {
   };
 
   const escape = (text) => text.replace(/&/g, "&amp;").replace(/[<]/g, "&lt;").replace(/[>]/g, "&gt;");
-  // A colour made for lines, mixed with ink until it can be read as text.
-  const readable = (colour) => Theme.colour(`color-mix(in oklab, ${colour} 72%, var(--ink))`);
 
   const pen = document.createElement("canvas").getContext("2d");
   const textWidth = (text, size) => {

@@ -45,7 +45,7 @@
     const over = ends.length ? Math.max(0, ends.at(-1).at - 1) : 0;
     return ends.map(({ line, at }) => ({
       text: line.name, x: 1.012, xref: "paper", xanchor: "left", y: at - over, yref: "paper", yanchor: "middle", showarrow: false,
-      font: { color: line.colour, size: 12, weight: 700 },
+      font: { color: Theme.readable(line.colour), size: 12, weight: 700 },
     }));
   };
 

@@ -32,5 +32,7 @@ const Theme = (() => {
     probe.remove();
     return value;
   };
-  return { colour };
+  // A colour made for lines, mixed with ink until it can be read as text.
+  const readable = (css) => colour(`color-mix(in oklab, ${css} 72%, var(--ink))`);
+  return { colour, readable };
 })();

@@ -1,6 +1,7 @@
 """Comparing runs: what was set otherwise, what came out otherwise, and when."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +67,20 @@ def test_bars_are_shares_of_the_longest_time(sides: tuple[Side, ...]) -> None:
     assert max(shares) == 1.0
     switch = next(phase for phase in cut.phases if phase.title == "Events flow again")
     assert (switch.bars[0].share or 0) < (switch.bars[1].share or 0)
+
+
+def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[Side, ...]) -> None:
+    other = dict(sides[1].record.summary)
+    other["faults"] = [{**fault, "target": "r0-r1"} for fault in other["faults"]]
+    elsewhere = replace(sides[1], record=replace(sides[1].record, summary=other))
+    assert [found.label for found in recoveries(sides)] == ["cut r2\u2013r3"]
+    assert [found.label for found in recoveries((sides[0], elsewhere))] == ["cut"]
+
+
+def test_every_figure_of_a_recovery_has_a_name(sides: tuple[Side, ...]) -> None:
+    titles = [row.title for row in compared(sides) if row.metric.startswith("recovery.")]
+    assert titles
+    assert not [title for title in titles if title.endswith("_s")]
 
 
 def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[Side, ...]) -> None:

@@ -111,7 +111,7 @@ def test_our_own_scripts_cannot_end_their_element() -> None:
 def test_the_first_screen_answers_held_trusted_and_what_came_out(reported: Reported) -> None:
     first = page(reported("passed")).sections["first"]
     assert "Passed" in first
-    assert "3 of 3 expectations held" in first.replace("\u00a0", " ")
+    assert "3 of 3 expectations held." in first.replace("\u00a0", " ")
     assert "Valid" in first
     assert "median delay within 0.12" in first
     assert "0.98" in first
