@@ -1,0 +1,89 @@
+"""Messages of the proxy-level protocol (paper 3.1): how far each stream is, by which path, who wants it."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from node.core.epochs import SEQ_MAX
+from node.core.errors import RemoteProtocolError
+from node.core.layout import SEQ, Field, Tail
+from node.protocols.sprinkler.message_values import check_number
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A row of ADVERTISEMENT, NOTIFY, FOLLOW and STORED: cnt of one stream."""
+
+    reads: ClassVar = ("s{stream} {cnt}",)
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    cnt: Annotated[int, Field("Q", SEQ, "sequence number of the last event that the sender has")]
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """The sender's progress on each stream, and its heartbeat (paper 3.1).
+
+    A stream that has had several epochs stands there several times: where former ones ended, too.
+    """
+
+    reads: ClassVar = ("{counters}",)
+
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        for counter in self.counters:
+            check_number("ADVERTISEMENT", counter.cnt, SEQ_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A row of PATHS: one region of one stream's path."""
+
+    reads: ClassVar = ("s{stream} {region}",)
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    region: Annotated[
+        int, Field("I", "", "a region, by its position among the run's regions, sorted by name")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Through which regions the sender's region gets each stream, from itself to the owner.
+
+    Sent when a connection opens and when a path changes, never otherwise. A stream without hops has no path.
+    The paper has no such message; docs/subscription-rule.md says why there is one.
+    """
+
+    reads: ClassVar = ("{hops}",)
+
+    hops: Annotated[tuple[Hop, ...], Tail("rows", "by stream, in the order of its path", Hop)]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a path that leads through a region twice."""
+        if len(dict.fromkeys(self.hops)) != len(self.hops):
+            raise RemoteProtocolError("PATHS with a region that stands in a path twice")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Send me this stream's events after cnt, and go on with it (paper 3.1). cnt is the subscriber's own."""
+
+    reads: ClassVar = ("s{stream}", "after {cnt}")
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    cnt: Annotated[int, Field("Q", SEQ, "how far the subscriber got")]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        check_number("SUBSCRIBE", self.cnt, SEQ_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Send no more of this stream (paper 3.1)."""
+
+    reads: ClassVar = ("s{stream}",)
+
+    stream: Annotated[int, Field("I", "", "the stream")]
