@@ -18,13 +18,16 @@ class LinkWiring:
     """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`.
 
     shapes: by direction. One that is missing is shaped by another machine's middle, and crosses here as it
-    comes (`testbed.links.one_way`).
+    comes (`testbed.links.one_way`). lan, mac: where it joins a host of this address to that region's bridge,
+    so that a middle may act as the bridge between two such links.
     """
 
     name: str
     a_interface: str
     b_interface: str
     shapes: Mapping[Direction, Shape]
+    lan: str = ""
+    mac: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,6 +229,7 @@ def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Por
 
 
 def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkWiring]:
+    host_at = {host.lan_link: host for host in plan.hosts if host.lan_link}
     for number, link in enumerate(plan.links):
         shapes = shapes_here(plan, share, link)
         if not shapes or link.name in direct:
@@ -236,7 +237,11 @@ def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkW
         a, b = f"l{number}a", f"l{number}b"
         if tunnel := share.tunnel(link.name):
             a, b = (a, tunnel.interface) if Direction.FORWARD in shapes else (tunnel.interface, b)
-        yield LinkWiring(link.name, a, b, shapes)
+        host = host_at.get(link.name)
+        if host is None or tunnel:
+            yield LinkWiring(link.name, a, b, shapes)
+        else:
+            yield LinkWiring(link.name, a, b, shapes, host.region, mac_address(host.address))
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:

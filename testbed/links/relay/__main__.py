@@ -10,13 +10,15 @@ from random import Random
 from typing import Any, TypeVar
 
 from testbed.links.relay.hold import Hold
+from testbed.links.relay.lan_switch import LanSwitch
 from testbed.links.relay.lane import Lane
-from testbed.links.relay.loop import Loop, Way
+from testbed.links.relay.loop import Loop
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Outlet, Port
 from testbed.links.relay.priority import be_prompt
 from testbed.links.relay.ring_sizes import port_blocks
 from testbed.links.relay.together import together
+from testbed.links.relay.way import Way
 
 
 def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]:
@@ -76,7 +78,7 @@ def main(descriptor: int) -> int:
         except OSError as error:
             line.say({"error": str(error)})
             return 1
-        loop = Loop(ways, hold, line)
+        loop = Loop(ways, LanSwitch(order["links"], ways), hold, line)
         line.say({"did": "start", "scheduling": be_prompt()})
         loop.run(poll)
         return 0

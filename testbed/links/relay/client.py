@@ -145,5 +145,7 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
         "name": link.name,
         "a": link.a_interface,
         "b": link.b_interface,
+        "lan": link.lan,
+        "mac": link.mac,
         "shapes": {direction: shape_to_json(shape) for direction, shape in link.shapes.items()},
     }

@@ -12,15 +12,20 @@ after the change; a changed rate also re-times the queue; a blackhole swallows e
 """
 
 from collections import deque
+from collections.abc import Mapping
 from heapq import heappush
 from math import log1p
 from random import Random
+from typing import TYPE_CHECKING
 
 from testbed.links.relay.hold import HELD_BYTES_MAX, Hold
 from testbed.links.relay.lateness import new_histogram
 from testbed.links.relay.segments import ETHERNET_BYTES, GSO_TYPE, VNET_BYTES, Layout, cut, layout
 from topologies.queueing import PACE_NS, queue_limit_packets
 from topologies.shape import Shape
+
+if TYPE_CHECKING:
+    from testbed.links.relay.way import Way
 
 NEVER = 1 << 62  # segments until the next loss, where there is none
 NS_PER_S = 1_000_000_000
@@ -30,7 +35,8 @@ class Lane:
     """One direction of one link; `out` is the descriptor to which its frames are written.
 
     `frames` and `bytes` count the segments that leave or will; `dropped_size` those larger than the MTU,
-    `dropped_send` those that the outgoing interface refused. `lateness` is the loop's to fill.
+    `dropped_send` those that the outgoing interface refused. `lateness` is the loop's to fill. `stations` are
+    the next links of frames that need not leave through `out`, by destination (`lan_switch`).
     """
 
     __slots__ = (
@@ -59,6 +65,7 @@ class Lane:
         "lateness",
         "out",
         "shape",
+        "stations",
     )
 
     def __init__(self, out: int, shape: Shape, random: Random, hold: Hold) -> None:
@@ -73,6 +80,7 @@ class Lane:
         self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
         self._waiting_count = 0
         self.blackhole = False
+        self.stations: Mapping[bytes, Way] | None = None
         self._take(shape)
 
     def _take(self, shape: Shape) -> None:

@@ -14,28 +14,24 @@ again while a burst is worked on.
 import os
 import select
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
 from testbed.links.relay.hold import Hold
-from testbed.links.relay.lane import Lane
+from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
 from testbed.links.relay.orders import Line, shape_from_json
-from testbed.links.relay.port import Port
-from testbed.links.relay.ring import Frame
+from testbed.links.relay.way import Way
 from topologies.shape import Shape
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
 PORTION_BYTES = 200_000  # of frames admitted before that
-FRAME_COST_BYTES = 2_000  # a frame is as much work as so many of its bytes
 TAKEN_MAX = 16_384  # frames of one port that are not admitted; more stay in its rings
 GAP_NS = 100_000  # between wake-ups while frames come often
 PATIENCE_NS_MAX = 1_000_000  # between looks at the rings, which have slots for several times as long
 MARGIN_NS = 150_000  # by which a look comes before what it may find is due
 WAIT_S_MAX = 1.0  # nothing depends on it: every event wakes the loop
-STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
 NS_PER_S = 1_000_000_000
 
 
@@ -45,48 +41,18 @@ def patience_ns(shapes: Iterable[Shape]) -> int:
     return max(0, min(shortest_us * 1000 - MARGIN_NS, PATIENCE_NS_MAX))
 
 
-class Way:
-    """A port and the lane that takes what is received there."""
-
-    __slots__ = ("direction", "lane", "link", "port", "taken")
-
-    def __init__(self, link: str, direction: str, port: Port, lane: Lane) -> None:
-        self.link = link
-        self.direction = direction
-        self.port = port
-        self.lane = lane
-        self.taken: deque[Frame] = deque()  # not admitted; arrivals are in CLOCK_MONOTONIC
-
-    def take(self, ahead_ns: int) -> None:
-        """Take everything that has arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
-        port = self.port
-        frames = port.receive()
-        while frames:
-            if abs(time.time_ns() - frames[0][0]) > STAMP_AGE_NS_MAX:
-                frames = [(time.time_ns(), frame) for _, frame in frames]
-            self.taken.extend([(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames])
-            frames = port.receive() if port.left else []
-
-    def admit(self, room_bytes: int) -> int:
-        """Admit what was taken, in a portion of this size; returns what is left of the portion."""
-        taken, admit = self.taken, self.lane.admit
-        while taken and room_bytes > 0:
-            arrival_ns, frame = taken.popleft()
-            room_bytes -= len(frame) + FRAME_COST_BYTES
-            admit(frame, arrival_ns)
-        return room_bytes
-
-
 class Loop:
     """Serves the ways of all links until told to stop."""
 
-    def __init__(self, ways: Sequence[Way], hold: Hold, line: Line) -> None:
+    def __init__(self, ways: Sequence[Way], switch: LanSwitch, hold: Hold, line: Line) -> None:
+        self._switch = switch
         self._ways = {(way.link, way.direction): way for way in ways}
         self._by_descriptor = {descriptor: way for way in ways for descriptor in way.port.descriptors()}
         self._hold = hold
         self._line = line
         self._running = True
         self._backlog: dict[Way, None] = {}  # ways with frames that are taken and not admitted, oldest first
+        self._handed: dict[Way, None] = {}  # ways that got frames from other lanes since they were looked at
         self._patience_ns = patience_ns(way.lane.shape for way in ways)
 
     def run(self, poll: select.epoll) -> None:
@@ -148,7 +114,7 @@ class Loop:
 
     def _send_due(self) -> int:
         """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
-        heap, hold = self._hold.heap, self._hold
+        heap, hold, handed = self._hold.heap, self._hold, self._handed
         monotonic_ns, write = time.monotonic_ns, os.write
         sent_bytes = 0
         now_ns = monotonic_ns()
@@ -157,17 +123,33 @@ class Loop:
                 break
             release_ns, _, lane, frame = heappop(heap)
             sent_bytes += len(frame)
-            try:
-                write(lane.out, frame)
-            except OSError:
-                # An interface that is down (ENETDOWN, ENXIO) or has no room (ENOBUFS, EAGAIN) loses the
-                # frame, as a cable would; the count tells.
-                lane.dropped_send += lane.uncount(frame)
+            way = lane.stations.get(frame[DESTINATION]) if lane.stations is not None else None
+            if way is not None and frame[DESTINATION] != frame[SOURCE]:
+                way.handed.append((release_ns, frame))
+                handed[way] = None
+            else:
+                try:
+                    write(lane.out, frame)
+                except OSError:
+                    # An interface that is down (ENETDOWN, ENXIO) or has no room (ENOBUFS, EAGAIN) loses the
+                    # frame, as a cable would; the count tells.
+                    lane.dropped_send += lane.uncount(frame)
             now_ns = monotonic_ns()
             cell = (now_ns - release_ns) // CELL_NS
             lane.lateness[cell if cell < CELLS else -1] += 1
         hold.held_bytes -= sent_bytes
+        if handed:
+            self._take_handed()
         return now_ns
+
+    def _take_handed(self) -> None:
+        """Admit what was handed over, with what came in at the same port before it."""
+        ahead_ns = -time.time_ns() + time.monotonic_ns()
+        for way in self._handed:
+            way.take(ahead_ns)
+            self._backlog[way] = None
+        self._handed.clear()
+        self._admit_portion()
 
     def _obey(self) -> None:
         order = self._line.hear()
@@ -200,14 +182,21 @@ class Loop:
         if way is None:
             raise ValueError(f"there is no link {order['link']}")
         shape = shape_from_json(order["shape"])
-        way.take(-time.time_ns() + time.monotonic_ns())  # what came before the change is treated as before it
-        while way.taken:
-            way.admit(PORTION_BYTES)
+        self._settle(way)
         while self._hold.heap and self._hold.heap[0][0] <= time.monotonic_ns():
-            self._send_due()  # and what was due before it leaves before it, however late we are
+            self._send_due()  # what was due before the change leaves before it, however late we are
+            self._settle(way)
         way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
+        if way.lane.blackhole:
+            self._switch.cut(way)
         self._patience_ns = patience_ns(each.lane.shape for each in self._ways.values())
         return time.time_ns()
+
+    def _settle(self, way: Way) -> None:
+        """Admit all that came: what came before a change is treated as before it."""
+        way.take(-time.time_ns() + time.monotonic_ns())
+        while way.taken:
+            way.admit(PORTION_BYTES)
 
 
 def _counters(way: Way) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What is said on the relay's control socket: one JSON object a line, an answer to every order.
 
-{"do": "start", "seed": 1, "links": [{"name", "a", "b", "shapes": {direction: shape}}, ...]}
+{"do": "start", "seed": 1, "links": [{"name", "a", "b", "lan", "mac", "shapes": {direction: shape}}, ...]}
     -> {"did": "start", "scheduling": text}
 {"do": "change", "link", "direction", "shape": shape, "blackhole", "requested_ns"}
     -> {"did": "change", "applied_ns"}

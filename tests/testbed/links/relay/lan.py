@@ -1,0 +1,186 @@
+"""What hosts of one region send each other, handed over within the relay or passed on by the bridge.
+
+These run inside the sandbox.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from testbed.links.model import LinkWiring
+from testbed.links.relay.client import RelayMiddles
+from testbed.network import Network
+from testbed.plan import Direction, LinkChange, LinkState
+from tests.testbed.leftovers import wait_until
+from tests.testbed.links.probes import Stamper
+from tests.testbed.network.observations import in_host
+from tests.testbed.network.plans import make_plan
+from topologies.shape import Shape
+
+PORT = 5000
+DATAGRAMS = 100
+QUIET_S = 1.0
+BURST_BYTES = 1000
+FAR = Shape(delay_us=400_000)
+
+
+class Bridged(RelayMiddles):
+    """A relay that is not told of LANs: bridges pass on all that hosts send each other."""
+
+    def start(self, wirings: Sequence[LinkWiring]) -> None:
+        super().start([replace(wiring, lan="", mac="") for wiring in wirings])
+
+
+class Lan(Network):
+    """A region of three hosts, on whose links `lan` is the shape."""
+
+    def __init__(self, lan: Shape, middles: type[RelayMiddles] = RelayMiddles) -> None:
+        self.plan = make_plan(1, 3, lan=lan)
+        self.middles = middles(1)
+        super().__init__(self.plan, self.middles)
+
+    def stamper(self, sender: int, receiver: int, size: int = 100) -> Stamper:
+        """From one host to another."""
+        ends = [in_host(self, host(at), self._socket) for at in (sender, receiver)]
+        address = next(each.address for each in self.plan.hosts if each.name == host(receiver))
+        port = PORT + 10 * sender + receiver
+        ends[1].bind((address, port))
+        ends[0].connect((address, port))
+        return Stamper((ends[0], ends[1]), size=size)
+
+    def counters(self, at: int, direction: Direction) -> dict[str, int]:
+        """Of a host's link: what must not depend on the way that frames take."""
+        row = self.middles.counters()[f"lan-{host(at)}", direction]
+        names = ("frames", "bytes", "dropped_loss", "dropped_queue", "dropped_blackhole", "dropped_kernel")
+        return {name: getattr(row, name) for name in names}
+
+    def passed_on(self, at: int) -> int:
+        """Frames that a host sent and the bridge took."""
+        number = [link.name for link in self.plan.links].index(f"lan-{host(at)}")
+        return int(Path(f"/sys/class/net/l{number}p/statistics/rx_packets").read_text())
+
+    def put(self, at: int, direction: Direction, state: LinkState, shape: Shape) -> None:
+        """Change a host's link."""
+        self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, shape))
+
+    @staticmethod
+    def _socket() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        return made
+
+
+def host(at: int) -> str:
+    return f"r0-proxy-{at}"
+
+
+def sent_by_turns(way: str, shape: dict[str, Any]) -> dict[str, Any]:
+    """Datagrams of two hosts to a third: delays, which came, and the counters of all three links."""
+    with Lan(Shape(**shape), Bridged if way == "bridged" else RelayMiddles) as lan:
+        stampers = [lan.stamper(0, 2), lan.stamper(1, 2)]
+        for stamper in stampers:  # one after the other: by turns a link's losses would be by chance
+            for _ in range(DATAGRAMS):
+                stamper.send()
+            stamper.collect_until_quiet(QUIET_S)
+        return {
+            "came": [[arrival.number for arrival in stamper.arrivals] for stamper in stampers],
+            "delays_us": [arrival.delay_us for stamper in stampers for arrival in stamper.arrivals],
+            "counters": [
+                lan.counters(at, direction)
+                for at, direction in (
+                    (0, Direction.FORWARD),
+                    (1, Direction.FORWARD),
+                    (2, Direction.BACKWARD),
+                )
+            ],
+            "passed_on": [lan.passed_on(0), lan.passed_on(1)],
+        }
+
+
+def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> dict[str, Any]:
+    """A burst to a host behind a link that is narrower than the sender's, and much shorter a queue."""
+    with Lan(Shape(delay_us=2000), Bridged if way == "bridged" else RelayMiddles) as lan:
+        narrow = Shape(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
+        lan.put(2, Direction.BACKWARD, LinkState.UP, narrow)
+        stamper = lan.stamper(0, 2, BURST_BYTES)
+        assert lan.middles.pid is not None
+        os.kill(lan.middles.pid, 19)  # SIGSTOP: the burst is one, however slowly the sender runs
+        for _ in range(DATAGRAMS):
+            stamper.send()
+        os.kill(lan.middles.pid, 18)  # SIGCONT
+        stamper.collect_until_quiet(QUIET_S)
+        return {
+            "sent_ns": stamper.sent,
+            "arrivals": [list(arrival) for arrival in stamper.arrivals],
+            "counters": lan.counters(2, Direction.BACKWARD),
+        }
+
+
+def cut_in_flight(way: str) -> dict[str, Any]:
+    """A cut towards a host while datagrams are on the way there, its end, and a cut the other way."""
+    with Lan(Shape(delay_us=500), Bridged if way == "bridged" else RelayMiddles) as lan:
+        lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
+        towards, back, beside = lan.stamper(0, 2), lan.stamper(2, 0), lan.stamper(0, 1)
+        came: dict[str, list[int]] = {"towards": [], "back": [], "beside": []}
+
+        def send() -> None:
+            stampers = {"towards": towards, "back": back, "beside": beside}
+            before = {name: len(stamper.arrivals) for name, stamper in stampers.items()}
+            for stamper in stampers.values():
+                for _ in range(DATAGRAMS):
+                    stamper.send()
+            if not came["towards"]:
+                wait_until(
+                    lambda: lan.counters(2, Direction.BACKWARD)["frames"] == DATAGRAMS, "all in flight"
+                )
+                lan.put(2, Direction.BACKWARD, LinkState.BLACKHOLE, FAR)
+            for name, stamper in stampers.items():
+                stamper.collect_until_quiet(QUIET_S)
+                came[name].append(len(stamper.arrivals) - before[name])
+
+        send()
+        swallowed = lan.counters(2, Direction.BACKWARD)["dropped_blackhole"]
+        lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
+        send()
+        lan.put(2, Direction.FORWARD, LinkState.BLACKHOLE, Shape(delay_us=500))
+        send()
+        in_order = all(
+            [arrival.number for arrival in stamper.arrivals]
+            == sorted(arrival.number for arrival in stamper.arrivals)
+            for stamper in (towards, back, beside)
+        )
+        return {"came": came, "swallowed": swallowed, "in_order": in_order}
+
+
+def taken_down(way: str) -> dict[str, list[int]]:
+    """Datagrams before, while and after the LAN's port of a host was down: to it, from it, beside it."""
+    with Lan(Shape(delay_us=500), Bridged if way == "bridged" else RelayMiddles) as lan:
+        stampers = {"to": lan.stamper(0, 2), "from": lan.stamper(2, 0), "beside": lan.stamper(0, 1)}
+        came: dict[str, list[int]] = {name: [] for name in stampers}
+        for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
+            lan.put(2, Direction.BACKWARD, state, Shape(delay_us=500))
+            for name, stamper in stampers.items():
+                before = len(stamper.arrivals)
+                for _ in range(DATAGRAMS):
+                    stamper.send()
+                stamper.collect_until_quiet(QUIET_S)
+                came[name].append(len(stamper.arrivals) - before)
+        return came
+
+
+def not_for_a_host() -> dict[str, Any]:
+    """What the bridge gets of a broadcast, of what goes to the gateway, and of what goes to a host."""
+    with Lan(Shape(delay_us=500)) as lan:
+        gateway = next(each.address for each in lan.plan.hosts if each.role == "gateway")
+        with in_host(lan, host(0), lan._socket) as sender:
+            grown = []
+            for address in ("10.0.255.255", gateway, "10.0.0.3"):
+                before = lan.passed_on(0)
+                sender.sendto(b"anybody", (address, PORT))
+                time.sleep(QUIET_S)
+                grown.append(lan.passed_on(0) - before)
+            return {"grown": grown}

@@ -1,0 +1,57 @@
+"""A frame that is handed over within the relay meets what it would have met by way of the bridge."""
+
+import pytest
+
+from tests.testbed.links.relay import lan
+from tests.testbed.sandboxed import sandboxed
+
+pytestmark = pytest.mark.network
+
+WAYS = ["handed", "bridged"]
+MS = 1_000_000  # ns
+BITS = (lan.BURST_BYTES + 42) * 8  # of a datagram, with its headers
+
+
+@pytest.mark.parametrize("shape", [{"delay_us": 3000, "loss": 0.2}, {"delay_us": 3000, "jitter_us": 1000}])
+def test_links_lose_delay_and_count_alike(shape: dict) -> None:
+    handed, bridged = (sandboxed(lan.sent_by_turns, way, shape) for way in WAYS)
+    assert handed["passed_on"] == [0, 0]
+    assert min(bridged["passed_on"]) > 0
+    assert handed["came"] == bridged["came"]
+    assert handed["counters"] == bridged["counters"]
+    assert min(handed["delays_us"]) >= 2 * (3000 - shape.get("jitter_us", 0))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_narrow_link_queues_drops_and_paces_what_is_handed_over(way: str) -> None:
+    rate_bits_per_s, queue_packets = 2_000_000, 30
+    observed = sandboxed(lan.into_a_narrow_link, way, rate_bits_per_s, queue_packets)
+    assert observed["counters"]["dropped_queue"] == lan.DATAGRAMS - queue_packets - 1
+    assert [number for number, _, _ in observed["arrivals"]] == list(range(queue_packets + 1))
+    arrived = [at for _, _, at in observed["arrivals"]]
+    sending_ns = BITS / rate_bits_per_s * 1e9
+    assert arrived[-1] - observed["sent_ns"][-1] >= queue_packets * sending_ns
+    assert abs((arrived[-1] - arrived[0]) / queue_packets - sending_ns) < 0.2 * sending_ns
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cut_of_one_direction_takes_what_is_in_flight_and_leaves_the_other(way: str) -> None:
+    observed = sandboxed(lan.cut_in_flight, way)
+    assert observed["swallowed"] == lan.DATAGRAMS
+    assert observed["came"] == {
+        "towards": [0, lan.DATAGRAMS, lan.DATAGRAMS],
+        "back": [lan.DATAGRAMS, lan.DATAGRAMS, 0],
+        "beside": [lan.DATAGRAMS, lan.DATAGRAMS, lan.DATAGRAMS],
+    }
+    assert observed["in_order"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_port_that_is_down_hears_nothing_either(way: str) -> None:
+    all_three = [lan.DATAGRAMS] * 3
+    without = [lan.DATAGRAMS, 0, lan.DATAGRAMS]
+    assert sandboxed(lan.taken_down, way) == {"to": without, "from": without, "beside": all_three}
+
+
+def test_the_bridge_passes_on_what_is_for_everybody_and_for_the_gateway() -> None:
+    assert sandboxed(lan.not_for_a_host) == {"grown": [1, 1, 0]}
