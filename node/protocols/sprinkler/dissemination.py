@@ -108,12 +108,12 @@ class Dissemination:
         self._runs = False
         self._targets: list[Channel] = []  # the F neighbours of this shuffle time
         self._redraw_us = 0  # when it ends
-        self._ticks = False  # whether the shuffle timer is set: some may not know the latest
+        self._tick_us: int | None = None  # for when the shuffle timer is set: some may not know the latest
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
         self._told: dict[Channel, int] = {}  # the flush up to which a neighbour was told everything
         self._everything: Notify | None = None  # all counters as of the last flush, if anyone was told them
-        self._quiet = 0  # ticks since the last flush
+        self._quiet_us = 0  # until then nobody is told who was not told at the last flush
         self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
             (Role.CLIENT, Request): self.receive_request,
@@ -134,7 +134,8 @@ class Dissemination:
 
     def stop(self) -> None:
         """Do it no more."""
-        self._runs = self._ticks = False
+        self._runs = False
+        self._tick_us = None
         self._targets = []
         self._told.clear()
         self._answers.clear()
@@ -164,10 +165,9 @@ class Dissemination:
     def timer_fired(self, timer: m.Timer) -> None:
         """A shuffle time or a gossip period is over; any other timer is not ours."""
         if timer == SHUFFLE and self._runs:
-            self._ticks = False
-            if self._quiet < QUIET_SHUFFLES or self._tell_one():
+            self._tick_us = None
+            if self._tell_one():
                 self._tick()
-            self._quiet += 1
         elif timer == GOSSIP and self._runs:
             self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
             self._forget_unreachable()
@@ -189,10 +189,9 @@ class Dissemination:
         news = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._grown]))
         self._grown.clear()
         self._step += 1
-        self._quiet = 0
         if self._node.now_us >= self._redraw_us:
             self._shuffle()
-        self._tick()
+        self._put_off()
         self._everything = None
         step, told, emit = self._step, self._told, self._node.emit
         size_bytes, messages = CODEC.size_bytes(news), (news,)
@@ -222,10 +221,25 @@ class Dissemination:
             self._answers.take(channel, request)
 
     def _tick(self) -> None:
-        """Look again in a shuffle time, for who may not know the latest."""
-        if self._runs and not self._ticks:
-            self._ticks = True
-            self._node.emit(m.SetTimer(SHUFFLE, self._node.now_us + self._shuffle_us))
+        """Look again in a shuffle time, or when it was quiet, for who may not know the latest."""
+        if self._runs and self._tick_us is None:
+            self._tick_at(max(self._node.now_us + self._shuffle_us, self._quiet_us))
+
+    def _put_off(self) -> None:
+        """There is news: look again when it was quiet.
+
+        The timer is moved once in a shuffle time, at most. So it wakes nobody while news keep coming, which
+        would be the most frequent reason for a node with slow streams to run, and costs little where they are
+        fast; others are told `QUIET_SHUFFLES` to one more shuffle times after the last news.
+        """
+        self._quiet_us = self._node.now_us + QUIET_SHUFFLES * self._shuffle_us
+        put_off_us = self._quiet_us + self._shuffle_us
+        if self._runs and (self._tick_us is None or put_off_us - self._tick_us >= self._shuffle_us):
+            self._tick_at(put_off_us)
+
+    def _tick_at(self, at_us: int) -> None:
+        self._tick_us = at_us
+        self._node.emit(m.SetTimer(SHUFFLE, at_us))
 
     def _tell_one(self) -> bool:
         """One of the neighbours that may not know the latest; false if there is none left."""

@@ -6,6 +6,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.protocols.building import build_machine
 from node.protocols.sprinkler.client import Client
+from node.protocols.sprinkler.dissemination import SHUFFLE
 from node.protocols.sprinkler.messages import Events, Notify, Request
 from tests.node.cluster import COARSE, Cluster, S
 
@@ -311,3 +312,29 @@ def test_an_application_that_takes_nothing_is_not_sent_more_and_goes_on_later():
         cluster.run(cluster.network.clock.now_us + 10_000)
     assert taken == list(range(1, len(taken) + 1))
     assert len(taken) > cluster.published()[0] - 1000
+
+
+class Counting(Client):
+    """Counts how often its shuffle timer wakes it."""
+
+    woken = 0
+
+    def timer_fired(self, timer):
+        self.woken += timer == SHUFFLE
+        super().timer_fired(timer)
+
+
+def counting(spec, rng):
+    return Counting(spec, rng) if spec.role == "client" else build_machine(spec, rng)
+
+
+def test_no_client_wakes_up_to_look_who_was_left_out_while_news_keep_coming():
+    cluster = region(build=counting, shuffle_time_us=30_000)
+    cluster.run(2 * S)
+    before = [client.woken for client in clients(cluster)]
+    cluster.run(6 * S)
+    shuffle_times = 4 * S / 30_000
+    for client, woken in zip(clients(cluster), before, strict=True):
+        assert client.woken - woken < shuffle_times / 20
+    cluster.drain(5 * S)
+    assert all(client.woken for client in clients(cluster))  # once it is quiet they do
