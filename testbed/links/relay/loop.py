@@ -125,8 +125,11 @@ class Loop:
             sent_bytes += len(frame)
             way = lane.stations.get(frame[DESTINATION]) if lane.stations is not None else None
             if way is not None and frame[DESTINATION] != frame[SOURCE]:
-                way.handed.append((release_ns, frame))
-                handed[way] = None
+                if way.is_idle:
+                    way.lane.admit(frame, release_ns)
+                else:
+                    way.handed.append((release_ns, frame))
+                    handed[way] = None
             else:
                 try:
                     write(lane.out, frame)

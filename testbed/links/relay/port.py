@@ -36,6 +36,14 @@ class Port:
         """What to wait on."""
         return tuple(ring.fileno() for ring in self._rings)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has arrived that `receive` would give."""
+        small, medium, large = self._small, self._medium, self._large
+        return not (
+            small.status[small.mark] or medium.status[medium.mark] or large.status[large.mark] or self.left
+        )
+
     def receive(self) -> list[Frame]:
         """The frames that have arrived, in their order. If some are `left`, call again without waiting."""
         frames, medium, large = self._small.take(), self._medium, self._large

@@ -28,6 +28,11 @@ class Way:
         self.handed: list[Frame] = []  # by other lanes, not taken yet
         self.taken: deque[Frame] = deque()  # not admitted
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits to be admitted: what is handed over now is next."""
+        return not (self.taken or self.handed) and self.port.is_empty
+
     def take(self, ahead_ns: int) -> None:
         """Take everything that has arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
         port, arrived = self.port, self.handed
