@@ -8,7 +8,7 @@ is in a body is not known here; see `node.core.layout`.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 
@@ -25,8 +25,7 @@ LENGTH_BYTES = 4  # the length field does not count itself
 FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One frame. `whole` has the header too, for passing the frame on as it came; `body` is a part of it."""
 
     type: int

@@ -158,7 +158,8 @@ class Layout:
 
     def _encode_tail(self, tail: Any) -> bytes | memoryview:
         if self.row is not None:
-            return b"".join(self.row.head.pack(*self.row._values(row)) for row in tail)
+            pack, values = self.row.head.pack, self.row._values
+            return b"".join([pack(*values(row)) for row in tail])
         return tail.encode() if isinstance(tail, str) else tail
 
     def _decode_tail(self, tail: memoryview) -> Any:
@@ -167,7 +168,8 @@ class Layout:
                 raise RemoteProtocolError(
                     f"{self.name} with {len(tail)} bytes of {self.row.head.size}-byte rows"
                 )
-            return tuple(self.row.message(*values) for values in self.row.head.iter_unpack(tail))
+            message = self.row.message
+            return tuple([message(*values) for values in self.row.head.iter_unpack(tail)])
         if self.tail is None or self.tail.kind == "bytes":
             return tail
         try:
@@ -188,10 +190,18 @@ class Codec:
         self.by_type = {layout.type: layout for layout in layouts}
         self.by_name = {layout.name: layout for layout in self.by_type.values()}
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
+        self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
-        """See `Layout.encode`."""
-        return self._by_class[type(message)].encode(message, limit_bytes)
+        """See `Layout.encode`. What goes to several peers one after the other is encoded once."""
+        last, last_limit_bytes, buffers = self._last
+        if message is last and limit_bytes == last_limit_bytes:
+            return buffers
+        layout = self._by_class[type(message)]
+        buffers = layout.encode(message, limit_bytes)
+        if layout.row is not None:  # others are not, or keep a payload alive
+            self._last = message, limit_bytes, buffers
+        return buffers
 
     def size_bytes(self, message: Any) -> int:
         """Length of the message's whole frame, without making it."""

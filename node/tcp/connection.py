@@ -74,9 +74,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._broken:
             return
         messages: list[Any] = []
-        problem = ""
+        problem, decode = "", self._codec.decode
         try:
-            messages.extend(self._codec.decode(frame) for frame in self._buffer.filled(nbytes))
+            for frame in self._buffer.filled(nbytes):
+                messages.append(decode(frame))
         except RemoteProtocolError as error:
             self._broken = True
             problem = str(error)
@@ -112,10 +113,15 @@ class Connection(asyncio.BufferedProtocol):
 
         A transport that found its connection broken tells us a little later, and raises until then.
         """
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.writelines(
-                [buffer for message in messages for buffer in self._codec.encode(message, self._limit_bytes)]
-            )
+        if self._transport is None or self._transport.is_closing():
+            return
+        if len(messages) == 1:
+            buffers = self._codec.encode(messages[0], self._limit_bytes)
+        else:
+            buffers = [
+                buffer for message in messages for buffer in self._codec.encode(message, self._limit_bytes)
+            ]
+        self._transport.writelines(buffers)
 
     def await_writable(self) -> bool:
         """True if it is writable now; otherwise the owner is told later, once."""
