@@ -1,15 +1,12 @@
 """What proxies, drivers and clients have in common: connections, HELLO, heartbeats, silence.
 
 Every connection starts with HELLO in both directions, then both sides advertise at once and from then on once
-in a period: advertisements are the heartbeats. Proxies, which many wait for, send each other more of them,
-without counters; two clients, of which there are many, say that they are there only when they had nothing
-else to say for some periods. A peer that has not been heard for `silence_periods`, the last of them cut short
-to what lies between two heartbeats, is taken for unreachable and its connection is aborted; TCP alone would
-notice only after its own, much longer, back-off. Who is to be connected is said with `keep_connected`, at any
-time: it is dialled, and dialled again (`node.core.dialing`), unless it has dialled us. Two processes have one
-connection with each other, whatever they say over it. A second one from a peer takes the place of the first,
-which is how a peer that closed a silent connection comes back while this side still holds the old one; if
-each side dialled the other, both keep the one that was dialled by the process whose name sorts first.
+in a period; a peer that falls silent is taken for unreachable (`heartbeats`). Who is to be connected is said
+with `keep_connected`, at any time: it is dialled, and dialled again (`node.core.dialing`), unless it has
+dialled us. Two processes have one connection with each other, whatever they say over it. A second one from a
+peer takes the place of the first, which is how a peer that closed a silent connection comes back while this
+side still holds the old one; if each side dialled the other, both keep the one that was dialled by the
+process whose name sorts first.
 
 A participant is a machine (`node.core.machine`): `handle` looks up the input's method in a table, and a
 message's in `takes`, the table of who may send what. Anything else is answered with REFUSED. Subclasses fill
@@ -23,6 +20,7 @@ from node.core import machine as m
 from node.core.dialing import Dialer, Event, Pauses, Target
 from node.core.layout import wire_name
 from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.heartbeats import Heartbeats
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
@@ -35,9 +33,6 @@ from node.protocols.sprinkler.messages import (
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publisher import Publisher
 
-ADVERTISE: m.Timer = ("advertise",)
-HEARTBEAT: m.Timer = ("heartbeat",)
-SILENCE: m.Timer = ("silence",)
 Taker = Callable[[Channel, Any], None]
 
 
@@ -67,8 +62,7 @@ class Participant:
         self._runs = False
         self.keep_connected(targets)
         self.incarnation = 0  # of this process, once it runs
-        self._silence_at_us = 0  # when the next look for silence is due
-        self._advertise_us = 0  # when the next advertisement is due
+        self._heartbeats = Heartbeats(self, self._connections)
         self._inputs: dict[type, Callable[[Any], None]] = {
             m.Started: self._started,
             m.Connected: self._connected,
@@ -226,9 +220,7 @@ class Participant:
     def _started(self, given: m.Started) -> None:
         self.incarnation = self.now_us + 1
         self._hello = Hello(self.role, self.incarnation, self.name)
-        self._advertise_us = self.now_us + int(self.rng.random() * self.parameters.advertisement_period_us)
-        self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
-        self._watch_silence(self.now_us + self._shortest_silence_us())
+        self._heartbeats.start()
         self.restored(given.stored)
         self.started()
         self._runs = True
@@ -341,92 +333,19 @@ class Participant:
             self.writable(channel)
 
     def _timer_fired(self, given: m.TimerFired) -> None:
-        if given.timer == ADVERTISE:
-            self._advertise()
-        elif given.timer == HEARTBEAT:
-            self._beat()
-        elif given.timer == SILENCE:
-            self._look_for_silence()
-        elif given.timer[0] == "dial":
+        if self._heartbeats.timer_fired(given.timer):
+            return
+        if given.timer[0] == "dial":
             if given.timer[1] in self.dialers:
                 self.dialers[given.timer[1]].take(Event.RETRY, self.now_us)
         else:
             self.timer_fired(given.timer)
-
-    def _advertise(self) -> None:
-        """To everyone, once in a period, on a schedule that does not drift."""
-        period_us = self.parameters.advertisement_period_us
-        missed = (
-            max(0, self.now_us - self._advertise_us) // period_us
-        )  # after the process was stopped for a while
-        self._advertise_us += (missed + 1) * period_us
-        self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
-        advertisement = Advertisement(tuple(self.counters()))
-        idle_us = (self.parameters.neighbour_periods - 1) * period_us
-        for channel in list(self.channels.values()):
-            if not self._are_neighbours(channel):
-                self.send(channel, advertisement)
-            elif self.now_us - channel.sent_us >= idle_us:
-                self.send(channel, Advertisement(()))
-        self._await_beat()
-
-    def _beat(self) -> None:
-        """To the other proxies, between advertisements."""
-        for channel in list(self.channels.values()):
-            if self._is_between_proxies(channel):
-                self.send(channel, Advertisement(()))
-        self._await_beat()
-
-    def _await_beat(self) -> None:
-        at_us = self.now_us + self.parameters.advertisement_period_us // self.parameters.heartbeats
-        if self.role is Role.PROXY and at_us < self._advertise_us:
-            self.emit(m.SetTimer(HEARTBEAT, at_us))
-
-    def _is_between_proxies(self, channel: Channel) -> bool:
-        return self.role is Role.PROXY and channel.role is Role.PROXY
-
-    def _are_neighbours(self, channel: Channel) -> bool:
-        """Two clients: what is asked of one that is gone is soon asked of the proxy."""
-        return self.role is Role.CLIENT and channel.role is Role.CLIENT
-
-    def _shortest_silence_us(self) -> int:
-        return self.parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
-
-    def _silence_us(self, channel: Channel) -> int:
-        """How long this peer may be silent; until it answers our HELLO, as long as an attempt to connect."""
-        silence_us = self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
-        if not channel.has_answered:
-            return max(silence_us, self.parameters.connect_timeout_us)
-        return silence_us * self.parameters.neighbour_periods if self._are_neighbours(channel) else silence_us
-
-    def _look_for_silence(self) -> None:
-        """Abort connections whose peer has been silent for too long; look again when the next one could be.
-
-        When this comes late, it was us who did not listen: that time is not held against anyone.
-        """
-        late_us = max(0, self.now_us - self._silence_at_us)
-        for channel in list(self._connections.values()):
-            channel.heard_us += late_us
-            if not channel.is_read:
-                channel.heard_us = self.now_us
-            silent_us = self.now_us - channel.heard_us
-            if silent_us >= self._silence_us(channel):
-                self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
-                self.drop(channel, "silent")
-        ends_us = [channel.heard_us + self._silence_us(channel) for channel in self._connections.values()]
-        self._watch_silence(min([*ends_us, self.now_us + self._shortest_silence_us()]))
-
-    def _watch_silence(self, at_us: int) -> None:
-        self._silence_at_us = at_us
-        self.emit(m.SetTimer(SILENCE, at_us))
 
     def _finish(self, given: m.Finish) -> None:
         for dialer in self.dialers.values():
             dialer.take(Event.STOP, self.now_us)
         for channel in self._connections.values():
             self.emit(m.Close(channel.connection))
-        self.emit(m.CancelTimer(ADVERTISE))
-        self.emit(m.CancelTimer(HEARTBEAT))
-        self.emit(m.CancelTimer(SILENCE))
+        self._heartbeats.stop()
         self.emit(m.Finished())
         self._finished = True
