@@ -1,73 +1,207 @@
-"""Golden scenario scripts: what is done to a few proxies, and every message that follows, in one text.
+"""Golden scenarios: a few simulated processes do as a script says, and all that follows stands in the script.
 
-Above the line `----` stand commands, one each: the second at which it is done, the command, its words.
+The text's form is `tests.golden.script`'s. Its commands, after the second at which each is done:
 
-    0.0 start Y               a proxy's process starts
-    2.5 publish Y 3           Y's client publishes three events, one by one
-    5.0 cut Y Z               the way between two proxies goes silent, both ways
+    start Y0 Y1               processes start, or start again
+    kill, stop, resume Y0     as signals do
+    new-disk Y0               what a dead process had stored is gone
+    give-up Yc Y1             the operator tells configuration service Yc that replica Y1 will not come back
+    publish X 3               client X publishes three events, one by one; `publish X a b` these
+    collect X last 2          client X publishes a garbage collection event with this predicate and argument
+    cut Y Z, cut Y > Z        the way between two regions goes silent; from the first to the second alone
+    heal Y Z, heal Y > Z      the end of that
+    go                        all are told that the run begins
+    end
 
-Below it stands what the proxies said to each other, in the order of sending. HELLO and PATHS are left out,
-and so are advertisements that tell their receiver nothing new. What is sent over a cut way is marked as
-lost. When it is understood why a script's lower part changed, rewrite it with `python -m
-tests.golden.scenario FILE`.
+A message that says nothing is left out. What is sent while its way is cut is marked as lost. When it is
+understood why a script's text changed, rewrite it: `python -m tests.golden.scenario FILE…`.
 """
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.epochs import written
 from node.core.specification import Member, NodeSpec
 from node.protocols.building import build_machine
 from node.protocols.sprinkler.client import Client
-from node.protocols.sprinkler.messages import Advertisement, Events, Subscribe, Unsubscribe
+from node.protocols.sprinkler.messages import Predicate
 from node.sim.network import Network
-from node.sim.process import Sent
+from node.sim.process import Node, Observer, Sent, look_away
 from node.sim.wires import Wires
+from tests.golden.reading import in_words
+from tests.golden.script import Command, Script, read, with_followed
+from tests.node.networks import LAN_US, routes
 
-LINE = "----\n"
-S = 1_000_000
-DELAY_US = 10_000
-TRACE_LIMIT = 100_000  # messages
-
-
-def run(commands: str) -> str:
-    """The transcript that follows from these commands."""
-    lines = [line.split() for line in commands.splitlines() if line.strip() and not line.startswith("#")]
-    names = sorted({line[2] for line in lines if line[1] == "start"})
-    network = Network(_specs(names), _wires(names), build=_build, start=False, trace_limit=TRACE_LIMIT)
-    cuts: dict[frozenset[str], int] = {}
-    do: dict[str, Callable[..., None]] = {
-        "start": network.start,
-        "publish": lambda name, count: _publish(network, name, int(count)),
-        "cut": lambda a, b: (cuts.setdefault(frozenset((a, b)), network.clock.now_us), network.cut(a, b)),
-        "end": lambda: None,
-    }
-    for at_s, command, *words in lines:
-        network.run(int(float(at_s) * S))
-        do[command](*words)
-    return "".join(f"{line}\n" for line in _transcript(network.trace, cuts))
+TRACE_LIMIT = 1_000_000  # messages
+NEWS = "*"
+PROCESS = re.compile(r"\b\w+/\w+-\d+")
+BETWEEN_US = 3_000  # two events that are published one by one are messages of their own
+Hop = tuple[str, str]
 
 
-def _specs(names: list[str]) -> list[NodeSpec]:
-    """Proxies with one stream, the middle one's, and its client, which does the publishing."""
-    owner = names[len(names) // 2]
-    members = [Member(name, name, name, "proxy", 0, name) for name in names]
-    members.append(Member(f"{owner}/client", f"{owner}/client", owner, "client", 0, "10.0.0.1"))
+def run(text: str) -> str:
+    """The script with what follows."""
+    script = read(text)
+    return with_followed(text, Scenario(script).play())
+
+
+class Scenario:
+    """A script that is played."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._called = {name: called for called, name in script.names.items()}
+        self._wires = Wires(LAN_US, script.delays_us, routes=routes(script.delays_us))
+        self._cut: list[Hop] = []
+        self._told = 0  # messages of the trace before this were told
+        self._lines: list[str] = []
+        self._said: dict[tuple[str, str, str], str] = {}
+        observer = Observer(self._record, self._log, look_away, look_away)
+        self._network = Network(
+            specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
+        )
+        self._do: dict[str, Callable[..., None]] = {
+            "start": self._each(self._network.start),
+            "kill": self._each(self._network.kill),
+            "stop": self._each(self._network.stop),
+            "resume": self._each(self._network.resume),
+            "new-disk": self._network.disks.lose,
+            "give-up": lambda service, name: self._network.give(service, m.GiveUp(name)),
+            "publish": self._publish,
+            "collect": self._collect,
+            "cut": lambda *ways: self._change(self._network.cut, self._cut.append, ways),
+            "heal": lambda *ways: self._change(self._network.heal, self._cut.remove, ways),
+            "go": lambda: self._network.tell(m.Go(self._network.clock.now_us)),
+            "end": lambda: None,
+        }
+
+    def play(self) -> Iterator[tuple[Command, list[str]]]:
+        """Each command with what followed it, until the next one."""
+        commands = self._script.commands
+        for command, following in zip(commands, [*commands[1:], commands[-1]], strict=True):
+            self._network.run(command.at_us)
+            self._do[command.verb](*(self._script.names.get(word, word) for word in command.words))
+            self._network.run(following.at_us - 1)
+            self._tell_messages()
+            yield command, self._lines
+            self._lines = []
+
+    # --- Commands
+
+    def _each(self, do: Callable[[str], None]) -> Callable[..., None]:
+        return lambda *names: [do(name) for name in names] and None
+
+    def _publish(self, name: str, *what: str) -> None:
+        events = [b"event"] * int(what[0]) if what[0].isdecimal() else [word.encode() for word in what]
+        for event in events:
+            self._hand_over(name, event)
+
+    def _collect(self, name: str, predicate: str, argument: str) -> None:
+        self._hand_over(name, b"", Predicate[predicate.upper().replace("-", "_")], int(argument))
+
+    def _hand_over(self, name: str, *event: Any) -> None:
+        machine: Any = self._network.nodes[name].machine
+        machine.publish(*event)
+        self._network.give(name, m.Nudge())
+        self._network.run(self._network.clock.now_us + BETWEEN_US)
+
+    def _change(
+        self, do: Callable[..., None], remember: Callable[[Hop], None], ways: tuple[str, ...]
+    ) -> None:
+        both, (a, b) = ">" not in ways, [word.partition("/")[0] for word in ways if word != ">"]
+        self._tell_messages()
+        do(a, b, both=both)
+        for hop in [(a, b), (b, a)] if both else [(a, b)]:
+            remember(hop)
+
+    # --- What followed
+
+    def _tell_messages(self) -> None:
+        trace = self._network.trace
+        for sent in trace[self._told :]:
+            self._tell_message(sent)
+        self._told = len(trace)
+
+    def _tell_message(self, sent: Sent) -> None:
+        name, said = in_words(sent.message, self._is_shown)
+        way = (sent.source, sent.target, name)
+        shown = self._script.shown
+        if not said or not self._is_shown(sent.message) or not {name, name + NEWS} & shown:
+            return
+        if name not in shown and self._said.get(way) == said:
+            return
+        self._said[way] = said
+        mark = "  (lost)" if self._is_lost(sent) else ""
+        self._say(sent.time_us, f"{sent.source} -> {sent.target}  {name} {said}{mark}")
+
+    def _is_lost(self, sent: Sent) -> bool:
+        a, b = (name.partition("/")[0] for name in (sent.source, sent.target))
+        return a != b and any(hop in self._cut for hop in self._wires.route(a, b))
+
+    def _is_shown(self, told: Any) -> bool:
+        """Whether a message, a row of one, or a record is of a stream that is asked for, or of none."""
+        stream = getattr(told, "stream", None)
+        of = self._script.of
+        return of is None or stream is None or stream == self._script.owners.index(of)
+
+    def _record(self, node: Node, time_us: int, record: m.Record) -> None:
+        if record.kind in {RecordKind.SESSION, RecordKind.PUBLISHED} or "delivered" not in self._script.shown:
+            return
+        if not self._is_shown(record):
+            return
+        self._tell_messages()
+        self._say(time_us, f"{node.spec.name} has s{record.stream} {_numbers(record)}")
+
+    def _log(self, node: Node, time_us: int, line: m.Log) -> None:
+        if line.event not in self._script.shown or not self._is_shown(SimpleNamespace(**line.fields)):
+            return
+        self._tell_messages()
+        fields = " ".join(f"{name}={value}" for name, value in line.fields.items())
+        self._say(time_us, f"{node.spec.name}: {line.event} {fields}")
+
+    def _say(self, time_us: int, text: str) -> None:
+        as_in_script = PROCESS.sub(lambda found: self._called[found[0]], text)
+        self._lines.append(f"{time_us / 1e6:.3f}  {as_in_script}")
+
+
+def specs(script: Script) -> list[NodeSpec]:
+    """Specifications of the script's processes."""
+    streams = {region: number for number, region in enumerate(script.owners)}
+    members = []
+    for at, (called, name) in enumerate(script.names.items(), start=1):
+        index = int(name.rpartition("-")[2])
+        region, role = script.regions[called], script.roles[called]
+        members.append(Member(name, name, region, role, index, f"10.0.0.{at}"))
     return [
         NodeSpec(
             name=member.name,
             host=member.host,
             region=member.region,
             role=member.role,
-            index=0,
+            index=member.index,
             seed=number,
             system="sprinkler",
             members=tuple(members),
-            streams={owner: 0},
+            streams=streams,
+            parameters=dict(script.parameters),
+            storage=f"disk/{member.name}",
         )
         for number, member in enumerate(members)
     ]
+
+
+def _numbers(record: m.Record) -> str:
+    if record.kind == RecordKind.EPOCH:
+        return f"another epoch after {written(record.first_seq)}"
+    last = record.first_seq + max(record.covered, record.count) - 1
+    kind = "" if record.kind == RecordKind.DELIVERED else f" {record.kind.name.lower()}"
+    return f"[{written(record.first_seq)}..{written(last)}]{kind}"
 
 
 def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:
@@ -75,60 +209,11 @@ def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:
     return Client(spec, rng, keeps_events=True) if spec.role == "client" else build_machine(spec, rng)
 
 
-def _wires(names: list[str]) -> Wires:
-    return Wires(0, {(a, b): DELAY_US for a in names for b in names if a < b})
-
-
-def _publish(network: Network, name: str, count: int) -> None:
-    client = f"{name}/client"
-    if client not in network.nodes:
-        network.start(client)
-        network.run(network.clock.now_us + 100_000)
-    for _ in range(count):
-        network.nodes[client].machine.publish(b"event")  # type: ignore[attr-defined] # a Client's own method
-        network.give(client, m.Nudge())
-        network.run(network.clock.now_us + 3_000)  # a message of its own for each
-
-
-def _transcript(trace: list[Sent], cuts: dict[frozenset[str], int]) -> list[str]:
-    told: dict[str, int] = {}  # how far each proxy knows the stream to be
-    lines = []
-    for sent in trace:
-        if "/" in sent.source + sent.target:
-            continue
-        lost = sent.time_us >= cuts.get(frozenset((sent.source, sent.target)), 1 << 62)
-        text, cnt = _text(sent)
-        is_news = cnt > max(told.get(sent.source, 0) if lost else told.get(sent.target, 0), 0)
-        if text and (is_news or not isinstance(sent.message, Advertisement)):
-            lines.append(f"{sent.source} -> {sent.target}  {text}" + ("  (lost)" if lost else ""))
-        for name in (sent.source,) if lost else (sent.source, sent.target):
-            told[name] = max(cnt, told.get(name, 0))
-    return lines
-
-
-def _text(sent: Sent) -> tuple[str, int]:
-    """A line's text, and how far it says the stream to be."""
-    match sent.message:
-        case Advertisement(()):
-            return "", 0
-        case Advertisement(counters):
-            return f"ADVERTISEMENT cnt {counters[0].cnt}", counters[0].cnt
-        case Subscribe(_, cnt):
-            return f"SUBSCRIBE after {cnt}", 0
-        case Unsubscribe():
-            return "UNSUBSCRIBE", 0
-        case Events(first_seq=first_seq, count=count):
-            last = first_seq + count - 1
-            return f"EVENTS {first_seq}" + (f" to {last}" if count > 1 else ""), last
-    return "", 0
-
-
 def main() -> None:
-    """Rewrite the lower part of the named scripts."""
+    """Rewrite the named scripts."""
     for name in sys.argv[1:]:
         path = Path(name)
-        commands = path.read_text().split(LINE)[0]
-        path.write_text(commands + LINE + run(commands))
+        path.write_text(run(path.read_text()))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def ring(*delays_ms: int) -> Links:
 def wires(links: Links) -> Wires:
     """The network that these links make."""
     delays = {(f"r{a}", f"r{b}"): delay_us for (a, b), delay_us in links.items()}
-    return Wires(LAN_US, delays, routes=_routes(delays))
+    return Wires(LAN_US, delays, routes=routes(delays))
 
 
 def size(links: Links) -> int:
@@ -37,7 +37,8 @@ def is_connected(links: Iterable[tuple[int, int]], regions: int) -> bool:
     return len(reached) == regions
 
 
-def _routes(delays: Mapping[Hop, int]) -> dict[Hop, tuple[Hop, ...]]:
+def routes(delays: Mapping[Hop, int]) -> dict[Hop, tuple[Hop, ...]]:
+    """The ways of least delay between regions that no link joins, by one-way delays of links."""
     near: dict[str, dict[str, int]] = {}
     for (a, b), delay_us in delays.items():
         near.setdefault(a, {})[b] = near.setdefault(b, {})[a] = delay_us

@@ -1,0 +1,57 @@
+"""A message in one line, by the phrases of its layout, as `analysis.messages.label` has rows of tables."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from analysis.messages.phrases import Phrase, Value, phrases, value_names
+from node.core.epochs import written
+from node.core.layout import SEQ, Layout, wire_name
+
+U32 = struct.Struct(">I")
+
+
+def in_words(message: Any, is_shown: Callable[[Any], bool]) -> tuple[str, str]:
+    """The message's name and its phrases, of its rows those that are shown."""
+    layout = Layout(type(message))
+    if layout.row is not None:
+        rows = tuple(row for row in getattr(message, layout.tail_name) if is_shown(row))
+        message = replace(message, **{layout.tail_name: rows})
+    return wire_name(type(message)), " ".join(_parts(layout, message))
+
+
+def _parts(layout: Layout, message: Any) -> list[str]:
+    return [text for phrase in phrases(layout) if (text := _fill(layout, phrase, message))]
+
+
+def _fill(layout: Layout, phrase: Phrase, message: Any) -> str | None:
+    filled = [phrase.texts[0]]
+    for value, text in zip(phrase.values, phrase.texts[1:], strict=True):
+        shown = _value(layout, value, message)
+        if shown is None:
+            return None
+        filled += [shown, text]
+    return "".join(filled)
+
+
+def _value(layout: Layout, value: Value, message: Any) -> str | None:
+    found = getattr(message, value.field)
+    if value.optional and not found:
+        return None
+    if layout.row is not None and value.field == layout.tail_name:
+        return ", ".join(" ".join(_parts(layout.row, row)) for row in found) or None
+    if value.count:
+        found += max(_count(layout, value.count, message), 1) - 1
+    unit = next((each.unit for each in layout.fields if each.name == value.field), "")
+    return value_names(layout, value.field).get(found) or (written(found) if unit == SEQ else str(found))
+
+
+def _count(layout: Layout, name: str, message: Any) -> int:
+    """How many: a field of the head, or the sum of the numbers with which the tail begins."""
+    numbers = next((each for each in layout.tail.numbers if each.name == name), None) if layout.tail else None
+    if numbers is None:
+        return int(getattr(message, name))
+    size = 4 * getattr(message, numbers.count)
+    listed = bytes(getattr(message, layout.tail_name)[:size])
+    return sum(value for (value,) in U32.iter_unpack(listed))

@@ -1,0 +1,98 @@
+"""The text of a golden scenario: what there is, what is done, and what followed.
+
+First stands what there is, a line each:
+
+    proxy Y0 Y1 in Y                  processes of a role, in a region
+    link X Y 10 ms                    one-way delay; without any, 10 ms between all regions
+    set advertisement_period_us 200000
+    show SUBSCRIBE epoch_began        messages, lines of logs, and `delivered`, that are to be seen
+    show PATHS*                       of these only what says something else than the one before on its way
+    of Y                              only what is about the stream of this region
+
+Then commands, each with its second, and below each, set in by four spaces, what followed it:
+
+    4.0 cut X Y
+        4.612  X -> Z  SUBSCRIBE s0 after 3
+
+Lines that begin with # are for people. What the commands are stands in `tests.golden.scenario`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+FOLLOWED = "    "
+DELAY_MS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something that is done. `line` is where it stands in the script, from 0 on."""
+
+    line: int
+    at_us: int
+    verb: str
+    words: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Script:
+    """A script that was read. regions: of each process; roles likewise. names: what a run calls a process."""
+
+    regions: dict[str, str] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    delays_us: dict[tuple[str, str], int] = field(default_factory=dict)
+    owners: list[str] = field(default_factory=list)  # of streams, by their numbers
+    of: str | None = None
+    parameters: dict[str, int] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    commands: list[Command] = field(default_factory=list)
+
+
+def read(text: str) -> Script:
+    """Read a script; what followed is passed over. Raises ValueError for a line that says nothing."""
+    script = Script()
+    for number, line in enumerate(text.splitlines()):
+        words = line.split()
+        if not words or line.startswith((FOLLOWED, "#")):
+            continue
+        if words[0][0].isdecimal():
+            at_us = round(float(words[0]) * 1_000_000)
+            script.commands.append(Command(number, at_us, words[1], tuple(words[2:])))
+        else:
+            _declare(script, number, words)
+    if not script.delays_us:
+        regions = sorted(set(script.regions.values()))
+        script.delays_us = {(a, b): round(DELAY_MS * 1000) for a in regions for b in regions if a < b}
+    script.owners = sorted({script.regions[name] for name, role in script.roles.items() if role == "proxy"})
+    return script
+
+
+def _declare(script: Script, number: int, words: list[str]) -> None:
+    match words:
+        case ["link", a, b, delay_ms, "ms"]:
+            script.delays_us[a, b] = round(float(delay_ms) * 1000)
+        case ["set", name, value]:
+            script.parameters[name] = int(value)
+        case ["of", region]:
+            script.of = region
+        case ["show", *names]:
+            script.shown |= set(names)
+        case [role, *names, "in", region] if names:
+            before = sum(name.startswith(f"{region}/{role}-") for name in script.names.values())
+            script.names |= {name: f"{region}/{role}-{before + at}" for at, name in enumerate(names)}
+            script.regions |= dict.fromkeys(names, region)
+            script.roles |= dict.fromkeys(names, role)
+        case _:
+            raise ValueError(f"line {number + 1}: {' '.join(words)!r} is neither a declaration nor a command")
+
+
+def with_followed(text: str, followed: Iterable[tuple[Command, list[str]]]) -> str:
+    """The script with what follows each of its commands now, instead of what followed."""
+    after = {command.line: lines for command, lines in followed}
+    written = []
+    for number, line in enumerate(text.splitlines()):
+        if line.startswith(FOLLOWED):
+            continue
+        written += [line, *(FOLLOWED + each for each in after.get(number, []))]
+    return "".join(f"{line}\n" for line in written)
