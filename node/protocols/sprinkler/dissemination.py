@@ -346,6 +346,8 @@ class Dissemination:
             other = at + int(random() * (len(drawn) - at))
             drawn[at], drawn[other] = drawn[other], drawn[at]
             self._targets.append(drawn[at])
+            if self._is_proxy:  # after a failover nobody else may have its latest
+                self._tell_all(drawn[at])
 
     def _neighbours(self) -> list[Channel]:
         """A client's are those that it is connected with, the proxy's those of its view; connected ones."""
