@@ -5,12 +5,10 @@ clients in each, without captures. A batch comes to a node every 67 ms; what it 
 all nodes, and the frames that cross links for it, by batches and nodes. Heartbeats and gossip are in it. On a
 busy machine the processors' share is that of this run alone.
 
-What bounds them is a batch at a node: on two cores, beside other jobs, 1.4 ms of processor time, more than
+What bounds them is a batch at a node: some 1.4 ms of processor time on a machine beside other jobs, more than
 half of it in clients, a third in the relay. Ten packets cross the LAN for it (20 frames here, one on each of
 two links). Seven of them are NOTIFYs and what TCP acknowledges them with: F = 4 go to neighbours drawn by
-chance, of whom three know already, and fewer would leave out e^-F. 72 processes keep their latency (p95
-0.28 s) with 1.4 of two cores; 150 would need three, and fall seconds behind. 150 are ready after 8 s, 300
-after 24 s.
+chance, of whom three know already, and fewer would leave out e^-F.
 """
 
 import contextlib
