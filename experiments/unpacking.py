@@ -11,7 +11,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn, Self
+from typing import IO, Any, Final, NoReturn
 
 import zstandard
 
@@ -133,7 +133,7 @@ def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
     """The folders of a member and its name: where it goes, below the folder that all go to."""
     path = Path(member.name)
     parts = path.parts
-    known = member.pax_headers.keys() <= _ENTRIES and member.size >= 0
+    known = member.pax_headers.keys() <= _ENTRIES and member.size >= 0 and (member.isreg() or member.isdir())
     if not known or not member.name.isprintable() or len(parts) > DEPTH_MAX:
         raise _bad(archive, f"holds {member.name[:80]!r}, which no packed run does")
     if path.is_absolute() or ".." in parts or not parts or not is_run_name(parts[0]):
@@ -146,15 +146,17 @@ class _Header(tarfile.TarInfo):
     no maps of sparse files.
     """
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Called for each block that should be a header."""
-        header = super().frombuf(buf, encoding, errors)
-        if header.type not in _KINDS:
-            raise tarfile.ReadError(f"it holds {header.name!r}, which is neither a file nor a folder")
-        if header.type in _EXTENDED and header.size > HEADER_BYTES_MAX:
-            raise tarfile.ReadError(f"it has a header of {header.size >> 10} KiB")
-        return header
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        """Called for each header, before anything that it announces is read.
+
+        tarfile has no public way for this: its newer versions do not even parse headers by `frombuf`.
+        """
+        if self.type not in _KINDS:
+            raise tarfile.ReadError(f"it holds {self.name!r}, which is neither a file nor a folder")
+        if self.type in _EXTENDED and self.size > HEADER_BYTES_MAX:
+            raise tarfile.ReadError(f"it has a header of {self.size >> 10} KiB")
+        made: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return made
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
         raise tarfile.ReadError("it holds a sparse file, which no packed run does")

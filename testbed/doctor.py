@@ -107,7 +107,8 @@ def _links(*, sandbox_works: bool) -> Finding:
 
 def _package(package: Package) -> Finding:
     if package.proof.startswith("/"):
-        subject, found = package.name, package.proof if Path(package.proof).exists() else None
+        found = next((str(path) for path in Path("/").glob(package.proof[1:])), None)
+        subject = package.name
     else:
         path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
         subject, found = package.proof, shutil.which(package.proof, path=path)

@@ -11,6 +11,7 @@ by all when the lanes are through. A lane is a group that stays in one worker
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -29,7 +30,13 @@ ORDER = {lane: place for place, lane in enumerate(dict.fromkeys(LANES.values()))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Only programs of declared packages are there, where packages are Debian's. Workers inherit the PATH."""
+    """Only programs of declared packages are there, where packages are Debian's. Workers inherit the PATH.
+
+    They also inherit what SIGINT does: a shell lets what it starts in the background ignore it, and so would
+    all that is interrupted here.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     status = DPKG / "status"
     if hasattr(config, "workerinput") or not status.exists():
         return

@@ -20,7 +20,10 @@ has_java_17() {
 missing() { # missing PROOF
     case $1 in
         java) ! has_java_17 ;;
-        /*) [ ! -e "$1" ] ;;
+        /*)
+            set -- $1 # a folder of it may differ by the processor's architecture
+            [ ! -e "$1" ]
+            ;;
         *) ! command -v "$1" >/dev/null 2>&1 ;;
     esac
 }

@@ -30,7 +30,7 @@ duration: 4s
 captures: none
 faults:
   - {{name: kill, at: 2s, kill: r1/client-0}}
-  - {{name: again, at: 3s, restart: r1/client-0}}
+  - {{name: again, at: 3300ms, restart: r1/client-0}}
 """
 KEYS = ", keys: {count: 300}"
 RULES = ["last: 1000", "last: 1000, one_of: 500", "older_than: 500ms", "older_than: 500ms, every: 500ms"]
