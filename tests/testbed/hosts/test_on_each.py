@@ -11,12 +11,12 @@ from testbed.errors import MachineError, TestbedError
 from testbed.hosts.on_each import THREADS_MAX, all_or_raise, on_each
 
 WAITS_FOR_EVER = """\
-import signal, threading
+import os, signal, threading
 from testbed.hosts.on_each import on_each
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited
 
 def wait(number):
-    print(f"{number} waits", flush=True)
+    os.write(1, f"{number} waits\\n".encode())  # at once: print writes the line and its end apart
     threading.Event().wait()
 
 on_each(wait, range(2))
