@@ -161,6 +161,7 @@ class Sources:
                 known.pop(proxy, None)
             source.overdue.discard(proxy)
             if source.source == proxy:
+                source.crossing = None  # whoever brings the next epoch gives all others their time again
                 self._reset(source)
                 self.choose(stream, source, why)
 
