@@ -201,7 +201,7 @@ class Sources:
         crossing = source.crossing = source.crossing or Crossing(cnt, now_us)
         is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
         rest = with_rest(self._region, source.offers, cnt)
-        if source.returns or is_late or (not rest and self._all_have_spoken(source, crossing)):
+        if is_late or (not rest and self._all_have_spoken(source, crossing)):
             source.crossing = None
             return True
         if rest:
