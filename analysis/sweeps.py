@@ -154,13 +154,6 @@ def grouped(
     return {name: each for name, each in spreads.items() if each is not None}
 
 
-def report(directory: SweepDirectory) -> Path:
-    """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
-    from analysis.report.sweep_page import write_sweep_report  # noqa: PLC0415  (that stands on this module)
-
-    return write_sweep_report(read_sweep(directory))
-
-
 def _read_run(directory: SweepDirectory, point: PointRecord) -> SweptRun:
     run = directory.run_of(point)
     try:

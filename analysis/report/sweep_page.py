@@ -17,7 +17,8 @@ from analysis.report.sweep_charts import SweepChart
 from analysis.report.sweep_expectations import expectations_table, missed_text
 from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
-from analysis.sweeps import Sweep, SweptRun
+from analysis.sweeps import Sweep, SweptRun, read_sweep
+from experiments.sweepdir import SweepDirectory
 
 SIMULATOR = "simulator"
 PROBLEMS_SHOWN = 100
@@ -45,11 +46,12 @@ class Failure:
     replay: str
 
 
-def write_sweep_report(sweep: Sweep) -> Path:
-    """Write report.html and figures/; returns the page's path."""
+def write_sweep_report(directory: SweepDirectory) -> Path:
+    """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
+    sweep = read_sweep(directory)
     charts = paper_charts(sweep)
-    write_figures(charts, sweep.directory)
-    page = sweep.directory.report_html
+    write_figures(charts, directory)
+    page = directory.report_html
     temporary = page.with_name(page.name + ".tmp")
     temporary.write_text(render(sweep, charts), encoding="utf-8")
     temporary.replace(page)

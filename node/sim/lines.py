@@ -5,12 +5,9 @@ its delay, rate and loss can change while connections cross it.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.sim.wires import Hop, Line
-
-if TYPE_CHECKING:
-    from node.sim.pipe import WidePipe
 
 US_PER_S = 1_000_000
 SEGMENT_BYTES = 1448  # of a connection's bytes in a packet of 1500
@@ -38,6 +35,16 @@ class Port:
         self.free_us = 0.0
 
 
+class Crossing(Protocol):
+    """What crosses ways, and is told of their cuts."""
+
+    def was_cut(self, way: "Way") -> None:
+        """The way was cut."""
+
+    def was_healed(self) -> None:
+        """A cut of one of its ways has ended."""
+
+
 class Way:
     """One direction of a link between two regions. `cuts`: how many hold it; `pipes`: who crosses it.
 
@@ -51,7 +58,7 @@ class Way:
         self.random = random
         self.cuts = 0
         self.free_us = 0.0
-        self.pipes: dict[WidePipe, None] = {}
+        self.pipes: dict[Crossing, None] = {}
         self.shape(line)
 
     def shape(self, line: Line) -> None:

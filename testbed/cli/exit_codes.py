@@ -1,7 +1,11 @@
-"""The exit codes of `cutset`."""
+"""The exit codes of `cutset`, and the errors that end with one."""
 
 import errno
 import os
+
+from analysis.errors import AnalysisError
+from testbed.errors import MachineError, TestbedError
+from topologies.errors import InputError
 
 FINE = 0
 FAILED = 1  # an expectation or the fidelity failed
@@ -24,13 +28,12 @@ REFUSED = frozenset(
 )
 """What the system answers where permission, room or a device is missing: nobody's mistake in the code."""
 
+EXPECTED_ERRORS = (InputError, AnalysisError, TestbedError, OSError)
+"""No defects: what they say is all there is to say."""
+
 
 def of(error: Exception) -> int | None:
     """What an error of ours ends with; None for one that is a defect."""
-    from analysis.errors import AnalysisError
-    from testbed.errors import MachineError, TestbedError
-    from topologies.errors import InputError
-
     if isinstance(error, OSError) and error.errno in REFUSED:
         return MACHINE
     codes = {InputError: BAD_INPUT, MachineError: MACHINE, TestbedError: FAILED, AnalysisError: FAILED}

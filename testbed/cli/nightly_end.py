@@ -19,6 +19,7 @@ from experiments.nights import NightRecord, State
 from experiments.rundir import write_whole
 from testbed.cli import exit_codes
 from testbed.cli.nightly_findings import finding_line
+from testbed.cli.nightly_night import Night
 from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
@@ -27,7 +28,6 @@ from testbed.nightly.results import exit_code
 
 if TYPE_CHECKING:
     from analysis.regressions.findings import Checked
-    from testbed.cli.nightly_night import Night
     from testbed.cli.nightly_options import NightOptions
 
 COMPLETED = "completed"
@@ -45,7 +45,7 @@ class Ending:
     page: Path | None = None
 
 
-def conclude(night: "Night", options: "NightOptions") -> Ending:
+def conclude(night: Night, options: "NightOptions") -> Ending:
     """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
     with night.going_on("the history was not compacted"):
         night.history.compact(night.record.night)
@@ -63,7 +63,7 @@ def conclude(night: "Night", options: "NightOptions") -> Ending:
     )
 
 
-def end_night(night: "Night", ending: Ending, options: "NightOptions", *, user_knows: bool) -> int:
+def end_night(night: Night, ending: Ending, options: "NightOptions", *, user_knows: bool) -> int:
     """Write down what it came to, and tell others. Returns the exit code.
 
     user_knows: nobody else is to be told, because who interrupted it sits before it.
@@ -108,7 +108,7 @@ def _code(record: NightRecord) -> int:
     return exit_code(record)
 
 
-def _check(night: "Night") -> "tuple[Checked | None, str | None]":
+def _check(night: Night) -> "tuple[Checked | None, str | None]":
     """Hold the night against those before it; what came of it, or why it could not be done."""
     from analysis.regressions.checking import check_night
 
@@ -119,7 +119,7 @@ def _check(night: "Night") -> "tuple[Checked | None, str | None]":
     return (None, problems[0]) if problems else (checked, None)
 
 
-def _page(night: "Night", site: Path, checked: "Checked | None") -> Path | None:
+def _page(night: Night, site: Path, checked: "Checked | None") -> Path | None:
     """Write the morning page; None, with a line that says why, if it cannot be written."""
     from analysis.nights import write_site
 

@@ -12,21 +12,18 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from analysis.report import write_report
 from experiments.child_python import python_command
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory, read_json
 from testbed.cli.following import Follower, follower
+from testbed.cli.nightly_night import Night
 from testbed.cli.nightly_one import PlaceOf, failed, finished, prepared
 from testbed.cli.sweep_tasks import SimulatePoint, result_file
 from testbed.errors import TestbedError
 from testbed.nightly.planning import SIMULATOR, budget_left_s
 from testbed.nightly.results import broken
-
-if TYPE_CHECKING:
-    from testbed.cli.nightly_night import Night
 
 LOOK_S = 0.1
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -45,17 +42,15 @@ class _Job:
     began_s: float
 
 
-def make_side_by_side(night: "Night", jobs: int, place_of: PlaceOf) -> None:
+def make_side_by_side(night: Night, jobs: int, place_of: PlaceOf) -> None:
     """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
-    from testbed.cli.nightly_run import fits
-
     waiting = [run for run in night.pending if run.place == SIMULATOR and not night.entry_of(run).sweep]
     on: list[_Job] = []
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
         while waiting or on:
             if waiting and len(on) < jobs:
                 run = waiting.pop(0)
-                if fits(night, run) and (job := _begun(night, run, place_of, follow)) is not None:
+                if night.fits(run) and (job := _begun(night, run, place_of, follow)) is not None:
                     on.append(job)
                 continue
             over = [job for job in on if job.process.poll() is not None or time.monotonic() > job.ends_s]
@@ -67,7 +62,7 @@ def make_side_by_side(night: "Night", jobs: int, place_of: PlaceOf) -> None:
                 time.sleep(LOOK_S)
 
 
-def _begun(night: "Night", run: NightRun, place_of: PlaceOf, follow: Follower) -> _Job | None:
+def _begun(night: Night, run: NightRun, place_of: PlaceOf, follow: Follower) -> _Job | None:
     started_ns, began_s = time.time_ns(), time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
     try:
@@ -85,7 +80,7 @@ def _begun(night: "Night", run: NightRun, place_of: PlaceOf, follow: Follower) -
     return _Job(run, made, process, started_ns, began_s + limit_s, began_s)
 
 
-def _result(night: "Night", job: _Job) -> NightRun:
+def _result(night: Night, job: _Job) -> NightRun:
     """What became of a job whose process has ended, or is to end now because its time is over."""
     took_s = time.monotonic() - job.began_s
     if job.process.poll() is None:

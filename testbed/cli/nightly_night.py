@@ -13,9 +13,9 @@ import click
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
 from experiments.suite import Entry, SuiteFile
-from testbed.cli.nightly_one import OURS
+from testbed.cli.exit_codes import EXPECTED_ERRORS
 from testbed.cli.nightly_text import run_line
-from testbed.nightly.planning import Expected
+from testbed.nightly.planning import Expected, budget_left_s, skipped
 
 if TYPE_CHECKING:
     from analysis.history import RunRecord
@@ -82,6 +82,15 @@ class Night:
         self.log(line)
         return line
 
+    def fits(self, run: NightRun) -> bool:
+        """Whether there is time for a run; if not, that is noted."""
+        needed_s = self.expected.of(run, self.record)
+        left_s = budget_left_s(run, self.record, self.file)
+        if needed_s <= left_s:
+            return True
+        self.say(self.leave(skipped(run, needed_s, left_s)))
+        return False
+
     def say(self, text: str, follow: "Follower | None" = None) -> None:
         """Show a line that stays, and log it."""
         self.log(text)
@@ -101,7 +110,7 @@ class Night:
             yield problems
         except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
             problems.append(str(error) or type(error).__name__)
-            if not isinstance(error, OURS):
+            if not isinstance(error, EXPECTED_ERRORS):
                 self.log("".join(traceback.format_exception(error)))
             self.say(f"problem: {otherwise}: {problems[-1]}")
 

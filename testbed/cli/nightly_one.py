@@ -10,32 +10,30 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from analysis.errors import AnalysisError
 from experiments.nights import NightRun, State
 from experiments.rundir import RunDirectory
+from testbed.cli.exit_codes import EXPECTED_ERRORS
 from testbed.cli.following import Follower, follower
+from testbed.cli.nightly_night import Night
 from testbed.cli.nightly_text import place_in
 from testbed.cli.performing import analyse, perform, write_page
-from testbed.errors import MachineError, TestbedError
+from testbed.errors import MachineError
 from testbed.nightly.limit import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
 from testbed.nightly.results import broken, ended, unmeasured
 from testbed.planning import make_plan
 from testbed.runner.start import Ended, write_plan
 from testbed.sweeps import plain
-from topologies.errors import InputError
 from topologies.loader import load_topology
 
 if TYPE_CHECKING:
     from testbed.backends.place import Place
-    from testbed.cli.nightly_night import Night
 
 PlaceOf = Callable[[str], "Place"]
 """The place of this name, opened if need be. Raises InputError, MachineError."""
-OURS = (InputError, AnalysisError, TestbedError, OSError)
 
 
-def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
+def make_one(night: Night, run: NightRun, place_of: PlaceOf) -> bool:
     """Make a run and write down what became of it; false if the user ended it, and the night."""
 
     def make(follow: Follower, began_s: float) -> NightRun:
@@ -45,7 +43,7 @@ def make_one(night: "Night", run: NightRun, place_of: PlaceOf) -> bool:
     return _limited(night, run, make, budget_left_s(run, night.record, night.file))
 
 
-def finish_one(night: "Night", run: NightRun) -> bool:
+def finish_one(night: Night, run: NightRun) -> bool:
     """Analyse a run that has ended, and write down what became of it; false as for `make_one`."""
 
     def finish(follow: Follower, began_s: float) -> NightRun:
@@ -57,7 +55,7 @@ def finish_one(night: "Night", run: NightRun) -> bool:
 
 
 def _limited(
-    night: "Night", run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
+    night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
 ) -> bool:
     """Work on a run for so long. work: is given when it began, by time.monotonic."""
     started_ns, began_s, limit = time.time_ns(), time.monotonic(), Limit()
@@ -76,7 +74,7 @@ def _limited(
     return not limit.by_user
 
 
-def prepared(night: "Night", run: NightRun, place_of: PlaceOf) -> NightRun:
+def prepared(night: Night, run: NightRun, place_of: PlaceOf) -> NightRun:
     """The run with a directory of its own that says what is planned; night.json names it before it is used.
 
     Raises InputError, MachineError.
@@ -104,9 +102,9 @@ def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
     return ended(run, made.read_run(), made.read_summary(), took_s)
 
 
-def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> NightRun:
+def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
     """A run that an error ended. One that is a defect of ours has its traceback in the night's log."""
-    if isinstance(error, OURS):
+    if isinstance(error, EXPECTED_ERRORS):
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
@@ -114,7 +112,7 @@ def failed(night: "Night", run: NightRun, error: Exception, took_s: float) -> Ni
     return broken(night.as_noted(run), text, took_s)
 
 
-def _carried_out(night: "Night", run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
+def _carried_out(night: Night, run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
     made = _directory(night, run)
     done = perform(made, place, follow, analyze=True)
     if done.by_user:
@@ -129,7 +127,7 @@ def _analysed(run: NightRun, made: RunDirectory, done: Ended, follow: Follower, 
     return finished(run, made, time.monotonic() - began_s)
 
 
-def _directory(night: "Night", run: NightRun) -> RunDirectory:
+def _directory(night: Night, run: NightRun) -> RunDirectory:
     made = night.directory.run_of(run)
     assert made is not None  # noqa: S101
     return made

@@ -1,14 +1,10 @@
 """Keeps what nights leave within a disk budget while they go on."""
 
-from typing import TYPE_CHECKING
-
+from testbed.cli.nightly_night import Night
 from topologies.errors import InputError
 
-if TYPE_CHECKING:
-    from testbed.cli.nightly_night import Night
 
-
-def make_room(night: "Night", keep_bytes: int | None, *, say_all: bool = False) -> None:
+def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) -> None:
     """Remove old captures, then more, until the history's runs take no more than this; None: never.
 
     What could not be removed, or does not fit even so, is said and does not end the night. say_all: also say

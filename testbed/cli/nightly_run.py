@@ -13,7 +13,7 @@ from functools import partial
 
 import click
 
-from experiments.nights import NightDirectory, NightRecord, NightRun, night_of
+from experiments.nights import NightDirectory, NightRecord, night_of
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.place import Place
 from testbed.cli import exit_codes
@@ -25,8 +25,9 @@ from testbed.cli.nightly_end import (
     end_night,
     tell_of_none,
 )
+from testbed.cli.nightly_jobs import make_side_by_side
 from testbed.cli.nightly_night import Night, earlier_durations_s
-from testbed.cli.nightly_one import OURS, PlaceOf, make_one
+from testbed.cli.nightly_one import PlaceOf, make_one
 from testbed.cli.nightly_options import NightOptions
 from testbed.cli.nightly_room import make_room
 from testbed.cli.nightly_sweep import make_sweep
@@ -36,7 +37,7 @@ from testbed.cli.places import check_place, opened
 from testbed.errors import MachineError
 from testbed.nightly.hooks import check_hooks
 from testbed.nightly.lock import night_locks
-from testbed.nightly.planning import Expected, budget_left_s, check_jobs, digest, new_record, skipped
+from testbed.nightly.planning import Expected, check_jobs, digest, new_record
 from testbed.nightly.sigterm import sigterm_like_ctrl_c
 from testbed.runner.versions import commit
 from topologies.errors import InputError
@@ -65,7 +66,7 @@ def run_night(asked: Asked) -> int:
         told_to_end = stack.enter_context(sigterm_like_ctrl_c())
         try:
             night = _begun(asked, stack)
-        except OURS as error:
+        except exit_codes.EXPECTED_ERRORS as error:
             tell_of_none(asked.suite, asked.night or today(), asked.options, error)
             raise
         return night if isinstance(night, int) else _carried_out(night, asked, told_to_end)
@@ -179,28 +180,16 @@ def _make_all(night: Night, asked: Asked) -> bool:
     """Make the runs that are to go; false if the user ended it."""
     with _places() as place_of:
         if asked.options.jobs > 1:
-            from testbed.cli.nightly_jobs import make_side_by_side
-
             make_side_by_side(night, asked.options.jobs, place_of)
         make_room(night, asked.options.keep_bytes)
         for run in night.pending:
-            if not fits(night, run):
+            if not night.fits(run):
                 continue
             whole = night.entry_of(run).sweep
             if not (make_sweep(night, run) if whole else make_one(night, run, place_of)):
                 return False
             make_room(night, asked.options.keep_bytes)
     return True
-
-
-def fits(night: Night, run: NightRun) -> bool:
-    """Whether there is time for a run; if not, that is noted."""
-    needed_s = night.expected.of(run, night.record)
-    left_s = budget_left_s(run, night.record, night.file)
-    if needed_s <= left_s:
-        return True
-    night.say(night.leave(skipped(run, needed_s, left_s)))
-    return False
 
 
 @contextlib.contextmanager

@@ -5,20 +5,18 @@ A run that has ended is never made again, however it ended: a failure would be t
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.nights import NightRun, State
+from testbed.cli.nightly_night import Night
 from testbed.cli.nightly_one import finish_one, finished
 from testbed.nightly.planning import TRIES_MAX
 from testbed.nightly.results import broken
 from testbed.runner.phases import Outcome
 from topologies.errors import InputError
 
-if TYPE_CHECKING:
-    from testbed.cli.nightly_night import Night
 
-
-def settle_torn(night: "Night") -> None:
+def settle_torn(night: Night) -> None:
     """Bring every run that stands as running to where the night can go on. Raises KeyboardInterrupt.
 
     One that the history has only has to be noted; one that has ended only has to be analysed. Any other is
@@ -37,18 +35,18 @@ def settle_torn(night: "Night") -> None:
             night.say(night.end(broken(_begun_anew(night, run), said, 0.0), time.time_ns()))
 
 
-def set_torn_aside(night: "Night") -> None:
+def set_torn_aside(night: Night) -> None:
     """Set aside what a night leaves torn that ends now; what has ended is for `settle_torn`."""
     for run in _running(night):
         if not _has_ended(night, run) and _from_history(night, run) is None:
             _begun_anew(night, run)
 
 
-def _running(night: "Night") -> list[NightRun]:
+def _running(night: Night) -> list[NightRun]:
     return [run for run in night.record.runs if run.state is State.RUNNING]
 
 
-def _has_ended(night: "Night", run: NightRun) -> bool:
+def _has_ended(night: Night, run: NightRun) -> bool:
     """Whether it came to its own end, good or bad."""
     made = night.directory.run_of(run)
     try:
@@ -57,14 +55,14 @@ def _has_ended(night: "Night", run: NightRun) -> bool:
         return False
 
 
-def _begun_anew(night: "Night", run: NightRun) -> NightRun:
+def _begun_anew(night: Night, run: NightRun) -> NightRun:
     aside = night.note(night.directory.set_aside(run))
     if aside.torn != run.torn:
         night.say(f"{run.title} was torn: what it left is {aside.torn[-1]}")
     return aside
 
 
-def _from_history(night: "Night", run: NightRun) -> NightRun | None:
+def _from_history(night: Night, run: NightRun) -> NightRun | None:
     """The run as it came out, if the history has it: by its directory's name or, if there was nothing to run,
     since this night began.
     """
@@ -81,7 +79,7 @@ def _from_history(night: "Night", run: NightRun) -> NightRun | None:
     return None
 
 
-def _as_left(night: "Night", run: NightRun, row: dict[str, Any]) -> NightRun:
+def _as_left(night: Night, run: NightRun, row: dict[str, Any]) -> NightRun:
     """With what its directory says, as long as that is there; row: the history's."""
     made = night.directory.run_of(run)
     try:

@@ -5,8 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from testbed.backends.place import Place
 from testbed.cli.sweep_text import point_line, seconds_left
-from testbed.sweeps import headline, judged, pending
+from testbed.errors import MachineError
+from testbed.planning import make_plan
+from testbed.runner.start import write_plan
+from testbed.sweeps import Points, headline, judged, pending, plain
 
 
 class SweepProgress:
@@ -42,6 +46,25 @@ class SweepProgress:
         """Write down how it ended."""
         self.record = replace(self.record, outcome=outcome, ended_ns=time.time_ns())
         self.directory.write(self.record)
+
+
+class Sweep(SweepProgress):
+    """A sweep that is on, and what its runs are made from."""
+
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points) -> None:
+        super().__init__(directory, record)
+        self._points = points
+
+    def make_run(self, point: PointRecord, place: Place) -> None:
+        """Its run directory, with what is planned. Raises MachineError, InputError."""
+        experiment, topology = self._points.of(point)
+        plan = place.fitted(make_plan(experiment, topology, seed=point.seed, links_kind=self.record.links))
+        place.check(self.directory.path, plan)
+        try:
+            described = {"experiment": plain(experiment), "topology": plain(topology)}
+            write_plan(self.directory.make_run(point), plan, described)
+        except OSError as error:
+            raise MachineError(f"cannot write below {self.directory.path}: {error.strerror}") from error
 
 
 def outcome_of(

@@ -14,41 +14,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.sweepdir import SweepDirectory
 from testbed.cli import exit_codes
 from testbed.cli.following import follower
 from testbed.cli.performing import analyse, perform, write_page
 from testbed.cli.places import SIMULATOR, opened
 from testbed.cli.sweep_outcome import show_sweep
-from testbed.cli.sweep_progress import SweepProgress, broken, outcome_of
+from testbed.cli.sweep_progress import Sweep, broken, outcome_of
+from testbed.cli.sweep_tasks import run_in_tasks
 from testbed.cli.sweep_text import point_title
 from testbed.errors import MachineError, TestbedError
-from testbed.planning import make_plan
-from testbed.runner.start import write_plan
 from testbed.runner.versions import commit
-from testbed.sweeps import Chosen, Points, all_passed, continued, new_record, plain, refuse_changed
+from testbed.sweeps import Chosen, Points, all_passed, continued, new_record, refuse_changed
 
 if TYPE_CHECKING:
     from testbed.backends.place import Place
-
-
-class Sweep(SweepProgress):
-    """A sweep that is on, and what its runs are made from."""
-
-    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points) -> None:
-        super().__init__(directory, record)
-        self._points = points
-
-    def make_run(self, point: PointRecord, place: "Place") -> None:
-        """Its run directory, with what is planned. Raises MachineError, InputError."""
-        experiment, topology = self._points.of(point)
-        plan = place.fitted(make_plan(experiment, topology, seed=point.seed, links_kind=self.record.links))
-        place.check(self.directory.path, plan)
-        try:
-            described = {"experiment": plain(experiment), "topology": plain(topology)}
-            write_plan(self.directory.make_run(point), plan, described)
-        except OSError as error:
-            raise MachineError(f"cannot write below {self.directory.path}: {error.strerror}") from error
 
 
 def run_sweep(
@@ -78,8 +58,6 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> str:
     outcome = "crashed"
     try:
         if sweep.record.place == SIMULATOR:
-            from testbed.cli.sweep_tasks import run_in_tasks
-
             run_in_tasks(sweep, analyze=analyze)
             outcome = "completed"
         else:
@@ -96,10 +74,10 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> str:
 
 def write_sweep_page(directory: SweepDirectory) -> None:
     """Write the page for the whole sweep, if there is anything to show."""
-    from analysis.sweeps import report
+    from analysis.report.sweep_page import write_sweep_report
 
     if any(point.verdict for point in directory.read().points):
-        report(directory)
+        write_sweep_report(directory)
 
 
 def new_sweep(out: Path, chosen: Chosen, points: Points) -> Sweep:

@@ -10,18 +10,15 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.errors import AnalysisError
 from experiments.rundir import RunDirectory, read_json, write_json
 from experiments.sweepdir import PointRecord
 from testbed.cli.following import Follower, follower
 from testbed.cli.places import SIMULATOR, opened
-from testbed.cli.sweep_progress import broken, outcome_of
+from testbed.cli.sweep_progress import Sweep, broken, outcome_of
 from topologies.errors import InputError
-
-if TYPE_CHECKING:
-    from testbed.cli.sweep_run import Sweep
 
 LOOK_S = 0.25
 STOP_TIMEOUT_S = 20.0
@@ -58,7 +55,7 @@ def result_file(run: RunDirectory) -> Path:
     return run.logs / "task.json"
 
 
-def run_in_tasks(sweep: "Sweep", *, analyze: bool) -> None:
+def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
     """Make the runs that are to go. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
     from analysis.session import spark_session
 
@@ -112,7 +109,7 @@ class _Job:
             self._error = error
 
 
-def _follow(sweep: "Sweep", points: list[PointRecord], job: _Job, follow: Follower) -> None:
+def _follow(sweep: Sweep, points: list[PointRecord], job: _Job, follow: Follower) -> None:
     """Note each run as it is done, until all are."""
     waiting = list(points)
     while waiting:
@@ -128,7 +125,7 @@ def _follow(sweep: "Sweep", points: list[PointRecord], job: _Job, follow: Follow
             time.sleep(LOOK_S)
 
 
-def _result(sweep: "Sweep", point: PointRecord) -> PointRecord:
+def _result(sweep: Sweep, point: PointRecord) -> PointRecord:
     """What became of a run whose task is done."""
     run = sweep.directory.run_of(point)
     said = read_json(result_file(run))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from analysis.sweeps import report
+from analysis.report.sweep_page import write_sweep_report
 from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll
 from tests.analysis.report.synthetic_sweep import SWEEPS
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """From a sweep's name to its page, written once."""
     parent = tmp_path_factory.mktemp("sweeps")
-    return cache(lambda name: report(SWEEPS[name](parent / name)))
+    return cache(lambda name: write_sweep_report(SWEEPS[name](parent / name)))
 
 
 def test_every_figure_is_drawn_with_its_lines_bands_and_references(opened: Opened) -> None:

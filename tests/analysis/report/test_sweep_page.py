@@ -10,8 +10,8 @@ import pytest
 
 from analysis.report.paper_figures import charts
 from analysis.report.sweep_charts import SweepChart, quantity
-from analysis.report.sweep_page import failed, verdict
-from analysis.sweeps import Sweep, read_sweep, report
+from analysis.report.sweep_page import failed, verdict, write_sweep_report
+from analysis.sweeps import Sweep, read_sweep
 from experiments.sweepdir import SweepDirectory
 from testbed.sweeps import all_passed, judged
 from tests.analysis.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
@@ -136,7 +136,7 @@ def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) -> None:
     directory = made(name)
-    page = report(directory).read_text()
+    page = write_sweep_report(directory).read_text()
     assert not re.search(r"(src|href)=[\"']?https?:", page)
     text = unescape(re.sub(r"<[^>]+>", " ", page))
     for chart in charts(read_sweep(directory)):
@@ -148,8 +148,11 @@ def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) ->
 
 def test_writing_again_gives_the_same_bytes(made: Made) -> None:
     directory = made("generic")
-    before = report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()
-    assert (report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()) == before
+    before = write_sweep_report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()
+    assert (
+        write_sweep_report(directory).read_bytes(),
+        directory.figure("latency", "svg").read_bytes(),
+    ) == before
 
 
 def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
@@ -159,7 +162,7 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     whole, less = chart.lines
     assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
     assert less.y == (0.9, 2.9)
-    page = unescape(report(sweep.directory).read_text())
+    page = unescape(write_sweep_report(sweep.directory).read_text())
     assert re.search(r"<td>all of it</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
 
@@ -184,7 +187,7 @@ def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(
     assert not all_passed(sweep.record)
     assert verdict(sweep).word == "Not all held"
     assert verdict(sweep).passed == 2
-    page = unescape(report(directory).read_text()).replace("\xa0", " ")
+    page = unescape(write_sweep_report(directory).read_text()).replace("\xa0", " ")
     assert "1 of 2 expectations of all runs together did not hold" in page
     assert re.search(r"roles.driver=1</td>.*1010.*did not hold", page, re.DOTALL)
     assert "all runs</td>" in page
