@@ -18,6 +18,7 @@ import zstandard
 
 from experiments.left_out import CAPTURES, left_out, without
 from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name, read_json
+from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
 
 ENDING: Final = ".tar.zst"
@@ -25,7 +26,7 @@ COUNT: Final = "CUTSET.members"  # of the archive's global header
 RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
 _LEVEL: Final = 3
-_MOMENTARY: Final = (IN_THE_MAKING, ".tmp", ".reserve")
+_MOMENTARY: Final = (IN_THE_MAKING, BEGUN, ".reserve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,10 @@ def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
         raise InputError(str(directory), None, "", "is not named as runs are: give it back its own name")
-    temporary = archive.with_name(f".{archive.name}.tmp")
     try:
         files = sorted(_files(directory, captures=captures), key=_order)
         size = sum(file.stat().st_size for file in files)
-        with temporary.open("wb") as stream:
+        with replacing(archive) as stream:
             compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, threads=-1)
             with (
                 compressor.stream_writer(stream, closefd=False) as packed,
@@ -59,13 +59,8 @@ def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
             ):
                 for file in files:
                     _add(tar, file, f"{name}/{file.relative_to(directory)}", captures=captures)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(archive)
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return Packed(len(files), size, archive.stat().st_size)
 
 

@@ -1,8 +1,7 @@
 """The run directory: the only thing between the testbed, which writes it, and the analysis, which reads it.
 
 Every path in it stands here and nowhere else. What a crash must not tear (`run.json`, `summary.json`) is
-written to a temporary file, synchronised and renamed. What stands inside the files is their writers'
-matter.
+written whole (`experiments.whole_files`). What stands inside the files is their writers' matter.
 """
 
 import json
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.plain_name import plain_name
+from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
 CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
@@ -211,27 +211,6 @@ def is_run_name(name: str) -> bool:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
     write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a crash at any moment leaves the old content or the new, never a part."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
-    with temporary.open("x") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from analysis.comparing import metrics, recovery, timelines
 from analysis.comparing.settings import settings
 from analysis.comparing.sides import Side
 from analysis.report.page import environment as report_environment
+from experiments.whole_files import write_whole
 
 _HERE = Path(__file__).parent
 _SECTIONS = {
@@ -26,9 +27,7 @@ _SECTIONS = {
 
 def write_page(sides: Sequence[Side], file: Path) -> None:
     """Write the page; links to the runs' reports are relative to it. Raises OSError."""
-    temporary = file.with_name(file.name + ".tmp")
-    temporary.write_text(render(sides, file), encoding="utf-8")
-    temporary.replace(file)
+    write_whole(file, render(sides, file))
 
 
 def render(sides: Sequence[Side], file: Path) -> str:

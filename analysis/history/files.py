@@ -8,7 +8,6 @@ A file is written under a name with a dot before it, synchronised, and renamed. 
 do not see such names either.
 """
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from analysis.history.migration import UnknownLayoutError, brought_forward
 from analysis.history.record import known_night
 from analysis.history.schemas import NIGHT
+from experiments.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"
 ENDING: Final = ".parquet"
@@ -135,24 +135,10 @@ def _check_names(rows: pa.Table) -> None:
 def write_rows(path: Path, rows: pa.Table) -> None:
     """Write a file so that a crash at any moment leaves what was there, or the new one. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
     rows = rows.replace_schema_metadata({_COLUMNS: _names(rows.column_names)})
-    with temporary.open("wb") as stream:
+    with replacing(path) as stream:
         pq.write_table(rows, stream, compression=COMPRESSION, write_page_checksum=True)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
-    synchronise(path.parent)
 
 
 def _names(columns: list[str]) -> str:
     return ",".join(columns)
-
-
-def synchronise(folder: Path) -> None:
-    """Make sure that the folder's names are on disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -24,13 +24,13 @@ from analysis.history.files import (
     may_hold,
     nights,
     read_rows,
-    synchronise,
     write_rows,
 )
 from analysis.history.record import RunRecord, check_night
 from analysis.history.rows import rows_of
 from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMAS, shown_schema
 from analysis.history.where import EVERYTHING, Where, of_these
+from experiments.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
 """In the order in which they are written."""
@@ -182,7 +182,7 @@ class History:
         for run in sorted(set(single) & set(counted["run"].to_pylist())):
             if single[run] not in self._problems:  # what is damaged stays, for somebody to look at
                 single[run].unlink()
-        synchronise(partition.path)
+        sync_folder(partition.path)
 
     def _forget(self, *tables: str) -> None:
         """Problems of these tables are found anew."""

@@ -7,7 +7,6 @@ its end until it begins again.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from analysis.nights.trend_sections import trend_of
 from analysis.regressions.checking import check_night
 from analysis.regressions.findings import Checked
 from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
 _HERE = Path(__file__).parent
@@ -77,8 +77,8 @@ def _write(
 ) -> None:
     templates = _environment()
     usual = levels(past)
-    _put(site.looks, _looks(templates))
-    _put(site.theme, str(templates.globals["asset"]("theme.js")))  # type: ignore[operator]
+    write_whole(site.looks, _looks(templates), sync=False)
+    write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
     _compare(past, site, checked.values())
     fresh = _to_write(past, site, checked)
     stamp = site.folder / _WRITTEN_BY
@@ -96,10 +96,12 @@ def _write(
     }
     for key, entry in past.entries.items():
         content = entry_content(entry, findings[key], [words[id(found)] for found in findings[key]], site)
-        _put(site.entry(*key), templates.get_template("experiment.html.j2").render(content))
+        write_whole(
+            site.entry(*key), templates.get_template("experiment.html.j2").render(content), sync=False
+        )
     content = morning_content(past, site, checked, usual, words, left_out=left_out) | {"folder": folder}
-    _put(site.index, templates.get_template("index.html.j2").render(content))
-    _put(stamp, _stamp())
+    write_whole(site.index, templates.get_template("index.html.j2").render(content), sync=False)
+    write_whole(stamp, _stamp(), sync=False)
 
 
 def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
@@ -166,11 +168,3 @@ def _looks(templates: Environment) -> str:
 def _stamp() -> str:
     sources = [*sorted((_HERE / "templates").iterdir()), *sorted(_HERE.glob("*.py"))]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest() + "\n"
-
-
-def _put(file: Path, text: str) -> None:
-    """Write a file so that who reads it sees the old one or the new one."""
-    temporary = f"{file}.tmp"
-    with open(temporary, "w", encoding="utf-8") as stream:  # noqa: PTH123  (Path.open takes twice as long)
-        stream.write(text)
-    os.replace(temporary, file)  # noqa: PTH105

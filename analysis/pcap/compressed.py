@@ -23,6 +23,7 @@ from analysis.errors import CaptureError
 from analysis.pcap.format import begins_pcap
 from analysis.pcap.pcapng import MAGIC
 from experiments.rundir import RunDirectory
+from experiments.whole_files import replacing
 
 GROWTH_MAX = 4_000  # times the compressed size; all-zero payload in large packets reaches some hundreds
 SIZE_ALWAYS_ALLOWED = 1 << 30  # bytes
@@ -95,19 +96,15 @@ def unpack(capture: Path) -> Path:
     status = capture.stat()
     if place.exists() and _read_note(place, _Note(capture.name, status.st_size, status.st_mtime_ns, None)):
         return place
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with capture.open("rb") as source, temporary.open("wb") as target:
+        with capture.open("rb") as source, replacing(place, sync=False) as target:
             problem = _copy(source, target, engine, capture)
-        note = _Note(capture.name, status.st_size, status.st_mtime_ns, problem)
-        _note(place).unlink(missing_ok=True)  # of another file, which would be taken for this one's
-        temporary.replace(place)
+            note = _Note(capture.name, status.st_size, status.st_mtime_ns, problem)
+            _note(place).unlink(missing_ok=True)  # of another file, which would be taken for this one's
         _note(place).write_text(json.dumps(asdict(note)))
     except OSError as error:
         raise CaptureError(f"{capture.name}: cannot be unpacked to {place}: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return place
 
 

@@ -12,7 +12,6 @@ and cannot be used all the same is counted by name in `unused`.
 
 import json
 import mmap
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,6 +43,7 @@ from analysis.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
 from analysis.pcap.records import Records, read_records
 from analysis.pcap.walk import walk
 from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
 
 SCHEMA = 3
 SPLIT_BYTES = 4 * 1024 * 1024
@@ -123,7 +123,7 @@ def load_index(capture: Path) -> CaptureIndex:
             return index
     index = build_index(capture)
     with suppress(OSError):  # a read-only run directory: the index is only a saving of time
-        _write_atomically(sidecar(capture), json.dumps({"schema": SCHEMA, **asdict(index)}))
+        write_whole(sidecar(capture), json.dumps({"schema": SCHEMA, **asdict(index)}), sync=False)
     return index
 
 
@@ -274,9 +274,3 @@ def _from_json(text: str) -> CaptureIndex:
 
 def _format(interfaces: list[dict[str, Any]], **rest: Any) -> Format:
     return Format(interfaces=tuple(Interface(**interface) for interface in interfaces), **rest)
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    temporary.write_text(text)
-    temporary.replace(path)

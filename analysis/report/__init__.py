@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
 
 __all__ = ["write_report"]
 
@@ -22,8 +23,5 @@ def write_report(run: RunDirectory) -> Path:
 
     record = read_record(run)
     write_figures(record, run)
-    temporary = run.report_html.with_name(run.report_html.name + ".tmp")
-    page = render(record, write_diagrams(record, run), moments(run, record))
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(run.report_html)
+    write_whole(run.report_html, render(record, write_diagrams(record, run), moments(run, record)))
     return run.report_html

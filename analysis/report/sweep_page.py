@@ -19,6 +19,7 @@ from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 from analysis.sweeps import Sweep, SweptRun, read_sweep
 from experiments.sweepdir import SweepDirectory
+from experiments.whole_files import write_whole
 
 SIMULATOR = "simulator"
 PROBLEMS_SHOWN = 100
@@ -51,11 +52,8 @@ def write_sweep_report(directory: SweepDirectory) -> Path:
     sweep = read_sweep(directory)
     charts = paper_charts(sweep)
     write_figures(charts, directory)
-    page = directory.report_html
-    temporary = page.with_name(page.name + ".tmp")
-    temporary.write_text(render(sweep, charts), encoding="utf-8")
-    temporary.replace(page)
-    return page
+    write_whole(directory.report_html, render(sweep, charts))
+    return directory.report_html
 
 
 def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:

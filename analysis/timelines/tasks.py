@@ -8,7 +8,6 @@ together by table. Rows never pass through Java: with joins and groups in Spark 
 for 1.2 million messages on 2 cores, this way 2 s.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +41,7 @@ from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, so
 from analysis.timelines.ways import Sources
 from analysis.workers import work
 from analysis.workers.work import Workers
+from experiments.whole_files import replacing
 
 Files = tuple[str, Path]
 """A host and what it wrote down."""
@@ -244,6 +244,5 @@ def nothing() -> dict[str, pa.Table]:
 
 def write(table: pa.Table, path: Path) -> None:
     """Write one Parquet file so that readers see it whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")  # readers pass over names with a dot
-    pq.write_table(table, temporary, compression=COMPRESSION)
-    temporary.replace(path)
+    with replacing(path, sync=False) as stream:
+        pq.write_table(table, stream, compression=COMPRESSION)

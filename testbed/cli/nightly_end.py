@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.nights import NightRecord, State
-from experiments.rundir import write_whole
+from experiments.whole_files import write_whole
 from testbed.cli import exit_codes
 from testbed.cli.nightly_findings import finding_line
 from testbed.cli.nightly_night import Night

@@ -92,7 +92,7 @@ def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> 
 
 def _install(night: "Installed", texts: dict[str, str], *, user: bool) -> None:
     """Write the units and enable them. Raises MachineError that says what is left to do."""
-    from experiments.rundir import write_whole
+    from experiments.whole_files import write_whole
     from testbed.errors import MachineError
 
     folder = _user_units() if user else SYSTEM_UNITS

@@ -17,7 +17,6 @@ import importlib.metadata
 import importlib.util
 import io
 import marshal
-import os
 import platform
 import sys
 import tarfile
@@ -26,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from experiments.whole_files import replacing
 from testbed.errors import MachineError
 from testbed.hosts.loadable import loadable_part
 
@@ -87,9 +87,8 @@ def machine_archive(cache: Path = CACHE) -> Archive:
     try:
         if not path.is_file():
             cache.mkdir(exist_ok=True)
-            temporary = path.with_suffix(f".{os.getpid()}")
-            temporary.write_bytes(pack({**project, **dict(distribution_files())}))
-            temporary.replace(path)
+            with replacing(path, sync=False) as stream:
+                stream.write(pack({**project, **dict(distribution_files())}))
             _forget_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.rundir import RunDirectory, write_whole
+from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
 from testbed.runner.phases import Phase
 
 RESERVE_BYTES = 4 << 20

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from io import FileIO
 from pathlib import Path
 
+from experiments.whole_files import BEGUN
 from testbed.shipping.digests import file_digest, tail_digest
 from testbed.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
 from testbed.shipping.messages import (
@@ -35,8 +36,6 @@ from testbed.shipping.names import checked
 IDLE_S = 60
 NICENESS = 19
 PIECE_BYTES = 64 << 10
-IN_THE_MAKING = ".tmp"
-"""How names end of files that get their own name when they are whole (`experiments.rundir`)."""
 
 
 class Sender:
@@ -154,7 +153,7 @@ def walk(folder: Path, below: str = "") -> Iterator[Entry]:
         try:
             if item.is_dir(follow_symlinks=False):
                 yield from walk(folder, path)
-            elif item.is_file(follow_symlinks=False) and not item.name.endswith(IN_THE_MAKING):
+            elif item.is_file(follow_symlinks=False) and not item.name.endswith(BEGUN):
                 status = item.stat(follow_symlinks=False)
                 yield Entry(checked(path), status.st_size, status.st_ino)
         except (FileNotFoundError, ShippingError):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from experiments.rundir import sync_folder
+from experiments.whole_files import sync_folder
 from testbed.shipping.copy import Copy
 from testbed.shipping.frames import ShippingError
 from testbed.shipping.limits import Disk

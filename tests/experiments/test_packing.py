@@ -75,7 +75,7 @@ def test_what_stands_there_only_for_a_moment_stays_behind(
     run.unpacked.mkdir()
     (run.unpacked / "a.pcap").write_bytes(b"again")
     (run.path / ".reserve").write_bytes(b"\0" * 4096)
-    (run.path / "run.json.tmp").write_text("{torn")
+    (run.path / ".run.json.7.tmp").write_text("{torn")
     (run.analysis / "packets.part").mkdir()
     (run.analysis / "packets.part" / "x").write_bytes(b"torn")
     (run.path / "link").symlink_to("/etc/hostname")

@@ -1,6 +1,7 @@
 """Nothing that stands in a file of a run, a sweep or a night leads out of its folder."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,9 +13,10 @@ from analysis.history.pruning import _room
 from analysis.timelines.facts import read_facts
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.plain_name import plain_name
-from experiments.rundir import RunDirectory, write_json, write_whole
+from experiments.rundir import RunDirectory, write_json
 from experiments.sweep import runs
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.whole_files import write_whole
 from tests.analysis.timelines.world import run_json
 from topologies.errors import InputError
 
@@ -115,9 +117,9 @@ def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
 
 def test_what_is_written_whole_follows_no_link(tmp_path):
     (tmp_path / "passwd").write_text("root")
-    (tmp_path / "run.json.tmp").symlink_to(tmp_path / "passwd")
+    (tmp_path / f".run.json.{os.getpid()}.tmp").symlink_to(tmp_path / "passwd")
     write_json(tmp_path / "run.json", {"schema": 1})
-    (tmp_path / "log.tmp").symlink_to(tmp_path / "passwd")
+    (tmp_path / f".log.{os.getpid()}.tmp").symlink_to(tmp_path / "passwd")
     write_whole(tmp_path / "log", "text")
     assert (tmp_path / "passwd").read_text() == "root"
 

@@ -277,7 +277,7 @@ def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
 
 
 def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: PlayedRun) -> None:
-    (run.path / "run.json.tmp").mkdir()  # where it would be written
+    (run.path / f".run.json.{os.getpid()}.tmp").mkdir()  # where it would be written
 
     def visit() -> None:
         attached = Attached(run)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from experiments.rundir import RunDirectory, write_json, write_whole
+from experiments.rundir import RunDirectory, write_json
+from experiments.whole_files import write_whole
 from testbed.runner import record as record_module
 from testbed.runner.phases import Phase
 from testbed.runner.record import RunRecord

@@ -108,7 +108,7 @@ def test_a_file_that_another_replaced_is_shipped_again_and_is_never_seen_in_part
     following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
     following.wait_for_bytes(21)
     for content in (b'{"phase": "running", "more": 1}', b"{}", b'{"phase": "over"}'):
-        new = there.with_name("run.json.tmp")
+        new = there.with_name(".run.json.7.tmp")
         new.write_bytes(content)
         new.replace(there)
         following.wait_for_bytes(len(content))
@@ -160,7 +160,7 @@ def test_what_was_taken_away_on_the_machine_stays_here(tmp_path: Path) -> None:
 
 
 def test_what_is_in_the_making_and_what_is_no_file_is_not_shipped(tmp_path: Path) -> None:
-    there = write_files(tmp_path / "h0", {"run.json": b"{}", "run.json.tmp": b"{", "logs/bad\nname": b"x"})
+    there = write_files(tmp_path / "h0", {"run.json": b"{}", ".run.json.7.tmp": b"{", "logs/bad\nname": b"x"})
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
     (there / "captures").symlink_to(tmp_path)

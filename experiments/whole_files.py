@@ -1,0 +1,50 @@
+"""Files that stand whole or not at all: written beside their place, and renamed (rename(2)).
+
+Whatever ends the writer, at any moment, a reader sees the old content or the new, never a part. What a killed
+writer leaves beside it ends with `BEGUN`, and begins with a dot, so that readers of whole folders pass it by.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+BEGUN: Final = ".tmp"
+
+
+@contextmanager
+def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """A stream that becomes the file at `path` at the end of the block, unless the block raises.
+
+    Processes may replace the same file at once: it is one's, or another's. sync: whether it also has to
+    outlive a power cut, which what can be made again need not. Raises OSError.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{BEGUN}")
+    temporary.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            if sync:
+                os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # nothing, if all went well
+    if sync:
+        sync_folder(path.parent)
+
+
+def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
+    """Write text as UTF-8; see `replacing`. Raises OSError."""
+    with replacing(path, sync=sync) as stream:
+        stream.write(text.encode())
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
