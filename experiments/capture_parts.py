@@ -7,17 +7,17 @@ before it opens the next. Joining writes the first part and the records of the o
 place, moves that file there, and only then takes the parts away. So a crash at any moment leaves either all
 parts or the whole capture, and joining again does what is left.
 
-Who writes parts holds the folder of captures (flock(2)), and who joins them waits for nobody: while they are
+Who writes parts holds the folder of captures, and who joins them waits for nobody: while they are
 still written, joining is an error.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from experiments.locks import HeldError, folder_lock
 from topologies.errors import InputError
 
 SUFFIX = ".parts"
@@ -60,17 +60,14 @@ def held(captures: Path) -> Iterator[None]:
 
     Raises InputError if another process holds it.
     """
-    handle = os.open(captures, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            stack.enter_context(folder_lock(captures, wait=False))
+        except HeldError:
             raise InputError(
                 str(captures), None, "", "is still being written by a run that goes on"
             ) from None
         yield
-    finally:
-        os.close(handle)
 
 
 def join_all(captures: Path) -> int:

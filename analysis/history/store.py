@@ -8,9 +8,7 @@ written and read again.
 """
 
 import contextlib
-import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +28,7 @@ from analysis.history.record import RunRecord, check_night
 from analysis.history.rows import rows_of
 from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMAS, shown_schema
 from analysis.history.where import EVERYTHING, Where, of_these
+from experiments.locks import folder_lock
 from experiments.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
@@ -78,7 +77,7 @@ class History:
         """
         check_night(night)
         try:
-            with _alone(Partition.of(self.folder, RUNS, night).path):
+            with folder_lock(Partition.of(self.folder, RUNS, night).path, wait=True):
                 for table in TABLES:
                     self._compact(table, night)
         except FileNotFoundError:
@@ -199,14 +198,3 @@ class History:
         paths = [os.path.normpath(base / path) if path else "" for path in runs["path"].to_pylist()]
         column = runs.schema.get_field_index("path")
         return runs.set_column(column, runs.schema.field(column), pa.array(paths, pa.string()))
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """While this block goes on, nobody else compacts what stands in this folder. Raises OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

@@ -31,12 +31,12 @@ from testbed.hosts.ssh import Connection
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, Follow, check_disk, interruptible
 from testbed.share import share_to_json
-from testbed.shipping.alone import alone
 from testbed.shipping.limits import Limits
 from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.parts import read_parts
 from testbed.shipping.receiver import ship
 from testbed.shipping.result import Shipped
+from testbed.shipping.run_lock import run_lock
 
 LOOK_S = 0.25
 
@@ -151,7 +151,7 @@ class _Run:
             clients=clients,
             duration_us=self._plan.duration_us,
         )
-        with alone(self._run, who="cutset run"), interruptible(self._hear_user) as user:
+        with run_lock(self._run, who="cutset run"), interruptible(self._hear_user) as user:
             self._note_where(conductor)
             try:
                 self._start()

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from experiments.locks import HeldError, file_lock
 from experiments.nights import NIGHTS
 from testbed.errors import MachineError
-from testbed.holding import HeldError, holding
 
 NAME = "nightly.lock"
 LOOK_S = 0.2
@@ -43,7 +43,7 @@ def _enter(stack: ExitStack, folder: Path, who: str, until_s: float, say: Callab
     told = False
     while True:
         try:
-            stack.enter_context(holding(folder / NAME, who=who))
+            stack.enter_context(file_lock(folder / NAME, who=who))
         except HeldError as error:
             if time.monotonic() >= until_s:
                 raise

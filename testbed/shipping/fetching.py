@@ -21,13 +21,13 @@ from testbed.hosts.merging import LISTS, merged
 from testbed.hosts.on_each import on_each
 from testbed.hosts.run_folders import HELD, IN_USE
 from testbed.hosts.ssh import Connection
-from testbed.shipping.alone import alone
 from testbed.shipping.lane import Listener
 from testbed.shipping.limits import Limits
 from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.parts import about_parts, read_parts
 from testbed.shipping.receiver import ship
 from testbed.shipping.result import Shipped
+from testbed.shipping.run_lock import run_lock
 from topologies.errors import InputError
 
 LOOK_S = 1.0
@@ -64,7 +64,7 @@ class Fetch:
         Raises InputError if the inventory is not that of the run, TestbedError if somebody else brings its
         files here.
         """
-        with alone(self.run, who="cutset fetch"):
+        with run_lock(self.run, who="cutset fetch"):
             return self._fetch()
 
     def _fetch(self) -> dict[str, Shipped]:

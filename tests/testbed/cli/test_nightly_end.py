@@ -20,8 +20,8 @@ from tests.testbed.cli.nights import NEVER, NIGHT, NO_TIME, Nights
 HOLDER = """
 import sys
 from pathlib import Path
-from testbed.holding import holding
-with holding(Path(sys.argv[1]), who="somebody"):
+from experiments.locks import file_lock
+with file_lock(Path(sys.argv[1]), who="somebody"):
     print("held", flush=True)
     sys.stdin.read()
 """

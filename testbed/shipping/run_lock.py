@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from experiments.locks import HeldError, file_lock
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.holding import HeldError, holding
 
 
 @contextmanager
-def alone(run: RunDirectory, *, who: str) -> Iterator[None]:
+def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
     """Be the only one that brings files of this run here.
 
     who: what to tell others, in a few words. Raises TestbedError if somebody else does, MachineError if the
@@ -17,7 +17,7 @@ def alone(run: RunDirectory, *, who: str) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(holding(run.shipping_lock, who=who))
+            stack.enter_context(file_lock(run.shipping_lock, who=who))
         except HeldError as error:
             raise TestbedError(
                 f"the files of {run.name} are being brought here by {error}: wait until that has ended"

@@ -11,16 +11,16 @@ from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import load_inventory
-from testbed.shipping.alone import alone
 from testbed.shipping.fetching import Fetch
 from testbed.shipping.limits import Limits
+from testbed.shipping.run_lock import run_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
 from experiments.rundir import RunDirectory
-from testbed.shipping.alone import alone
-with alone(RunDirectory(Path(sys.argv[1])), who="cutset run"):
+from testbed.shipping.run_lock import run_lock
+with run_lock(RunDirectory(Path(sys.argv[1])), who="cutset run"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -68,7 +68,7 @@ def test_a_receiver_that_was_killed_holds_nothing_up(
 ) -> None:
     receiver.kill()
     receiver.wait()
-    with alone(run, who="cutset fetch"):
+    with run_lock(run, who="cutset fetch"):
         assert run.shipping_lock.read_text().startswith("cutset fetch, process ")
     assert run.shipping_lock.read_text() == "", "nobody is named who has nothing to do with it any more"
 
@@ -76,4 +76,4 @@ def test_a_receiver_that_was_killed_holds_nothing_up(
 def test_a_run_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     gone = RunDirectory(tmp_path / "gone")
     with pytest.raises(MachineError, match=r"cannot write .*/gone: No such file"):
-        alone(gone, who="cutset fetch").__enter__()
+        run_lock(gone, who="cutset fetch").__enter__()
