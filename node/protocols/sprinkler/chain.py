@@ -11,17 +11,29 @@ has sent it everything it passes the token, and from then on commits only what t
 joiner has stored what came before the token it tells the configuration service, which makes it the tail. A
 new configuration makes the token of an older one void.
 
+Who knows that the region's stream is whole tells its successor, behind the last event that this takes. So a
+successor knows it only when it has all of that, too, on its disk as well.
+
 A replica that was removed keeps what was committed and drops the rest, since the chain may have gone on
 without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import Counter, Follow, Joined, Publication, Refusal, Stored, Token
+from node.protocols.sprinkler.messages import (
+    Counter,
+    Follow,
+    Joined,
+    Publication,
+    Refusal,
+    Stored,
+    Token,
+    Whole,
+)
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.subscribers import Subscribers
 
@@ -57,6 +69,9 @@ class Surroundings(Protocol):
     def followed(self, channel: Channel) -> None:
         """The successor follows us from now on."""
 
+    def whole_at(self) -> Mapping[int, int] | None:
+        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
+
 
 class Replication:
     """The links to both sides. `chain` is the present configuration of the region."""
@@ -75,6 +90,7 @@ class Replication:
             None  # by stream, what came before the token, until it is stored
         )
         self._token_passed = False
+        self._has_told_whole = False  # the successor, that the region's stream is whole
         self._cursors = Subscribers(node.history, node.send, node.stored)
         self._changed: dict[int, None] = {}  # streams that need to be looked at
 
@@ -128,6 +144,7 @@ class Replication:
         if self.successor is not None:
             self._cursors.forget(self.successor)
             self.successor = None
+            self._has_told_whole = False
 
     # --- Messages along the chain
 
@@ -221,10 +238,19 @@ class Replication:
             self._node.send(channel, *publications.take_unsent(PUBLICATIONS_AT_ONCE))
         if publications.all_sent:
             self._cursors.serve(channel)
+        if not self._has_told_whole:
+            self._tell_whole(channel)
         if self._may_pass_token() and publications.all_sent and self._cursors.is_level(channel):
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
+
+    def _tell_whole(self, channel: Channel) -> None:
+        whole_at = self._node.whole_at()
+        if whole_at is None or not self._cursors.have_passed(channel, whole_at):
+            return
+        self._has_told_whole = True
+        self._node.send(channel, Whole(self.chain.number))
 
     def advance(self) -> None:
         """After every input: commit what can be, tell the predecessor, serve the successor."""

@@ -107,6 +107,15 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """You have all of the region's stream that there was when it was taken back. Also on disk."""
+
+    reads: ClassVar = ("configuration {configuration}",)
+
+    configuration: Annotated[int, Field("Q", "", "in which that is so")]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """This is what I have, for my configuration service: said first of all, on every CONFIGURATION, and when
     the disk is full or works again (3.3).

@@ -75,7 +75,6 @@ class Client(Participant):
         self._targets: dict[int, Target] = {}  # of neighbours
         self._left: dict[int, int] = {}  # neighbours that are no more, and since when
         self._keeps_events = keeps_events
-        self._is_again = spec.start > 0  # the process was started before
         self._batches: deque[Batch] = deque()  # for the application
         self._events: Iterator[Event] = iter(())  # of the batch that is being taken
         for_both: Mapping[type, Callable[[Channel, Any], None]] = {
@@ -195,9 +194,8 @@ class Client(Participant):
         return self._tail in self.channels
 
     def counters(self) -> Sequence[Counter]:
-        """How far it got; where it begins anew, how far it was before is not known."""
-        streams = self.requests.streams.items()
-        return [Counter(stream, each.cnt) for stream, each in streams if each.cnt or not self._is_again]
+        """How far it got."""
+        return [Counter(stream, each.cnt) for stream, each in self.requests.streams.items()]
 
     def progress(self) -> m.Progress:
         """How far it got."""

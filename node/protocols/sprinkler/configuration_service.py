@@ -9,7 +9,8 @@ who goes on without it.
 
 The first configuration has all replicas in order of their index, or those that have come within a named
 wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
-back without it takes the newest configuration that one of those replicas was told, or has on its disk.
+back without it takes the newest configuration that one of those replicas was told, or has on its disk. Its
+numbers are then beyond all of its earlier lives: it leaves out `NUMBERS_A_LIFE` for each.
 
 A chain waits for ever for members that only they can replace: where nobody else has all that was committed.
 The operator ends this with GiveUp (`node.core.machine`): the chain begins anew with what the others have.
@@ -38,6 +39,7 @@ from node.protocols.sprinkler.participant import Participant
 FORM: m.Timer = ("form",)
 GRACE = "grace"  # first word of a replica's timer
 DECISIONS_MAX = 1_000  # that follow from one input
+NUMBERS_A_LIFE = 1_024  # left out for each earlier start of the process, if nothing of it is known
 
 
 class ConfigurationService(Participant):
@@ -51,6 +53,8 @@ class ConfigurationService(Participant):
         self.region = spec.region
         self.replicas: Sequence[str] = Chains(spec, parameters).replicas(spec.region)
         self.chain = Chain(0, 0)
+        self._adopted = 0  # number of the configuration of an earlier life from which this one goes on
+        self._used = NUMBERS_A_LIFE * spec.start  # numbers up to here may be of earlier lives
         self._keeps = spec.storage is not None
         self._segment = 0  # of the log
         self._appended = 0
@@ -78,6 +82,8 @@ class ConfigurationService(Participant):
                 if isinstance(message, Configuration) and message.number > self.chain.number:
                     self.chain = chain_of(message, self.replicas)
         self._segment = max(numbers, default=0) + 1
+        if self.chain.number:
+            self._used = self._adopted = self.chain.number
         if self.chain.number and self._keeps:
             self._append()
             self.emit(m.Rewrite(tuple(numbers), ()))
@@ -179,10 +185,13 @@ class ConfigurationService(Participant):
     def _adopt(self) -> bool:
         """Go on from the newest configuration that a replica knows, if it is newer than ours."""
         newest = max(self._remember.values(), key=lambda told: told.number)
-        if newest.number <= self.chain.number:
+        is_of_earlier_life = self._adopted < newest.number <= self._used
+        if newest.number <= self.chain.number and not is_of_earlier_life:
             return False
         self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
-        self.chain = chain_of(newest, self.replicas)
+        self._adopted = newest.number
+        number = max(newest.number, self.chain.number, self._used)
+        self.chain = replace(chain_of(newest, self.replicas), number=number)
         for name in self.chain.everyone:
             if name not in self.channels or not self._is_meant(self.channels[name]):
                 self._wait_for(name, self.parameters.connect_timeout_us)
@@ -224,11 +233,11 @@ class ConfigurationService(Participant):
         if self._adopt():
             return
         incarnations = tuple(self.channels[name].incarnation for name in present)
-        self._decide(Chain(0, 1, tuple(present), None, incarnations))
+        self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
 
     def _decide(self, chain: Chain) -> None:
         """This is the next configuration."""
-        self.chain = replace(chain, number=self.chain.number + 1)
+        self.chain = replace(chain, number=chain.number + 1)
         fields = {"number": self.chain.number, "chain": list(chain.members), "joining": chain.joining}
         self.log("configuration_changed", region=self.region, **fields)
         self._append()

@@ -14,14 +14,15 @@ from node.core.epochs import epoch_of
 from node.protocols.sprinkler.expects import Offer
 
 
-def with_rest(region: int, offers: Mapping[str, Offer], cnt: int) -> dict[str, Offer]:
-    """Those offers that have more than `cnt` of its epoch, and do not lead through `region`."""
+def with_rest(offers: Mapping[str, Offer], cnt: int) -> dict[str, Offer]:
+    """Those offers that have more than `cnt` of its epoch: whoever has it can send it, by whatever path it
+    gets what follows.
+    """
     epoch = epoch_of(cnt)
     return {
         proxy: offer
         for proxy, offer in offers.items()
-        if region not in offer.path
-        and any(cnt < has and epoch_of(has) == epoch for has in counters_of(offer))
+        if any(cnt < has and epoch_of(has) == epoch for has in counters_of(offer))
     }
 
 

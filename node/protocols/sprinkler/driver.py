@@ -64,7 +64,6 @@ class Driver(Participant):
         self._collect_us = 0  # when the next event that collects is due, if they come by time
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
         self._tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
-        self._is_again = spec.start > 0  # the process was started before
         self._start_us: int | None = None
         self._stopped = False
         self._tick_us = 0  # when the next tick is due
@@ -127,12 +126,7 @@ class Driver(Participant):
             self.publisher.reject(message.request)
 
     def counters(self) -> list[Counter]:
-        """How far its publications are acknowledged: a proxy that lost its state learns it from this.
-
-        Nothing, if that is not known: what was acknowledged to the process of before, nobody told this one.
-        """
-        if self._is_again and not self.publisher.published:
-            return []
+        """How far its publications are acknowledged: a proxy that lost its state learns it from this."""
         return [Counter(self.publisher.stream, self.publisher.published)]
 
     def progress(self) -> m.Progress:

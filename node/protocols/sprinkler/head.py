@@ -5,11 +5,10 @@ acknowledgement goes out when the whole chain has it. A repetition is known by `
 that has just become one: it has the publications of all events that it stores. `sources` says from which
 peer each other stream is taken; a new head starts from none, with its own counters.
 
-A replica that has become head without ever having been part of a chain first takes its region's stream back
-from others (`restoration`): all replicas have lost their state, or none had any yet. Where that cannot tell
-which numbers were used, the stream goes on in a new epoch, greater than any that is known; and so it does if
-somebody turns out to have more of it than its owner. Losing what only the dead had is allowed, two contents
-under one number are not.
+A head that does not know all of its region's stream first takes it back from others (`restoration`): all
+replicas have lost their state, or none had any yet. After such a loss the stream goes on in a new epoch,
+greater than any before; and so it does if somebody turns out to have more of it than its owner. Losing what
+only the dead had is allowed, two contents under one number are not.
 """
 
 from collections import OrderedDict, deque
@@ -19,13 +18,7 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
-from node.protocols.sprinkler.batches import (
-    TOMBSTONE_RANGE_MAX,
-    cut_before,
-    epoch_mark,
-    last_seq,
-    tombstone,
-)
+from node.protocols.sprinkler.batches import cut_before, epoch_mark, last_seq
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.history import History
@@ -102,7 +95,7 @@ class Head:
             if stream not in own:
                 self.sources.add(stream)
         self._restoration: Restoration | None = None
-        self._next_epoch = 0  # the least that one may have which begins because memory was lost
+        self._next_epoch = 0  # after the present restoration, at least; 0: no memory was lost
         self._surpassed: tuple[int, int] | None = None  # since when someone has more of our stream, how much
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
         self._held_bytes = 0
@@ -130,11 +123,11 @@ class Head:
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
             self._node.stream_clock.heard(batch.time_us, self._node.now_us)
 
-    def restore(self, regions: Iterable[str], served: Sequence[str], until_us: int, next_epoch: int) -> None:
+    def restore(self, regions: Iterable[str], served: Iterable[str], until_us: int, next_epoch: int) -> None:
         """Take the region's stream back from others before anything is published.
 
-        regions, served: see `Restoration`. next_epoch: of the stream, at least, if one of them cannot tell
-        how far it was; 0: it goes on in its epoch.
+        regions, served: see `Restoration`. next_epoch: in which the stream goes on, at least; 0: it is new,
+        and so stays in its first one, unless somebody has some of it after all.
         """
         self._restoration = Restoration(regions, served, until_us)
         self._next_epoch = next_epoch
@@ -282,13 +275,13 @@ class Head:
 
     # --- Restoration
 
-    def heard(self, name: str, cnt: int | None) -> None:
-        """`name` (a region, or a process of ours) has so much of our stream; None: it cannot tell."""
+    def heard(self, name: str, cnt: int) -> None:
+        """`name` (a region, or a process of ours) has so much of our stream."""
         if self._restoration is not None:
             self._restoration.heard(name, cnt)
             return
         for stream in self._own:
-            if cnt is None or cnt <= self._node.history.streams[stream].cnt:
+            if cnt <= self._node.history.streams[stream].cnt:
                 continue
             now_us = self._node.now_us
             if self._surpassed is None or self._surpassed[1] <= self._node.history.streams[stream].cnt:
@@ -298,9 +291,9 @@ class Head:
                 self._surpassed = None
                 self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
-    def told(self, message: Advertisement) -> int | None:
-        """How much of our stream an advertisement speaks of; None if of nothing."""
-        return max((each.cnt for each in message.counters if each.stream in self._own), default=None)
+    def told(self, message: Advertisement) -> int:
+        """How much of our stream an advertisement speaks of."""
+        return max((each.cnt for each in message.counters if each.stream in self._own), default=0)
 
     def lost(self, channel: Channel) -> None:
         """What it published while we restored will come again."""
@@ -332,17 +325,10 @@ class Head:
         self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
         if cnt < seen:
             self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)
-        if self._next_epoch and restoration.unheard:
+        if self._next_epoch or seen or cnt:
             epoch = max(self._next_epoch, epoch_of(max(cnt, seen)) + 1)
-            self._begin_epoch(stream, epoch, seen, f"not heard: {', '.join(restoration.unheard)}")
-            return
-        while cnt < seen:
-            if epoch_of(cnt) < epoch_of(seen):
-                void = epoch_mark(stream, cnt + 1, epoch_of(seen))
-            else:
-                void = tombstone(stream, cnt + 1, min(seen, cnt + TOMBSTONE_RANGE_MAX))
-            self._node.store(void)
-            cnt = last_seq(void)
+            unheard = f"; not heard: {', '.join(restoration.unheard)}" if restoration.unheard else ""
+            self._begin_epoch(stream, epoch, seen, f"memory was lost{unheard}")
 
     def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
         """Go on in this epoch: what others have of former ones and we have not is not ours to send."""

@@ -37,10 +37,10 @@ from node.protocols.sprinkler.messages import (
     Counter,
     Events,
     Follow,
-    Joined,
     Publication,
     SparseEvents,
     Stored,
+    Whole,
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications
@@ -53,7 +53,7 @@ class Volatile:
     """The journal of a replica that keeps nothing on disk."""
 
     configuration: Configuration | None = None  # the last one that this replica belonged to
-    whole: Joined | None = None  # in which configuration the region's stream was whole, last
+    whole: Whole | None = None  # in which configuration the region's stream was whole, last
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -175,7 +175,7 @@ class Journal(Volatile):
                     self._history.commit(counter.stream, min(cnt, counter.cnt))
             case Configuration():
                 self.configuration = message
-            case Joined():
+            case Whole():
                 self.whole = message
             case _:
                 raise StorageError(f"segment {segment} has a {type(message).__name__}: not a proxy's log")
@@ -214,7 +214,7 @@ class Journal(Volatile):
         for message in messages:
             if isinstance(message, Configuration):
                 self.configuration = message
-            elif isinstance(message, Joined):
+            elif isinstance(message, Whole):
                 self.whole = message
 
     def truncate(self, stream: int) -> None:
@@ -239,7 +239,7 @@ class Journal(Volatile):
         if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
             self.compaction.closed(self._current)
             self._current = Segment(self._current.number + 1)
-        messages = self._marks(first=not self._current.records) + messages
+        messages = self._marks(messages, first=not self._current.records) + messages
         counters: dict[int, int] = {}
         size_bytes = 0
         for message in messages:
@@ -256,11 +256,15 @@ class Journal(Volatile):
         if not self._failed:
             self.compaction.step(size_bytes)
 
-    def _marks(self, *, first: bool) -> list[Any]:
-        """What is committed, if that has changed; at a segment's start, all of the replica's standing."""
+    def _marks(self, messages: Sequence[Any], *, first: bool) -> list[Any]:
+        """What is committed, if that has changed; at a segment's start, all of the replica's standing.
+
+        But for what these messages say themselves, which holds behind those before it.
+        """
         marks: list[Any] = []
         if first:
-            marks += [mark for mark in (self.configuration, self.whole) if mark is not None]
+            standing = (self.configuration, self.whole)
+            marks += [mark for mark in standing if mark is not None and mark not in messages]
         grown = {
             stream: history.committed
             for stream, history in self._history.streams.items()

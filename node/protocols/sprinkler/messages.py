@@ -32,6 +32,7 @@ from node.protocols.sprinkler.chain_messages import (
     Status,
     Stored,
     Token,
+    Whole,
 )
 from node.protocols.sprinkler.message_values import (
     FINAL_REFUSALS,
@@ -97,6 +98,7 @@ __all__ = [
     "Token",
     "Unsubscribe",
     "View",
+    "Whole",
     "check_number",
     "check_payload",
     "check_predicate",
@@ -160,5 +162,6 @@ CODEC = Codec(
         Layout(Joined, 19),
         Layout(Status, 20),
         Layout(Paths, 21),
+        Layout(Whole, 22),
     )
 )

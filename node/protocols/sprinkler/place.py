@@ -4,6 +4,7 @@ Every configuration decides anew which parts of a replica are active. One that c
 drops what the chain may not have: all of it if the chain went on without it, else what was not committed.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from node.core.specification import NodeSpec
@@ -11,7 +12,7 @@ from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.configurations import Chain, Chains, with_role
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.head import Surroundings as HeadSurroundings
-from node.protocols.sprinkler.messages import Joined
+from node.protocols.sprinkler.messages import Whole
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.tail import Tail
@@ -46,14 +47,15 @@ class Place:
             for role in ("driver", "client")
         )
         self.belonged = 0  # the last configuration that the replica's state belonged to
-        self._is_new = True  # it has not been part of a chain yet
         self._whole = -1  # the configuration in which the region's stream was known to be whole, last
+        self._whole_at: dict[int, int] = {}  # how far it was then, or when this process began
 
     def restored(self) -> None:
         """The replica comes back from disk."""
         configuration, whole = self._proxy.journal.configuration, self._proxy.journal.whole
         self.belonged = configuration.number if configuration is not None else 0
         self._whole = whole.configuration if whole is not None else -1
+        self._whole_at = self._reached()
 
     def taken_back(self) -> None:
         """The region's stream is whole: from now on this replica has all of it, even if that is nothing.
@@ -63,7 +65,15 @@ class Place:
         chain = self._proxy.chain.chain
         if not self._is_whole(chain):
             self._whole = chain.number
-            self._proxy.journal.write(Joined(chain.number))
+            self._whole_at = self._reached()
+            self._proxy.journal.write(Whole(chain.number))
+
+    def whole_at(self) -> Mapping[int, int] | None:
+        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
+        return self._whole_at if self._is_whole(self._proxy.chain.chain) else None
+
+    def _reached(self) -> dict[int, int]:
+        return {stream: self._proxy.history.streams[stream].cnt for stream in self._proxy.own}
 
     def _is_whole(self, chain: Chain) -> bool:
         """Whether the stream has been taken back since the chain began, as far as this replica knows."""
@@ -75,18 +85,16 @@ class Place:
         chain = proxy.chains.chain(proxy.region)
         belongs = chain.has(proxy.name, proxy.incarnation)
         is_anew = chain.began > self.belonged  # what this replica has may not be all that there was
-        begins = is_anew or not self._is_whole(chain) or (self._is_new and not chain.number)
         if belongs and proxy.name == chain.joining:
             self._prepare_to_join(chain)
         elif belongs and is_anew:
             self._drop_uncommitted()
         if belongs:
             self.belonged = chain.number
-            self._is_new = False
             self._remember()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
         if belongs and chain.head == proxy.name:
-            self._take_head(begins=begins)
+            self._take_head()
         else:
             proxy.head = None
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
@@ -115,7 +123,7 @@ class Place:
         for stream in proxy.own:
             proxy.publications.forget_beyond(stream, proxy.history.streams[stream].cnt)
 
-    def _take_head(self, *, begins: bool) -> None:
+    def _take_head(self) -> None:
         proxy = self._proxy
         if proxy.head is not None:
             return
@@ -125,25 +133,22 @@ class Place:
         period_us = proxy.parameters.advertisement_period_us
         sources = self._sources(proxy.history, region, period_us, proxy)
         proxy.head = Head(proxy, sources, proxy.own, region)
-        if begins and proxy.own:
+        if proxy.own and not self._is_whole(chain):
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            epoch = self._next_epoch(chain)
-            # clients speak to the tail: where that is another they are not heard, and if numbers were given
-            # before, the stream goes on in another epoch
-            served = self._publishers + (self._clients if epoch or chain.tail == proxy.name else [])
-            proxy.head.restore(others, served, until_us, epoch)
+            # clients speak to the tail: where that is another they are not heard
+            served = self._publishers + (self._clients if chain.tail == proxy.name else [])
+            proxy.head.restore(others, served, until_us, self._next_epoch(chain))
 
     def _next_epoch(self, chain: Chain) -> int:
-        """The least epoch in which the region's stream may go on without anyone telling how far it was.
+        """The least epoch in which the region's stream goes on after its memory was lost; 0: it is new.
 
-        0: its own. The stream is new, or this replica has all of it. The service's number grows whenever a
-        chain loses its memory, and without a service the process itself does, as often as it is started
-        again: so each such loss has a greater epoch than those before.
+        With a service: the configuration since which the chain has its memory. Without: how often the process
+        was started. Each loss has a greater one than all before, as only one of the two is ever asked.
         """
-        if self._is_whole(chain):
-            return 0
-        return max(self._starts, chain.began if chain.began > 1 else 0)
+        if not chain.number:
+            return self._starts
+        return chain.began if chain.began > 1 else 0
 
     def _take_tail(self, *, is_tail: bool) -> None:
         proxy = self._proxy

@@ -14,7 +14,7 @@ One without other replicas is head and tail. What comes in one input moves on at
 (`settle`). A replica of a region that has a configuration service waits for it before it does anything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
@@ -45,6 +45,7 @@ from node.protocols.sprinkler.messages import (
     Subscribe,
     Token,
     Unsubscribe,
+    Whole,
 )
 from node.protocols.sprinkler.parameters import Parameters, roles_problem
 from node.protocols.sprinkler.participant import Participant
@@ -102,6 +103,7 @@ class Proxy(Participant):
             (Role.PROXY, Publication): self._receive_publication,
             (Role.PROXY, Stored): self.chain.receive_stored,
             (Role.PROXY, Token): self.chain.receive_token,
+            (Role.PROXY, Whole): self._receive_whole,
             (Role.CLIENT, Advertisement): self._note_advertisement,
             (Role.CLIENT, Subscribe): self._subscribe,
             (Role.CLIENT, Unsubscribe): self.tail.unsubscribe,
@@ -194,6 +196,16 @@ class Proxy(Participant):
         if self.chain.receive_publication(channel, message):
             self.journal.write(message)
 
+    def whole_at(self) -> Mapping[int, int] | None:
+        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
+        return self._place.whole_at()
+
+    def _receive_whole(self, channel: Channel, message: Whole) -> None:
+        """The predecessor has sent all that the region's stream had when it was whole."""
+        chain = self.chain.chain
+        if self.chain.comes_from_predecessor(channel) and message.configuration == chain.number:
+            self.taken_back()
+
     # --- Events and subscriptions
 
     def _receive_events(self, channel: Channel, batch: Batch) -> None:
@@ -223,8 +235,6 @@ class Proxy(Participant):
         """From a peer's tail, or from the predecessor: how our own head gets the streams."""
         if self.chain.comes_from_predecessor(channel):
             self._paths.learn(message)
-            if self.own and paths_of(message).keys() >= set(self.own):
-                self.taken_back()
         elif self.head is not None and not self.is_ours(channel.name):
             self.head.sources.told_paths(channel.name, paths_of(message))
 

@@ -7,11 +7,9 @@ every start it first hears how much of its stream the others have: the other pro
 first start all say 0 and it is over as soon as everyone has spoken; it never lasts longer than a named
 wait, but for events that are still coming.
 
-Events that nobody can send are gone: their numbers are not used again, a tombstone stands for them, and the
-log says so. If someone has not spoken when the wait is over, it is not known which numbers were used: then
-the stream goes on in a new epoch (`node.core.epochs`), unless this is the first that there is of it. Nor is
-it known if a driver or client was started again and has heard of nothing since: it says nothing of the
-stream, and not that there was none, as one does that has run from the beginning.
+What the others tell is never taken for all that there was: they may have lost their own memory, or have more
+on its way. So a stream that had begun goes on in a new epoch (`node.core.epochs`) after each such loss, and
+events that nobody can send are gone; the log says so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,23 +21,20 @@ class Restoration:
     regions: the others. served: our own drivers and clients, of whom each may know what nobody else does.
     """
 
-    def __init__(self, regions: Iterable[str], served: Sequence[str], until_us: int) -> None:
+    def __init__(self, regions: Iterable[str], served: Iterable[str], until_us: int) -> None:
         self.until_us = until_us
         self.seen = 0  # the largest counter that anyone told
         self._awaited = {*regions, *served}
-        self._blank = set(served)  # that have told nothing of the stream
 
-    def heard(self, name: str, cnt: int | None) -> None:
-        """`name` has spoken; `cnt` is how much it has, None if it cannot tell."""
+    def heard(self, name: str, cnt: int) -> None:
+        """`name` has spoken, and has so much of the stream."""
         self._awaited.discard(name)
-        if cnt is not None:
-            self._blank.discard(name)
-        self.seen = max(self.seen, cnt or 0)
+        self.seen = max(self.seen, cnt)
 
     @property
     def unheard(self) -> Sequence[str]:
-        """Who has not spoken, or cannot tell, sorted."""
-        return sorted(self._awaited | self._blank)
+        """Who has not spoken, sorted."""
+        return sorted(self._awaited)
 
     def is_over(self, cnt: int, furthest: int, now_us: int) -> bool:
         """Whether nothing more will come. `cnt` is what we have, `furthest` what a connected proxy has."""

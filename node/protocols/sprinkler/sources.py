@@ -168,7 +168,7 @@ class Sources:
     def choose(self, stream: int, source: Source, why: str = "") -> None:
         """Follow the rule. `why` is what made us look again, if the rule's own reason is not the one."""
         offers, expects = source.offers, Expects(source.source, self._reached(stream, source))
-        rest = with_rest(self._region, offers, self._cnt(stream)) if source.crossing is not None else {}
+        rest = with_rest(offers, self._cnt(stream)) if source.crossing is not None else {}
         if rest:
             offers = rest
             if source.source not in rest:
@@ -200,7 +200,7 @@ class Sources:
         source, cnt = self._sources[stream], self._cnt(stream)
         crossing = source.crossing = source.crossing or Crossing(cnt, now_us)
         is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
-        rest = with_rest(self._region, source.offers, cnt)
+        rest = with_rest(source.offers, cnt)
         if is_late or (not rest and self._all_have_spoken(source, crossing)):
             source.crossing = None
             return True

@@ -7,7 +7,7 @@ neither a peer that catches up stalls the others nor one of its streams the rest
 until the channel is writable again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from node.protocols.sprinkler.batches import Batch, last_seq
@@ -42,6 +42,11 @@ class Subscribers:
     def is_level(self, channel: Channel) -> bool:
         """Whether the channel was handed everything that it may have."""
         return not self._behind(self._cursors.get(channel, {}))
+
+    def have_passed(self, channel: Channel, counters: Mapping[int, int]) -> bool:
+        """Whether the channel was handed these streams up to these counters, or beyond."""
+        cursors = self._cursors.get(channel, {})
+        return all(cursors.get(stream, 0) >= cnt for stream, cnt in counters.items())
 
     def unsubscribe(self, channel: Channel, stream: int) -> None:
         """`channel` takes `stream` no more."""

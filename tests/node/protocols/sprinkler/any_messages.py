@@ -83,6 +83,7 @@ anything = st.one_of(
     st.builds(wire.Token, numbers),
     st.builds(wire.Configuration, numbers, numbers, replicas),
     st.builds(wire.Joined, numbers),
+    st.builds(wire.Whole, numbers),
     st.builds(wire.Status, numbers, numbers, st.integers(0, 2)),
 )  # fmt: skip
 greetings = st.sampled_from(NAMES)

@@ -212,3 +212,6 @@ class Chatter:
 
     def joined(self):
         return wire.Joined(self.configuration_number())
+
+    def whole(self):
+        return wire.Whole(self.configuration_number())

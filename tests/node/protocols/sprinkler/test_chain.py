@@ -29,6 +29,7 @@ from node.protocols.sprinkler.messages import (
     Stored,
     Subscribe,
     Token,
+    Whole,
 )
 from node.protocols.sprinkler.proxy import Proxy
 from tests.node.cluster import specs
@@ -225,7 +226,7 @@ def test_the_middle_passes_stored_on_when_both_it_and_its_successor_have_it():
 
 def test_a_new_head_drops_no_event_and_goes_on_numbering():
     bench = middle()
-    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OWN, 0),)))
+    bench.say("r0/proxy-0", Follow(1, NONE), Whole(1))
     bench.say("r0/proxy-0", Publication(OWN, 1, 2, 1, 1, "r0/driver-0"), data(1))
     bench.say("r0/proxy-0", Publication(OWN, 3, 2, 3, 1, "r0/driver-0"))  # its events died with the head
     bench.tell(configuration(2, "12"))
@@ -235,6 +236,19 @@ def test_a_new_head_drops_no_event_and_goes_on_numbering():
     bench.say("r0/proxy-2", Stored((Counter(OWN, 4),)))
     assert bench.sent("r0/driver-0", Published) == [Published(OWN, 1, 1, 2), Published(OWN, 3, 3, 2)]
     assert bench.history().cnt == 4
+
+
+def test_a_successor_is_told_that_the_stream_is_whole_behind_all_that_was_taken_back():
+    bench = Bench(0, configuration(2, "012", began=2))
+    bench.connect("r1/proxy-2")
+    bench.joined("r0/proxy-1", 2)
+    bench.say("r1/proxy-2", Advertisement((Counter(OWN, 4), Counter(OTHERS, 0))), data(1, 4))
+    assert bench.sent("r0/proxy-1", Whole) == []
+    bench.give(m.TimerFired(("restore",)), 60_000_000)
+    assert not bench.proxy.head.is_restoring
+    told = bench.sent("r0/proxy-1", Events, Whole)
+    assert [type(each) for each in told] == [Events, Whole]
+    assert told[0] == epoch_mark(OWN, 5, 2), "behind the events of before"
 
 
 def test_stored_of_an_earlier_configuration_does_not_count():
@@ -323,10 +337,10 @@ def test_if_its_head_dies_before_the_next_one_says_so():
 
 def test_a_successor_of_a_head_that_died_while_it_took_the_stream_back_takes_it_back_itself():
     bench = middle()
-    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1),)))
+    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1), Hop(OWN, 0))))
     bench.tell(configuration(2, "12"))
     assert bench.proxy.head.is_restoring
     bench = middle()
-    bench.say("r0/proxy-0", Follow(1, NONE), Paths((Hop(OTHERS, 1), Hop(OWN, 0))))
+    bench.say("r0/proxy-0", Follow(1, NONE), Whole(1))
     bench.tell(configuration(2, "12"))
     assert not bench.proxy.head.is_restoring

@@ -1,9 +1,12 @@
 """A configuration service alone, fed by hand: who belongs to the chain, and when."""
 
+from dataclasses import replace
 from random import Random
 
+import pytest
+
 from node.core import machine as m
-from node.protocols.sprinkler.configuration_service import ConfigurationService
+from node.protocols.sprinkler.configuration_service import NUMBERS_A_LIFE, ConfigurationService
 from node.protocols.sprinkler.messages import (
     Configuration,
     Disk,
@@ -22,9 +25,9 @@ NOTHING = Configuration(0, 0, ())
 class Bench:
     """r0's service with a hand at every connection."""
 
-    def __init__(self, *, storage=None, stored=(), replicas="012"):
+    def __init__(self, *, storage=None, stored=(), replicas="012", start=0):
         given = specs(regions=1, proxies=3, configuration=True, storage=storage)
-        self.service = ConfigurationService(given[-1], Random(1))
+        self.service = ConfigurationService(replace(given[-1], start=start), Random(1))
         self.now_us = 0
         self.effects = []
         self.connections = {}
@@ -209,6 +212,26 @@ def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember(
     bench.come("2", remembers=Configuration(4, 1, new))
     assert bench.chain == "12+0"
     assert bench.told("1").number > 5
+
+
+@pytest.mark.parametrize("remembered", [NOTHING, Configuration(7, 1, (Replica(0, Standing.MEMBER, 1),))])
+def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remembered):
+    bench = Bench(replicas="", start=2)
+    bench.come("0", remembers=remembered, has=remembered.number)
+    for index in "12":
+        bench.come(index)
+    told = bench.told("0")
+    assert told.number > 2 * NUMBERS_A_LIFE
+    assert told.began == (remembered.began or told.number), "the memory of the chain is what it was"
+
+
+def test_what_this_life_has_told_is_not_taken_for_an_earlier_one():
+    bench = Bench(start=1)
+    number = bench.service.chain.number
+    bench.go("2")
+    bench.grace_ends("2")
+    bench.come("2", remembers=Configuration(number, number, (Replica(2, Standing.MEMBER, 1),)))
+    assert bench.chain == "01+2"
 
 
 def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():

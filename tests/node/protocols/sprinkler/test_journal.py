@@ -24,6 +24,7 @@ from node.protocols.sprinkler.messages import (
     Publication,
     Stored,
     Token,
+    Whole,
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications
@@ -249,6 +250,17 @@ def test_the_last_configuration_comes_back_however_old():
     for _ in filled(replica, 500, "last", Random(4)):
         pass
     assert back(replica.disk).journal.configuration == Configuration(7, 3, ())
+
+
+def test_a_stream_is_whole_on_disk_only_behind_what_makes_it_so():
+    """A disk that stops in the middle of an append has the first messages of it."""
+    replica = Replica()
+    replica.store(0, [b"taken back"])
+    replica.journal.write(Whole(3))
+    replica.settle()
+    (append,) = replica.waiting
+    assert isinstance(append.messages[-1], Whole)
+    assert sum(isinstance(message, Whole) for message in append.messages) == 1
 
 
 def test_a_replica_that_starts_over_does_not_have_its_former_state_again():

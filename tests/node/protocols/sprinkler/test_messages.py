@@ -42,6 +42,7 @@ from node.protocols.sprinkler.messages import (
     Token,
     Unsubscribe,
     View,
+    Whole,
 )
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
@@ -122,6 +123,7 @@ messages = st.one_of(
     st.builds(Token, u64),
     st.builds(Configuration, number, u64, chains),
     st.builds(Joined, u64),
+    st.builds(Whole, u64),
     st.builds(Status, u64, u64, st.sampled_from(Disk)),
     publications(),
     st.builds(Published, u32, seq, seq, u32),
