@@ -41,7 +41,7 @@ def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]
     for name, direction, source, sink, shape in lanes:
         out = ports[sink].out if sink in ports else outlets[sink].out
         random = Random(f"{order['seed']}/{name}/{direction}")  # noqa: S311  loss, not secrets
-        ways.append(Way(name, direction, ports[source], Lane(out, shape, random, hold)))
+        ways.append(Way(name, direction, ports[source], Lane(out, shape, random, hold), hold))
     return ways
 
 

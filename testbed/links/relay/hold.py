@@ -1,6 +1,7 @@
 """The frames in flight, of all lanes: a heap by release time.
 
-Frames with equal times leave in the order in which they came. What the heap holds is bounded in bytes.
+Frames with equal times leave in the order in which they came. What the heap holds, and what waits to be
+admitted to it (`way`), is bounded in bytes.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from testbed.links.relay.lane import Lane
 
-HELD_BYTES_MAX = 1 << 30  # of all lanes together: 4 Gbit/s for 2 s; what comes beyond it is dropped
+HELD_BYTES_MAX = 1 << 30  # of all lanes together: 4 Gbit/s for 2 s; beyond it what is admitted is dropped
 
 Held = tuple[int, int, "Lane", bytes]  # release in CLOCK_MONOTONIC ns, serial, lane, frame
 
 
 class Hold:
-    """`heap` is read and popped by the loop, which keeps `held_bytes` right when it does."""
+    """`heap` is read and popped by the loop, which keeps `held_bytes` right when it does; ways count there
+    what they have not admitted yet.
+    """
 
     __slots__ = ("heap", "held_bytes", "serial")
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
+from testbed.links.relay.backlog import PORTION_BYTES, Backlog
 from testbed.links.relay.hold import Hold
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
@@ -26,7 +27,6 @@ from testbed.links.relay.way import Way
 from topologies.shape import Shape
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
-PORTION_BYTES = 200_000  # of frames admitted before that
 TAKEN_MAX = 16_384  # frames of one port that are not admitted; more stay in its rings
 GAP_NS = 100_000  # between wake-ups while frames come often
 PATIENCE_NS_MAX = 1_000_000  # between looks at the rings, which have slots for several times as long
@@ -51,7 +51,7 @@ class Loop:
         self._hold = hold
         self._line = line
         self._running = True
-        self._backlog: dict[Way, None] = {}  # ways with frames that are taken and not admitted, oldest first
+        self._backlog = Backlog()
         self._handed: dict[Way, None] = {}  # ways that got frames from other lanes since they were looked at
         self._patience_ns = patience_ns(way.lane.shape for way in ways)
 
@@ -69,7 +69,7 @@ class Loop:
             now_ns = self._send_due()
             wait_ns = heap[0][0] - now_ns if heap else NS_PER_S
             if backlog:
-                self._admit_portion()
+                backlog.admit_portion()
             elif now_ns < often_until_ns:
                 wait_ns = max(wait_ns, GAP_NS)
                 if now_ns + wait_ns < look_ns:
@@ -100,17 +100,9 @@ class Loop:
             if len(way.taken) < TAKEN_MAX:
                 way.take(ahead_ns)
                 if way.taken:
-                    self._backlog[way] = None
-        self._admit_portion()
+                    self._backlog.add(way)
+        self._backlog.admit_portion()
         return bool(ready)
-
-    def _admit_portion(self) -> None:
-        backlog, room_bytes = self._backlog, PORTION_BYTES
-        while backlog and room_bytes > 0:
-            way = next(iter(backlog))
-            room_bytes = way.admit(room_bytes)
-            if not way.taken:
-                del backlog[way]
 
     def _send_due(self) -> int:
         """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
@@ -128,7 +120,7 @@ class Loop:
                 if way.is_idle:
                     way.lane.admit(frame, release_ns)
                 else:
-                    way.handed.append((release_ns, frame))
+                    way.hand_over(release_ns, frame)
                     handed[way] = None
             else:
                 try:
@@ -150,9 +142,9 @@ class Loop:
         ahead_ns = -time.time_ns() + time.monotonic_ns()
         for way in self._handed:
             way.take(ahead_ns)
-            self._backlog[way] = None
+            self._backlog.add(way)
         self._handed.clear()
-        self._admit_portion()
+        self._backlog.admit_portion()
 
     def _obey(self) -> None:
         order = self._line.hear()
