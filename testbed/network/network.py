@@ -104,21 +104,22 @@ class Network:
 
         Down takes down the interface that sends in this direction (a gateway's; a host's or a bridge's port
         on a LAN link), so its owner has no route any more and answers "network unreachable". It can then not
-        receive either. Frames in flight vanish, as in a blackhole. Raises TestbedError.
+        receive either. That comes second: at the instant that is told frames vanish as in a blackhole, those
+        in flight, too, by whichever way they would have come. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         key = (change.link, change.direction)
         is_down, was_down = change.state is LinkState.DOWN, key in self._down
         sender = self._layout.sender(change.link, change.direction)
-        if is_down and not was_down:
-            self._run_at(sender, [f"link set {sender.name} down"], doing=f"taking {change.link} down")
-            self._down.add(key)
         if change.shape.mtu_bytes != self._shapes[key].mtu_bytes and isinstance(sender, Interface):
             line = f"link set {sender.name} mtu {change.shape.mtu_bytes}"
             self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
         self._shapes[key] = change.shape
         blackhole = change.state is not LinkState.UP
         done = self._middles.change(change.link, change.direction, change.shape, blackhole=blackhole)
+        if is_down and not was_down:
+            self._run_at(sender, [f"link set {sender.name} down"], doing=f"taking {change.link} down")
+            self._down.add(key)
         if not was_down or is_down:
             return Applied(requested_ns, done.applied_ns)
         self._raise(sender, change.link)

@@ -5,13 +5,14 @@ These run inside the sandbox.
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testbed.links.model import LinkWiring
+from testbed.links.model import Applied, LinkWiring
 from testbed.links.relay.client import RelayMiddles
 from testbed.network import Network
 from testbed.plan import Direction, LinkChange, LinkState
@@ -24,7 +25,15 @@ from topologies.shape import Shape
 PORT = 5000
 DATAGRAMS = 100
 QUIET_S = 1.0
+COUNTERS = (
+    "frames",
+    "bytes",
+    *(f"dropped_{why}" for why in ("loss", "queue", "blackhole", "kernel", "size")),
+)
 BURST_BYTES = 1000
+LATE_S = 0.1
+PAUSE_S = 0.0005
+MARGIN_NS = 20_000_000  # datagrams sent so long before an instant have surely arrived
 FAR = Shape(delay_us=400_000)
 
 
@@ -33,6 +42,18 @@ class Bridged(RelayMiddles):
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         super().start([replace(wiring, lan="", mac="") for wiring in wirings])
+
+
+class Late(RelayMiddles):
+    """A relay that hears of changes late, as on a busy machine."""
+
+    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
+        time.sleep(LATE_S)
+        return super().change(link, direction, shape, blackhole=blackhole)
+
+
+class LateBridged(Late, Bridged):
+    """Both."""
 
 
 class Lan(Network):
@@ -55,17 +76,16 @@ class Lan(Network):
     def counters(self, at: int, direction: Direction) -> dict[str, int]:
         """Of a host's link: what must not depend on the way that frames take."""
         row = self.middles.counters()[f"lan-{host(at)}", direction]
-        names = ("frames", "bytes", "dropped_loss", "dropped_queue", "dropped_blackhole", "dropped_kernel")
-        return {name: getattr(row, name) for name in names}
+        return {name: getattr(row, name) for name in COUNTERS}
 
     def passed_on(self, at: int) -> int:
         """Frames that a host sent and the bridge took."""
         number = [link.name for link in self.plan.links].index(f"lan-{host(at)}")
         return int(Path(f"/sys/class/net/l{number}p/statistics/rx_packets").read_text())
 
-    def put(self, at: int, direction: Direction, state: LinkState, shape: Shape) -> None:
+    def put(self, at: int, direction: Direction, state: LinkState, shape: Shape) -> Applied:
         """Change a host's link."""
-        self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, shape))
+        return self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, shape))
 
     @staticmethod
     def _socket() -> socket.socket:
@@ -118,6 +138,18 @@ def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> di
             "arrivals": [list(arrival) for arrival in stamper.arrivals],
             "counters": lan.counters(2, Direction.BACKWARD),
         }
+
+
+def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
+    """Datagrams, so many in a frame, to a host whose link takes smaller ones than the sender's."""
+    large = Shape(delay_us=500, mtu_bytes=9000)
+    with Lan(large, Bridged if way == "bridged" else RelayMiddles) as lan:
+        lan.put(2, Direction.BACKWARD, LinkState.UP, Shape(delay_us=500))
+        stamper = lan.stamper(0, 2, size)
+        for _ in range(DATAGRAMS // at_once):
+            stamper.send_offloaded(at_once)
+        stamper.collect_until_quiet(QUIET_S)
+        return {"came": len(stamper.arrivals), "counters": lan.counters(2, Direction.BACKWARD)}
 
 
 def cut_in_flight(way: str) -> dict[str, Any]:
@@ -184,3 +216,31 @@ def not_for_a_host() -> dict[str, Any]:
                 time.sleep(QUIET_S)
                 grown.append(lan.passed_on(0) - before)
             return {"grown": grown}
+
+
+def taken_down_under_way(way: str) -> dict[str, list[int]]:
+    """Of datagrams that are sent all the time while a host's port is taken down: those that were due before
+    that instant and did not come, and those that were sent after it and came.
+    """
+    with Lan(Shape(delay_us=500), LateBridged if way == "bridged" else Late) as lan:
+        stamper, stop = lan.stamper(0, 2), threading.Event()
+
+        def send() -> None:
+            while not stop.wait(PAUSE_S):
+                stamper.send()
+                stamper.collect()
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        wait_until(lambda: len(stamper.arrivals) >= DATAGRAMS, "datagrams on their way")
+        applied_ns = lan.put(2, Direction.BACKWARD, LinkState.DOWN, Shape(delay_us=500)).applied_ns
+        wait_until(lambda: stamper.sent[-1] > applied_ns + MARGIN_NS, "datagrams after that")
+        stop.set()
+        sending.join()
+        stamper.collect_until_quiet(QUIET_S)
+        came = {arrival.number for arrival in stamper.arrivals}
+        sent = list(enumerate(stamper.sent))
+        return {
+            "missing": [n for n, at_ns in sent if at_ns < applied_ns - MARGIN_NS and n not in came],
+            "too many": [n for n, at_ns in sent if at_ns > applied_ns and n in came],
+        }

@@ -34,6 +34,13 @@ def test_a_narrow_link_queues_drops_and_paces_what_is_handed_over(way: str) -> N
     assert abs((arrived[-1] - arrived[0]) / queue_packets - sending_ns) < 0.2 * sending_ns
 
 
+@pytest.mark.parametrize(("size", "at_once"), [(1600, 1), (8900, 5)])
+def test_what_is_too_long_for_the_second_link_is_dropped_and_counted_there(size: int, at_once: int) -> None:
+    handed, bridged = (sandboxed(lan.too_long, way, size, at_once) for way in WAYS)
+    assert handed == bridged
+    assert (handed["came"], handed["counters"]["dropped_size"]) == (0, lan.DATAGRAMS)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_cut_of_one_direction_takes_what_is_in_flight_and_leaves_the_other(way: str) -> None:
     observed = sandboxed(lan.cut_in_flight, way)
@@ -51,6 +58,11 @@ def test_a_port_that_is_down_hears_nothing_either(way: str) -> None:
     all_three = [lan.DATAGRAMS] * 3
     without = [lan.DATAGRAMS, 0, lan.DATAGRAMS]
     assert sandboxed(lan.taken_down, way) == {"to": without, "from": without, "beside": all_three}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_arrives_until_the_instant_at_which_a_port_is_down_and_nothing_later(way: str) -> None:
+    assert sandboxed(lan.taken_down_under_way, way) == {"missing": [], "too many": []}
 
 
 def test_the_bridge_passes_on_what_is_for_everybody_and_for_the_gateway() -> None:
