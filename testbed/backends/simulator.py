@@ -20,13 +20,13 @@ from node.core import machine as m
 from node.protocols.building import build_machine
 from node.sim.network import Build
 from node.sim.process import Node, Observer
-from testbed.backends.interrupts import Interrupts, noted_interrupts
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import make_network
 from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults import Carried
+from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.record import RunRecord

@@ -18,7 +18,7 @@ from testbed.cli.nightly_night import Night
 from testbed.cli.nightly_text import place_in
 from testbed.cli.performing import analyse, perform, write_page
 from testbed.errors import MachineError
-from testbed.nightly.limit import Limit
+from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
 from testbed.nightly.results import broken, ended, unmeasured
 from testbed.planning import make_plan

@@ -35,10 +35,10 @@ from testbed.cli.nightly_text import show_planned
 from testbed.cli.nightly_torn import set_torn_aside, settle_torn
 from testbed.cli.places import check_place, opened
 from testbed.errors import MachineError
+from testbed.interrupts import sigterm_like_ctrl_c
 from testbed.nightly.hooks import check_hooks
 from testbed.nightly.lock import night_locks
 from testbed.nightly.planning import Expected, check_jobs, digest, new_record
-from testbed.nightly.sigterm import sigterm_like_ctrl_c
 from testbed.runner.versions import commit
 from topologies.errors import InputError
 

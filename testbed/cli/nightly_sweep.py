@@ -13,7 +13,7 @@ from experiments.nights import Failure, NightRun, State
 from testbed.cli.exit_codes import EXPECTED_ERRORS
 from testbed.cli.nightly_night import Night
 from testbed.cli.sweep_run import carry_out, new_sweep
-from testbed.nightly.limit import Limit
+from testbed.interrupts import Limit
 from testbed.nightly.planning import budget_left_s
 from testbed.nightly.results import broken, swept
 from testbed.sweeps import Chosen, Points

@@ -2,8 +2,6 @@
 
 import signal
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 
@@ -15,6 +13,7 @@ from testbed.cli.options import (
     out_option,
     read_chosen,
 )
+from testbed.interrupts import handling, interrupt
 
 
 @click.command(name="run")
@@ -75,18 +74,14 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
         show_plan(chosen, full=False)
         return 0
-    signal.signal(signal.SIGTERM, _like_ctrl_c)
-    if resume is not None:
-        resume = named_sweep(str(resume)).path
-    if chosen.is_sweep or resume:
-        from testbed.cli.sweep_run import run_sweep
+    with handling({signal.SIGTERM: interrupt}):
+        if resume is not None:
+            resume = named_sweep(str(resume)).path
+        if chosen.is_sweep or resume:
+            from testbed.cli.sweep_run import run_sweep
 
-        given = (experiment, all_overrides(overrides, topology))
-        return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
-    from testbed.cli.single_run import run_once
+            given = (experiment, all_overrides(overrides, topology))
+            return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
+        from testbed.cli.single_run import run_once
 
-    return run_once(chosen, out, analyze=not no_analyze, live=live)
-
-
-def _like_ctrl_c(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+        return run_once(chosen, out, analyze=not no_analyze, live=live)

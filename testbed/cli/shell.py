@@ -14,6 +14,7 @@ import click
 
 from testbed.cli.options import all_overrides, experiment_options, no_analyze_option, out_option
 from testbed.cli.places import LOCAL
+from testbed.interrupts import handling
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
@@ -139,13 +140,12 @@ def _terminal_kept() -> Iterator[None]:
         yield
         return
     before = termios.tcgetattr(sys.stdin)
-    halting = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(termios.error):  # it is gone
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGTSTP, halting)
+    with handling({signal.SIGTSTP: signal.SIG_IGN}):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(termios.error):  # it is gone
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def _say_nothing_if_it_is_gone() -> None:

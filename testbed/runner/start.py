@@ -21,6 +21,7 @@ from typing import Any
 from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
+from testbed.interrupts import handling
 from testbed.plan import Plan, plan_to_json
 from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
 from testbed.runner.versions import made_with
@@ -153,14 +154,8 @@ def interruptible(post: Callable[[dict[str, Any]], object]) -> Iterator[_User]:
         user.asked = True
         post({"do": "stop"})
 
-    before = {
-        number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
+    with handling(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), handle)):
         yield user
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from mininet.net import Mininet
 from mininet.node import Node
 
 from testbed.errors import TestbedError
+from testbed.interrupts import handling
 from testbed.plan import Plan
 from testbed.shell import text, words
 from testbed.shell.asking import Runner
@@ -242,8 +243,5 @@ def ended_by_signals() -> Iterator[None]:
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(0)
 
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
+    with handling({signal.SIGTERM: leave}):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

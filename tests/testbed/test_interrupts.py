@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from testbed.nightly.limit import Limit
+from testbed.interrupts import Limit
 
 
 def wait_for_ever() -> None:
