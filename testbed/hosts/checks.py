@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.child_python import program_command
+from testbed import icmp
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts import examination, limited_waiting, own_folders, run_folders
@@ -82,7 +83,7 @@ def raise_if_unfit(examined: Sequence[Examined]) -> None:
 
 def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """The dialogue with the program. Raises TestbedError."""
-    program = sent_program(limited_waiting, files, own_folders, run_folders, examination)
+    program = sent_program(limited_waiting, files, own_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
         lines = _Lines(process, connection.machine.name)

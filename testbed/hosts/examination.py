@@ -30,13 +30,12 @@ from typing import Any
 from testbed.hosts.limited_waiting import limited
 from testbed.hosts.own_folders import why_not_own
 from testbed.hosts.run_folders import run_folders, size_bytes, state
+from testbed.icmp import IP_AND_ICMP_BYTES, echo_reply, echo_request
 
 PATIENCE_S = 60.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 ATTEMPT_TIMEOUT_S = 10.0
 ECHO_ROUNDS, ECHO_WAIT_S = 3, 0.4
-ECHO_REQUEST, ECHO_REPLY = 8, 0  # RFC 792
-IP_AND_ICMP_BYTES = 28
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3  # linux/in.h: do not fragment, whatever was learnt of the path
 CLOCK_UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
 ADJTIMEX_BYTES, ADJTIMEX_STATUS = 256, slice(40, 44)  # on 64-bit machines
@@ -145,7 +144,8 @@ def answers(own: str, peers: list[str], sizes: tuple[int, ...]) -> list[dict[str
             waiting = [(at, peer) for at in range(len(sizes)) for peer in peers if peer not in found[at]]
             for at, peer in waiting:
                 try:
-                    sock.sendto(echo_request(number, at, sizes[at]), (peer, 0))
+                    sent = struct.pack("!d", time.monotonic()).ljust(sizes[at] - IP_AND_ICMP_BYTES, b"\0")
+                    sock.sendto(echo_request(number, at, sent), (peer, 0))
                 except OSError:
                     continue  # too large for the path, or no route: it counts as not answered
             if waiting:
@@ -161,26 +161,11 @@ def listen(sock: socket.socket, number: int, found: list[dict[str, float]], peer
         if left <= 0 or not select.select([sock], [], [], left)[0]:
             return
         packet, (peer, _) = sock.recvfrom(65535)
-        header = (packet[0] & 15) * 4
-        kind, _, _, id_, at, sent = struct.unpack_from("!BBHHHd", packet, header)
-        if kind == ECHO_REPLY and id_ == number and at < len(found):
-            round_trip = time.monotonic() - sent
-            found[at][peer] = min(round_trip, found[at].get(peer, round_trip))
-
-
-def echo_request(number: int, sequence: int, size: int) -> bytes:
-    """An ICMP echo request that makes an IP packet of that size, with the time in it (RFC 792)."""
-    body = struct.pack("!d", time.monotonic()).ljust(size - IP_AND_ICMP_BYTES, b"\0")
-    checksum = internet_checksum(struct.pack("!BBHHH", ECHO_REQUEST, 0, 0, number, sequence) + body)
-    return struct.pack("!BBHHH", ECHO_REQUEST, 0, checksum, number, sequence) + body
-
-
-def internet_checksum(data: bytes) -> int:
-    """RFC 1071."""
-    data += b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total >> 16) + (total & 0xFFFF)
-    return ~(total + (total >> 16)) & 0xFFFF
+        reply = echo_reply(packet)
+        if reply is not None and reply.identifier == number and reply.sequence < len(found):
+            round_trip = time.monotonic() - struct.unpack_from("!d", reply.payload)[0]
+            at = found[reply.sequence]
+            at[peer] = min(round_trip, at.get(peer, round_trip))
 
 
 def udp_holder(port: int) -> str | None:

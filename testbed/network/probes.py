@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.icmp import echo_reply, echo_request
 from testbed.network.namespaces import inside_each
 
 ROUNDS = 8
@@ -23,10 +24,7 @@ stands still nobody looks, and what came meanwhile is no loss.
 """
 
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python does not name it
-_ECHO = struct.Struct(
-    "!BBHHHI"
-)  # type, code, checksum, identifier, sequence number; pair: RFC 792 and our payload
-_ECHO_REQUEST, _ECHO_REPLY = 8, 0
+_PAIR = struct.Struct("!I")  # the payload of an echo
 _STAMP = struct.Struct("=qq")
 _NS_PER_S = 1_000_000_000
 
@@ -83,7 +81,7 @@ class _Probe:
         return self._round_trips_us
 
     def _send(self, number: int, sequence: int, pair: Pair) -> None:
-        packet = _echo(number, sequence)
+        packet = echo_request(number & 0xFFFF, sequence, _PAIR.pack(number))
         self._sent_ns[number, sequence] = time.time_ns()
         try:
             self._sockets[pair.host].sendto(packet, (pair.address, 0))
@@ -105,24 +103,11 @@ class _Probe:
             data, ancillary, _, _ = opened.recvmsg(2048, 64)
         except BlockingIOError:
             return
-        header = (data[0] & 0x0F) * 4
-        if len(data) < header + _ECHO.size or not ancillary:
+        reply = echo_reply(data)
+        if reply is None or len(reply.payload) < _PAIR.size or not ancillary:
             return
-        kind, _, _, _, sequence, number = _ECHO.unpack_from(data, header)
-        sent_ns = self._sent_ns.pop((number, sequence), None) if kind == _ECHO_REPLY else None
+        (number,) = _PAIR.unpack_from(reply.payload)
+        sent_ns = self._sent_ns.pop((number, reply.sequence), None)
         if sent_ns is not None:
             seconds, nanoseconds = _STAMP.unpack_from(ancillary[0][2])
             self._round_trips_us[number].append((seconds * _NS_PER_S + nanoseconds - sent_ns) / 1000)
-
-
-def _echo(number: int, sequence: int) -> bytes:
-    """An echo request; `number` is the pair's."""
-    packet = _ECHO.pack(_ECHO_REQUEST, 0, 0, number & 0xFFFF, sequence, number)
-    return _ECHO.pack(_ECHO_REQUEST, 0, _checksum(packet), number & 0xFFFF, sequence, number)
-
-
-def _checksum(packet: bytes) -> int:
-    """RFC 1071, for an even number of bytes."""
-    total: int = sum(struct.unpack(f"!{len(packet) // 2}H", packet))
-    total = (total >> 16) + (total & 0xFFFF)
-    return ~(total + (total >> 16)) & 0xFFFF

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from testbed import icmp
 from testbed.hosts import clearing, examination, limited_waiting, own_folders, run_folders, unpacking
 from testbed.hosts.agent import files
 from testbed.hosts.sent_program import sent_program
 
-IMPORTED = (limited_waiting, files, own_folders, run_folders)
+IMPORTED = (limited_waiting, files, own_folders, run_folders, icmp)
 PATIENCE_S = "0.2"
 BOUND_S = 30.0
 AGENT = """
