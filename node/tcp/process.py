@@ -26,6 +26,7 @@ from node.core.specification import NodeSpec
 from node.protocols.building import build_machine
 from node.protocols.codecs import CODECS
 from node.tcp.adapter import Adapter, now_us
+from node.tcp.network_namespace import enter
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):  # a little slower without
@@ -35,7 +36,6 @@ with contextlib.suppress(ImportError):  # a little slower without
 
 MESSAGE_BYTES_MAX = 65_536
 PROGRESS_PERIOD_S = 0.25
-CLONE_NEWNET = 0x40000000  # setns(2)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_NAME = 15
 NAME_BYTES_MAX = 15
@@ -164,14 +164,11 @@ class _Node:
 
 def _become(spec: NodeSpec) -> None:
     """Enter the host's network namespace, take a name, and die with the launcher."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
     if spec.netns is not None:
-        with Path(spec.netns).open("rb") as namespace:
-            if libc.setns(namespace.fileno(), CLONE_NEWNET) != 0:
-                error = ctypes.get_errno()
-                raise OSError(error, f"cannot enter the network namespace: {os.strerror(error)}", spec.netns)
+        enter(spec.netns)
 
 
 def _open_append(path: str | None, header: bytes = b"") -> Any:

@@ -4,19 +4,16 @@ A thread can be in a network namespace of its own (setns(2)), and what it starts
 there: so hosts are configured from short-lived threads, without a process that enters each namespace first.
 """
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from node.tcp.network_namespace import enter
 from testbed.errors import TestbedError
 
-CLONE_NEWNET = 0x40000000  # sched.h
-
 _Result = TypeVar("_Result")
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = frozenset()) -> None:
@@ -34,24 +31,16 @@ def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = fr
             raise TestbedError(f"cannot set {name} to {value}: {error.strerror}") from error
 
 
-def enter(netns: str) -> None:
-    """Move the calling thread into a network namespace, for good."""
-    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if _libc.setns(descriptor, CLONE_NEWNET) != 0:
-            error = os.strerror(ctypes.get_errno())
-            raise TestbedError(f"cannot enter the network namespace {netns}: {error}")
-    finally:
-        os.close(descriptor)
-
-
 def inside_each(
     namespaces: Mapping[str, str], hosts: Iterable[str], work: Callable[[str], _Result]
 ) -> dict[str, _Result]:
     """Call `work(host)` inside the namespace of each host, as many at a time as there are processors."""
 
     def task(host: str) -> _Result:
-        enter(namespaces[host])
+        try:
+            enter(namespaces[host])
+        except OSError as error:
+            raise TestbedError(str(error)) from error
         return work(host)
 
     hosts = list(hosts)

@@ -28,7 +28,7 @@ from typing import Any, Self, TypeVar
 import psutil
 import yaml
 
-from testbed.network.namespaces import enter
+from node.tcp.network_namespace import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.hosts.keys import Key
