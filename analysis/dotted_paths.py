@@ -3,6 +3,7 @@
 Items of lists go by their name where they have one.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ def leaves(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(value, f"{path}.{_name(value, i)}")
     elif content not in (None, "", [], ()):
         yield path, content
+
+
+def leaf_text(value: Any) -> str:
+    """A leaf as people read it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _nested(content: Sequence[Any]) -> bool:

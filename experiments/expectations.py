@@ -103,6 +103,16 @@ def value_at(summary: Mapping[str, Any], path: str) -> Any:
     return found if isinstance(found, (bool, int, float, str)) else None
 
 
+def found_text(value: Any) -> str:
+    """What was found where an expectation looked."""
+    return "not measured" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def missed_text(evaluated: Mapping[str, Any]) -> str:
+    """`events.lost == 0 did not hold (3)`. evaluated: see `Expectation.evaluate`."""
+    return f"{evaluated['text']} did not hold ({found_text(evaluated['value'])})"
+
+
 def _read(given: Any) -> Expectation:
     if isinstance(given, Expectation):
         return given

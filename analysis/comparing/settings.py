@@ -5,14 +5,13 @@ differ are kept, because a run has hundreds. What runs always differ in (times, 
 not looked at.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.clocks.machines import machines_of
 from analysis.comparing.sides import Side
-from analysis.dotted_paths import leaves
+from analysis.dotted_paths import leaf_text, leaves
 from analysis.history.record import place_of
 from analysis.report.page import short_commit
 
@@ -54,7 +53,7 @@ def settings(sides: Sequence[Side]) -> Settings:
 def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Setting, ...], int]:
     laid_out = [
         {
-            path: _shown(path, value)
+            path: (short_commit(str(value)) or "") if path == "commit" else leaf_text(value)
             for key in keys
             for path, value in leaves(
                 place_text(side.record.run) if key == PLACE else side.record.run.get(key), key
@@ -74,9 +73,3 @@ def place_text(run: Mapping[str, Any]) -> str:
     names = machines_of(run)
     noun = "machine" if len(names) == 1 else "machines"
     return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)
-
-
-def _shown(path: str, value: Any) -> str:
-    if path == "commit":
-        return short_commit(str(value)) or ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

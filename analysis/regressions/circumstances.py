@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analysis.dotted_paths import leaves
+from analysis.dotted_paths import leaf_text, leaves
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
 """Columns of the table `runs` that may be why a figure changed, besides the commit."""
@@ -49,5 +49,5 @@ def _laid_out(column: str, text: str) -> dict[str, Any]:
 def _shown(value: Any, column: str) -> str:
     if value in (None, ""):
         return "not set" if column == SETTINGS else "unknown"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = leaf_text(value)
     return text if len(text) <= LETTERS_MAX else f"{text[: LETTERS_MAX - 1]}…"

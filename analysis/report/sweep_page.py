@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from analysis.report.formatting import count_of, large, with_unit
 from analysis.report.page import environment, plotly_script, short_commit
@@ -18,6 +17,8 @@ from analysis.report.sweep_expectations import expectations_table, missed_text
 from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 from analysis.sweeps import Sweep, SweptRun, read_sweep
+from experiments.expectations import found_text
+from experiments.sweep import value_text
 from experiments.sweepdir import SweepDirectory
 from experiments.whole_files import write_whole
 
@@ -152,7 +153,7 @@ def _row(run: SweptRun, axes: list[str], number: int) -> list[Cell]:
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
     return [
         figure(str(number), number),
-        *(words(_text(point.values.get(axis))) for axis in axes),
+        *(words(value_text(point.values.get(axis))) for axis in axes),
         figure(str(point.seed), point.seed),
         words(point.verdict or ("not made" if point.outcome is None else "not analysed"), status),
         figure(large(run.throughput_per_s, ""), run.throughput_per_s),
@@ -172,7 +173,7 @@ def _wrong(run: SweptRun) -> float | None:
 def _why(run: SweptRun) -> str:
     """What was wrong with a run, in a line."""
     unmet = [e for e in run.summary.get("expectations") or () if not e.get("held")]
-    lines = [f"{e['text']} (it is {_text(e.get('value'))})" for e in unmet]
+    lines = [f"{e['text']} (it is {found_text(e.get('value'))})" for e in unmet]
     if run.point.verdict == "invalid":
         lines += list((run.summary.get("fidelity") or {}).get("reasons") or ())[:2]
     lines += [] if lines else list(run.summary.get("problems") or ())[:2]
@@ -184,20 +185,14 @@ def _replay(sweep: Sweep, run: SweptRun) -> str:
     parts = ["cutset", "run", str(sweep.experiment.get("name") or "")]
     parts += ["--set", "sweep=null"] if run.point.values else []
     for path, value in run.point.values.items():
-        parts += ["--set", f"{path}={_text(value)}"]
+        parts += ["--set", f"{path}={value_text(value)}"]
     parts += ["--seed", str(run.point.seed), "--repeat", "1"]
     parts += ["--on", SIMULATOR] if sweep.record.place == SIMULATOR else []
     return shlex.join(parts)
 
 
 def _values(run: SweptRun) -> str:
-    return ", ".join(f"{path.split('.')[-1]} {_text(value)}" for path, value in run.point.values.items())
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "null" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return ", ".join(f"{path.split('.')[-1]} {value_text(value)}" for path, value in run.point.values.items())
 
 
 def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.nights import run_title
-from testbed.cli.outcome import COLOURS
+from testbed.cli.outcome import COLOURS, number
 from testbed.cli.piping import reader_may_leave
 from testbed.cli.sweep_text import duration_text
 
@@ -80,19 +80,19 @@ def _show_lines(
     lines = []
     for row in runs.to_pylist():
         measured = values.get((row["night"], row["run"]), {})
-        numbers = [_number(measured[name][0]) if name in measured else NOT_MEASURED for name in metrics]
+        numbers = [number(measured[name][0]) if name in measured else NOT_MEASURED for name in metrics]
         took = duration_text(row["duration_s"]) if row["duration_s"] else NOT_MEASURED
         entry = run_title(row["entry"], row["repeat"])
         lines.append([row["night"], row["suite"], entry, row["verdict"], *numbers, took, row["run"]])
     widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
     right = range(4, len(heads) - 1)
-    for number, line in enumerate([heads, *lines]):
+    for row_number, line in enumerate([heads, *lines]):
         cells = [
             text.rjust(width) if column in right else text.ljust(width)
             for column, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        colour: dict[str, Any] = {"bold": True} if not number else {}
-        if number:
+        colour: dict[str, Any] = {"bold": True} if not row_number else {}
+        if row_number:
             cells[3] = click.style(cells[3], fg=COLOURS.get(line[3]))
         click.echo(click.style("  ".join(cells).rstrip(), **colour))
 
@@ -107,11 +107,7 @@ def _summary(runs: "pa.Table") -> str:
     nights = len(set(runs["night"].to_pylist()))
     verdicts = Counter(runs["verdict"].to_pylist())
     counts = ", ".join(f"{verdicts[verdict]:,} {verdict}" for verdict in COLOURS if verdicts[verdict])
-    number = runs.num_rows
-    if not number:
+    count = runs.num_rows
+    if not count:
         return "no such runs"
-    return f"{number:,} run{'s' * (number != 1)} of {nights} night{'s' * (nights != 1)}: {counts}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+    return f"{count:,} run{'s' * (count != 1)} of {nights} night{'s' * (nights != 1)}: {counts}"

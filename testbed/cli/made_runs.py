@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.expectations import missed_text
 from experiments.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -78,11 +79,7 @@ class MadeRun:
     @property
     def _missed(self) -> list[str]:
         expectations = self.summary["expectations"] if self.summary else ()
-        return [
-            f"{each['text']} did not hold ({_shown(each['value'])})"
-            for each in expectations
-            if not each["held"]
-        ]
+        return [missed_text(each) for each in expectations if not each["held"]]
 
 
 def make_runs(chosen: "Chosen", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
@@ -171,7 +168,3 @@ def _why_not_analysed(ended: "Ended") -> str:
 def _some(texts: Sequence[str]) -> list[str]:
     more = len(texts) - NAMED_MAX
     return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]
-
-
-def _shown(value: object) -> str:
-    return "not measured" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from experiments.expectations import missed_text
 from experiments.nights import Failure, NightRecord, NightRun, State
 from experiments.sweepdir import SweepRecord
 from testbed.sweeps import headline, missed
@@ -92,7 +93,7 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
         return None
     missed = [found for found in summary["expectations"] if not found["held"]]
     if summary["verdict"] == "failed" and missed:
-        return "; ".join(f"{found['text']} did not hold ({_shown(found['value'])})" for found in missed)
+        return "; ".join(map(missed_text, missed))
     said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else content.get("problems")
     said = list(said or [NO_REASON])
     more = [f"and {len(said) - REASONS_MAX} more"] if len(said) > REASONS_MAX else []
@@ -102,9 +103,3 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
 def _line(text: str) -> str:
     """One line that can be written anywhere: bytes that are no text came here as lone surrogates."""
     return " ".join(text.split()).encode(errors="replace").decode()
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "not measured"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

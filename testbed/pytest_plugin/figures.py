@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from experiments.expectations import found_text
 from topologies.strict import suggestion
 
 FAULTS = "recovery"
@@ -146,7 +147,7 @@ class Figures:
         return self._each(operator.ge, other)
 
     def __repr__(self) -> str:
-        shown = [_shown(value) for value in self.all[:SHOWN_MAX]]
+        shown = [found_text(value) for value in self.all[:SHOWN_MAX]]
         more = [f"… {len(self._values) - SHOWN_MAX} more"] if len(self._values) > SHOWN_MAX else []
         doubt = " (of an invalid run)" if any(source.invalid for source, _ in self._values) else ""
         return f"<{self._path}: {', '.join(shown + more)}{doubt}>"
@@ -240,9 +241,3 @@ def _names(node: Any) -> list[str]:
     if isinstance(node, Mapping):
         return list(node)
     return [str(item.get("name", item.get("link"))) for item in node or ()]
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "not measured"
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
