@@ -29,7 +29,7 @@ from analysis.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
 from experiments.plain_name import plain_name
 from experiments.rundir import RUN_JSON, RunDirectory
-from node.protocols.codecs import CODECS
+from node.systems import codec_of
 
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
 COMPRESSION = "lz4"
@@ -73,7 +73,9 @@ class MessagesTask:
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write into the folders of messages, gaps and decoding."""
         with _Parts(folders, self.capture.host) as parts:
-            extract_messages(self.capture, CODECS[self.system], parts.write)
+            codec = codec_of(self.system)
+            assert codec is not None  # noqa: S101 - `_messages_tasks` makes tasks of no others
+            extract_messages(self.capture, codec, parts.write)
 
 
 Task = PacketsTask | MessagesTask
@@ -182,7 +184,7 @@ def _messages_tasks(
 ) -> Iterator[MessagesTask]:
     plan = content.get("plan", {})
     system, port = plan.get("system"), plan.get("parameters", {}).get("port")
-    if system not in CODECS or port is None:
+    if system is None or codec_of(system) is None or port is None:
         return
     addresses = {host["name"]: host["address"] for host in plan["hosts"]}
     for path, listed in _listed(run):

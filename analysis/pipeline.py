@@ -48,6 +48,7 @@ from analysis.timelines.tasks import (
 from analysis.workers.choice import workers_for
 from analysis.workers.pool import Children, InThisProcess
 from analysis.workers.work import Workers
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
 
@@ -133,7 +134,7 @@ def _open(run: RunDirectory, clocks: Clocks) -> _Case:
     wires = wires_of(content)
     files = ((capture, Path(capture["file"]).name) for capture in listed_captures(run))
     there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
-    writers = (*facts.with_role("driver"), *facts.clients)
+    writers = (*facts.having(Trait.PUBLISHER), *facts.clients)
     return _Case(
         run=run,
         content=content,
@@ -141,7 +142,7 @@ def _open(run: RunDirectory, clocks: Clocks) -> _Case:
         hosts=any(capture.get("host") for capture in there),
         links=any(capture.get("link") for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
-        taken=any(_records(run, name) for name in facts.with_role("proxy")),
+        taken=any(_records(run, name) for name in facts.having(Trait.SERVER)),
         logged=acts.from_logs(run, facts),
     )
 
@@ -168,8 +169,8 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         else FollowRecords(
             stream,
             _files(run, clients),
-            _files(run, facts.with_role("driver")),
-            _files(run, facts.with_role("proxy")),
+            _files(run, facts.having(Trait.PUBLISHER)),
+            _files(run, facts.having(Trait.SERVER)),
             facts,
             sources.get(stream, {}),
         )
@@ -186,7 +187,7 @@ def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
 def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts = case.run, case.facts
-    drivers = _files(run, facts.with_role("driver"))
+    drivers = _files(run, facts.having(Trait.PUBLISHER))
     messages = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[Crossing]] = {}

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from experiments.parameters import Trait, declared_in
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from topologies.errors import InputError
@@ -55,7 +56,10 @@ class SweptRun:
     @property
     def drivers(self) -> int:
         """How many there are, all regions together."""
-        return sum(process["role"] == "driver" for process in self.plan.get("processes", ()))
+        return sum(
+            declared_in(self.plan).has(process["role"], Trait.PUBLISHER)
+            for process in self.plan.get("processes", ())
+        )
 
     @property
     def offered_per_s(self) -> float | None:

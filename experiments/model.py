@@ -15,7 +15,7 @@ from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
 from experiments.overrides import with_value
-from experiments.parameters import complete_parameters, known_systems, roles_of
+from experiments.parameters import complete_parameters, declared_by, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable, value_text
@@ -107,7 +107,13 @@ class Experiment(StrictModel):
         if self.nemesis is None:
             return self.faults
         by_chance = expand(
-            self.nemesis, self.roles, topology, self.duration_us, others=self.faults, seed=seed
+            self.nemesis,
+            self.roles,
+            topology,
+            self.duration_us,
+            declared=declared_by(self.system),
+            others=self.faults,
+            seed=seed,
         )
         return (*self.faults, *by_chance)
 

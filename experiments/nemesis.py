@@ -72,8 +72,8 @@ class Nemesis(StrictModel):
     stays: Literal["connected"] | None = None
     """connected: cuts and one-way cuts are drawn for good, and only where links that are up in both
     directions still connect all regions in the end. Unless given, all is as configured in the end."""
-    roles: tuple[str, ...] = ("proxy", "client", "driver", "configuration")
-    """Whose processes crash and pause."""
+    roles: tuple[str, ...] = ()
+    """Whose processes crash and pause; those of all roles unless given."""
     faults: Count = 10
     """How many disturbances, or a range to draw from; fewer where so many do not fit."""
     start_us: DurationUs = 1_000_000

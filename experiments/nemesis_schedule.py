@@ -24,10 +24,10 @@ from pydantic import TypeAdapter
 from experiments.faults import Fault, Faults, ProcessFault
 from experiments.losable_links import LosableLinks
 from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, Nemesis
+from experiments.parameters import Declared, Trait
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
 
-REPLICATED_ROLE = "proxy"
 ATTEMPTS = 50  # to find a place for a fault; then there is one fewer
 FLAPS_MAX = 5  # times that a link is cut by one disturbance
 PER_MILLE = 1_000
@@ -41,17 +41,20 @@ def expand(
     topology: Topology,
     duration_us: int,
     *,
+    declared: Declared,
     others: Sequence[Fault] = (),
     seed: int,
 ) -> tuple[Fault, ...]:
     """The faults that this seed means, by time. Pure: the same arguments give the same faults.
 
-    others: the experiment's own faults.
+    declared: the system's roles. others: the experiment's own faults.
     """
     spared = {fault.process for fault in others if isinstance(fault, ProcessFault)}
-    victims = _victims(nemesis, roles, topology, spared)
+    victims = _victims(nemesis.roles or _all_roles(declared), roles, topology, spared, declared)
     regions = _regions(roles, topology, spared)
-    schedule = _Schedule(nemesis, topology, victims, duration_us, seed, regions=regions, others=others)
+    schedule = _Schedule(
+        nemesis, topology, victims, duration_us, seed, declared=declared, regions=regions, others=others
+    )
     written = sorted(schedule.faults(), key=lambda given: given["at"])
     return _reader().validate_python([{**given, "at": _text(given["at"])} for given in written])
 
@@ -73,10 +76,12 @@ class _Schedule:
         duration_us: int,
         seed: int,
         *,
+        declared: Declared,
         regions: Mapping[str, Sequence[str]],
         others: Sequence[Fault],
     ) -> None:
         self._nemesis = nemesis
+        self._declared = declared
         self._links = [link.between for link in topology.links]
         self._losable = LosableLinks(topology, others) if nemesis.stays else None
         self._victims = victims
@@ -194,7 +199,7 @@ class _Schedule:
 
     def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
         """Take this span for the process, if the bounds allow it."""
-        spare = len(group) - 1 if role == REPLICATED_ROLE else len(group)
+        spare = len(group) - 1 if self._declared.has(role, Trait.REPLICATED) else len(group)
         free = not any(_overlap(span, other) for other in self._taken[process])
         if not free or self._most_at_once(group, span) >= spare:
             return False
@@ -225,18 +230,32 @@ class _Schedule:
         return self._rng.randint(-(-self._nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
 
 
+def _all_roles(declared: Declared) -> list[str]:
+    """Servers, then subscribers, publishers, and others. What a seed means depends on this order."""
+    order = (Trait.SERVER, Trait.SUBSCRIBER, Trait.PUBLISHER)
+
+    def place(role: str) -> int:
+        return next((number for number, trait in enumerate(order) if declared.has(role, trait)), len(order))
+
+    return sorted(declared.roles, key=place)
+
+
 def _victims(
-    nemesis: Nemesis, roles: Mapping[str, RoleCounts], topology: Topology, spared: set[str]
+    chosen_roles: Sequence[str],
+    roles: Mapping[str, RoleCounts],
+    topology: Topology,
+    spared: set[str],
+    declared: Declared,
 ) -> dict[str, list[list[str]]]:
     """Processes that may be disturbed, by role, those of a region together."""
     found: dict[str, list[list[str]]] = {}
-    for role in nemesis.roles:
+    for role in chosen_roles:
         groups = [
             [f"{region}/{role}-{index}" for index in range(counts_in(roles, region).get(role, 0))]
             for region in topology.regions
         ]
         left = [[process for process in group if process not in spared] for group in groups]
-        fewest = 2 if role == REPLICATED_ROLE else 1
+        fewest = 2 if declared.has(role, Trait.REPLICATED) else 1
         if chosen := [group for group in left if len(group) >= fewest]:
             found[role] = chosen
     return found

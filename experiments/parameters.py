@@ -1,4 +1,4 @@
-"""A system's own parameters, as an experiment file gives them and as the system takes them.
+"""What systems declare: their roles and contract, and their own parameters as experiment files give them.
 
 The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written
 in the file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the
@@ -11,24 +11,56 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from node.protocols.parameters import ROLES, ROLES_PROBLEM, SYSTEMS
+from node.core.declaration import Contract, Declared, Trait
+from node.systems import UnknownSystemError, add_module, oldest, systems
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
 
+__all__ = [
+    "Contract",
+    "Declared",
+    "Trait",
+    "UnknownSystemError",
+    "add_module",
+    "complete_parameters",
+    "declared_by",
+    "declared_in",
+    "known_systems",
+    "oldest",
+    "parameters_schema",
+    "roles_of",
+    "roles_problem",
+]
+
 
 def known_systems() -> list[str]:
-    """The systems that ship with Cutset."""
-    return list(SYSTEMS)
+    """The names of the systems that can be run."""
+    return list(systems())
+
+
+def declared_by(system: str) -> Declared:
+    """What a known system declares."""
+    return systems()[system].declared
+
+
+def declared_in(plan: Mapping[str, Any]) -> Declared:
+    """What the system of a plan, as run.json has it, declares.
+
+    Raises KeyError, TypeError or ValueError if somebody changed it.
+    """
+    if given := plan.get("declared"):
+        return Declared.from_json(given)
+    return oldest()
 
 
 def roles_of(system: str) -> tuple[str, ...]:
     """The roles of a known system's processes, in the order in which hosts are made."""
-    return ROLES[system]
+    return tuple(declared_by(system).roles)
 
 
 def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
     """Why a region of a known system cannot have so many processes of each role, or None."""
-    return ROLES_PROBLEM[system](counts)
+    return systems()[system].roles_problem(counts)
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +68,7 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
     given: by the names that people write. Raises a problem that leads to the parameter at fault.
     """
-    kind = SYSTEMS[system]
+    kind = systems()[system].parameters
     fields = {yaml_name(field.name): field.name for field in dataclasses.fields(kind)}
     types = get_type_hints(kind)
     values = {}
@@ -54,7 +86,7 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
 def parameters_schema(system: str) -> dict[str, Any]:
     """The JSON schema of a known system's parameters, for completion in editors."""
-    kind = SYSTEMS[system]
+    kind = systems()[system].parameters
     types = get_type_hints(kind)
     properties = {}
     for name, default in dataclasses.asdict(kind()).items():

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from experiments.parameters import Trait, declared_in
 from testbed.plan import Plan, plan_to_json
 
 RUNS_MAX = 30
@@ -76,9 +77,11 @@ def takes_per_s(plan: Json) -> float | None:
     rate_per_s = workload.get("rate_per_s")
     if not interval_us or not rate_per_s or workload.get("closed_loop"):
         return None
+    declared = declared_in(plan)
     roles = [process["role"] for process in plan["processes"]]
-    batches_per_s = roles.count("driver") * min(float(rate_per_s), 1e6 / interval_us)
-    return float(batches_per_s * (roles.count("proxy") + roles.count("client")))
+    publishing = sum(declared.has(role, Trait.PUBLISHER) for role in roles)
+    taking = sum(declared.has(role, Trait.SERVER, Trait.SUBSCRIBER) for role in roles)
+    return float(publishing * min(float(rate_per_s), 1e6 / interval_us) * taking)
 
 
 def _earlier(runs: Path, machine: tuple[str, int]) -> Iterator[tuple[float, float]]:

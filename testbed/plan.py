@@ -6,13 +6,14 @@ only carry it out; `cutset plan` prints it; `run.json` records it. Times are mic
 the run, when all nodes are ready and the drivers start.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from experiments.parameters import Declared, oldest
 from topologies.shape import Shape
 
 
@@ -166,6 +167,12 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
+    declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
+
+    def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
+        """The processes whose roles have any of these traits."""
+        roles = self.declared.having(*traits)
+        return tuple(process for process in self.processes if process.role in roles)
 
     @property
     def joining(self) -> tuple[str, ...]:

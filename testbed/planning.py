@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network
 from experiments.checks import problems
 from experiments.faults import Fault
 from experiments.model import Experiment
-from experiments.parameters import roles_of
+from experiments.parameters import declared_by, roles_of
 from experiments.roles import counts_in
 from testbed.fault_timeline import fault_plans, link_changes, process_changes
 from testbed.plan import (
@@ -51,6 +51,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     return Plan(
         experiment=experiment.name,
         system=experiment.system,
+        declared=declared_by(experiment.system),
         parameters=experiment.all_parameters(),
         workload=experiment.workload.as_plan(),
         seed=run_seed,

@@ -8,6 +8,7 @@ each client. Batches leave every few milliseconds and carry headers; every secon
 
 from collections import Counter
 
+from experiments.parameters import Trait
 from testbed.plan import Plan
 
 BATCH_PERIOD_S = 0.005
@@ -23,11 +24,11 @@ def capture_bytes_per_s(plan: Plan) -> float:
     """Bytes that all captures together grow by each second while the drivers publish."""
     if not plan.captures:
         return 0.0
-    roles = Counter((process.region, process.role) for process in plan.processes)
-    clients = sum(count for (_, role), count in roles.items() if role == "client")
+    publishers = Counter(process.region for process in plan.having(Trait.PUBLISHER))
+    clients = len(plan.having(Trait.SUBSCRIBER))
     total = 0.0
     for region in plan.regions:
-        drivers = roles[region.name, "driver"]
+        drivers = publishers[region.name]
         copies = 2 + 2 * clients + 4 * (len(plan.regions) - 1)
         total += drivers * copies * stream_bytes_per_s(plan)
     return total

@@ -22,6 +22,7 @@ from analysis.live.segments import KEY
 from analysis.pcap.index import map_bytes
 from analysis.pcap.streams import format_address
 from analysis.timelines.facts import Host
+from experiments.parameters import Declared, Trait
 from node.core.layout import Codec
 
 ARRIVING = ("EVENTS", "SPARSE_EVENTS")
@@ -47,12 +48,14 @@ class Batch:
 class Decoder:
     """All directions of all watched captures, by the folder of their parts."""
 
-    def __init__(self, hosts: Mapping[str, Host], codec: Codec) -> None:
+    def __init__(self, hosts: Mapping[str, Host], codec: Codec, declared: Declared) -> None:
         """hosts: by the name of the folder of their parts."""
         self._hosts = hosts
+        self._subscribers = declared.having(Trait.SUBSCRIBER)
         self._wanted = {
             role: {layout.type: layout for layout in map(codec.by_name.get, names) if layout is not None}
-            for role, names in (("client", ARRIVING), ("driver", PUBLISHING))
+            for trait, names in ((Trait.PUBLISHER, PUBLISHING), (Trait.SUBSCRIBER, ARRIVING))
+            for role in declared.having(trait)
         }
         self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}
         self._told: set[tuple[str, tuple[int, ...]]] = set()
@@ -104,7 +107,7 @@ class Decoder:
         """The state of a direction; None of what a client gives its neighbours."""
         if (folder, key) not in self._directions:
             leaving = format_address(key[0], key[1]) == host.address
-            passed_over = leaving and host.role == "client"
+            passed_over = leaving and host.role in self._subscribers
             self._directions[folder, key] = None if passed_over else Direction(self._wanted[host.role])
         return self._directions[folder, key]
 

@@ -23,7 +23,7 @@ from analysis.timelines.presence import read_presence
 from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 from topologies.palette import colour_of
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ class View:
         self._content: Json = content | {"changes": [], "times": {}}
         self._now_ns = now_ns
         self._lock = threading.Lock()
-        self._decoder = Decoder(_watched(plan, self._facts), CODECS[plan["system"]])
+        self._decoder = Decoder(_watched(plan, self._facts), codecs()[plan["system"]], self._facts.declared)
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
         self._news = News()

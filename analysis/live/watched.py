@@ -1,7 +1,11 @@
-"""What can be watched: which systems, and which hosts' captures tell of throughput and latency."""
+"""What can be watched while a run goes on: which systems, and which hosts' captures tell of it."""
 
-from node.protocols.codecs import CODECS
+from experiments.parameters import Trait
+from node.systems import codec_of
 
-ROLES = ("client", "driver")
-SYSTEMS = frozenset(CODECS)
-"""Those whose messages are known."""
+TRAITS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
+
+
+def can_watch(system: str) -> bool:
+    """Whether this system's messages are known."""
+    return codec_of(system) is not None

@@ -8,7 +8,7 @@ from analysis.messages.phrases import MORE, ROWS_SHOWN, Phrase, Value, phrases, 
 from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
 from node.core.epochs import written
 from node.core.layout import SEQ, Layout
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 
 
 def label(row: Mapping[str, Any]) -> str:
@@ -22,7 +22,7 @@ def label(row: Mapping[str, Any]) -> str:
 
 @cache
 def _reading(name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
-    layout = next((codec.by_name[name] for codec in CODECS.values() if name in codec.by_name), None)
+    layout = next((codec.by_name[name] for codec in codecs().values() if name in codec.by_name), None)
     return layout, phrases(layout) if layout else ()
 
 

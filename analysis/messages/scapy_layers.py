@@ -53,7 +53,7 @@ from node.core.framing import (
     VERSION,
 )
 from node.core.layout import Codec, Layout, Numbers
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 
 _PLAIN = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField}
 _NAMED = {"B": ByteEnumField, "H": ShortEnumField, "I": IntEnumField, "Q": LongEnumField}
@@ -89,9 +89,9 @@ class Layers:
 
 def layers(system: str) -> Layers:
     """The layers of a system under test, by its name. Raises ValueError for one that there is not."""
-    if system not in CODECS:
-        raise ValueError(f"there is no system {system!r}; there are {', '.join(CODECS)}")
-    return layers_of(CODECS[system], system)
+    if system not in codecs():
+        raise ValueError(f"there is no system {system!r}; there are {', '.join(codecs())}")
+    return layers_of(codecs()[system], system)
 
 
 def layers_of(codec: Codec, system: str) -> Layers:

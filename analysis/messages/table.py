@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import HEADER_FIELDS
 from node.core.layout import Codec, HeadField, Layout, Values
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 
 _TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64"}
 _COLUMNS = ("offset", "field", "type", "unit", "meaning")
@@ -15,7 +15,7 @@ _COLUMNS = ("offset", "field", "type", "unit", "meaning")
 
 def markdown(system: str) -> str:
     """Every message with its fields, after the header that all have; then the values by their names."""
-    return markdown_of(CODECS[system], system)
+    return markdown_of(codecs()[system], system)
 
 
 def markdown_of(codec: Codec, system: str) -> str:

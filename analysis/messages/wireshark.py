@@ -20,14 +20,14 @@ from analysis.messages.phrases import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
 from node.core.layout import SEQ, Codec, Layout
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
 
 
 def dissector(system: str, port: int) -> str:
     """The whole script, for messages to and from this TCP port (which is a preference, too)."""
-    return dissector_of(CODECS[system], system, port)
+    return dissector_of(codecs()[system], system, port)
 
 
 def dissector_of(codec: Codec, system: str, port: int) -> str:

@@ -18,8 +18,8 @@ from analysis.pcap.batches import TimeRange
 from analysis.schemas import LOST
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
+from node import systems
 from node.core.layout import Codec
-from node.protocols.codecs import CODECS
 from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]
@@ -161,7 +161,7 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
 
 def codec_of(run: Json) -> Codec:
     """The messages of a run's system, from run.json; none if they are not known."""
-    return CODECS.get((run.get("plan") or {}).get("system") or "", Codec([]))
+    return systems.codec_of((run.get("plan") or {}).get("system") or "") or Codec([])
 
 
 def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:

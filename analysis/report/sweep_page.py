@@ -10,13 +10,13 @@ from pathlib import Path
 
 from analysis.report.formatting import count_of, large, with_unit
 from analysis.report.page import environment, plotly_script, short_commit
-from analysis.report.paper_figures import charts as paper_charts
 from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
 from analysis.report.sweep_expectations import expectations_table, missed_text
 from analysis.report.sweep_figures import write_figures
 from analysis.report.tables import Cell, Column, Table, figure, table, words
 from analysis.sweeps import Sweep, SweptRun, read_sweep
+from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
 from experiments.sweep import value_text
 from experiments.sweepdir import SweepDirectory

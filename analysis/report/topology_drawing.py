@@ -12,6 +12,7 @@ from analysis.report.formatting import EN_DASH, count_of, number, percent, scale
 from analysis.report.label_placement import Box, Line, placed
 from analysis.report.reading import Row, RunRecord
 from analysis.report.topology_layout import layout
+from experiments.parameters import Trait, declared_in
 from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0
@@ -21,7 +22,7 @@ LABELS_UP_TO = 24  # more links than this are drawn without their figures
 NAME_LENGTH = 14
 RADIUS, LETTER, LINE_HEIGHT = 24.0, 9.2, 19.0
 """Sizes of a region, and of what is written, as wide as on a phone."""
-SHOWN_ROLES = ("proxy", "driver", "client")
+SHOWN = (Trait.SERVER, Trait.PUBLISHER, Trait.SUBSCRIBER)
 NOWHERE = Box(0, 0, 0, 0)
 
 
@@ -166,10 +167,11 @@ def _disturbance(band: Band) -> str:
 
 
 def _inside(record: RunRecord, region: str) -> str:
-    """How many proxies, drivers and clients there are in a region; there is no room for more."""
+    """How many servers, publishers and subscribers there are in a region; there is no room for more."""
     counts: dict[str, int] = {}
+    declared = declared_in(record.plan)
     for process in record.plan.get("processes", ()):
-        if process["region"] == region and process["role"] in SHOWN_ROLES:
+        if process["region"] == region and declared.has(process["role"], *SHOWN):
             counts[process["role"]] = counts.get(process["role"], 0) + 1
     return ", ".join(count_of(count, role) for role, count in counts.items())
 

@@ -18,6 +18,7 @@ from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.node_logs import log_records
 from analysis.timelines.ways import Sources
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from topologies.routes import Hop
 
@@ -37,7 +38,7 @@ CONFIGURED, REMOVED, JOINED, HEAD, TAIL = (
 )
 CHAIN = (CONFIGURED, REMOVED, JOINED, HEAD, TAIL)
 LOGGED = (SWITCHED, SILENT, LOST, CONNECTED, *CHAIN)
-WRITERS = ("proxy", "configuration")
+WRITERS = (Trait.SERVER, Trait.COORDINATOR)
 ACTS_MAX = 100_000
 """Of one run and kind; a system that subscribes more often is measured by its first ones."""
 
@@ -78,7 +79,7 @@ def from_subscriptions(asked: pa.Table, facts: Facts) -> list[Act]:
 
 def from_logs(run: RunDirectory, facts: Facts) -> list[Act]:
     """Acts from proxies' and configuration services' logs, in order of time; a host without one has none."""
-    hosts = [host for role in WRITERS for host in facts.with_role(role)]
+    hosts = [host for trait in WRITERS for host in facts.having(trait)]
     found = [_act(record, host, facts) for host in hosts for record in log_records(run.log(host), LOGGED)]
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import rows
-from analysis.timelines.facts import Facts
+from analysis.timelines.arrays import of_roles, rows
+from analysis.timelines.facts import GATEWAY, Facts
 from analysis.timelines.periods import Json
 from analysis.timelines.pieces import digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
+from experiments.parameters import Trait
 
 PUBLISHED = ""
 """Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
@@ -37,7 +38,7 @@ class Agreement:
 
 def coverage(stream: int, events: pa.Table, facts: Facts) -> pa.Table:
     """`schemas.COVERAGE` from the events of one stream: per client, and what was published."""
-    arrived = rows(events, kind="arrived", role="client")
+    arrived = of_roles(rows(events, kind="arrived"), facts.declared.having(Trait.SUBSCRIBER))
     places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, facts.clients)}
     runs = {host: union(mine) for host, mine in places.items()}
     return pa.Table.from_pylist(
@@ -94,7 +95,7 @@ def unfit_hosts(run: Json, facts: Facts, damaged: Mapping[str, str]) -> dict[str
     """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
     captures = [capture for capture in run.get("captures") or run["plan"]["captures"] if capture.get("host")]
     whole = {capture["host"] for capture in captures if capture.get("kernel_drops") == 0}
-    nodes = {name for name, host in facts.hosts.items() if host.role != "gateway"}
+    nodes = {name for name, host in facts.hosts.items() if host.role != GATEWAY}
     return {
         **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
         **dict.fromkeys(nodes - {capture["host"] for capture in captures}, "it was not captured"),
@@ -108,11 +109,7 @@ def _publishing(facts: Facts, stream: int) -> set[str]:
     drivers.
     """
     region = facts.owner.get(stream)
-    return {
-        host.name
-        for host in facts.hosts.values()
-        if host.region == region and host.role in ("proxy", "driver")
-    }
+    return set(facts.of_region(region, Trait.SERVER, Trait.PUBLISHER)) if region else set()
 
 
 def _agree(packets: tuple[int, int], records: tuple[int, int], facts: Facts) -> bool:

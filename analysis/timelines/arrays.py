@@ -1,5 +1,7 @@
 """From Arrow columns to NumPy arrays and back, and rows chosen by their values, for the timelines' steps."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,6 +23,11 @@ def rows(table: pa.Table, **wanted: str | int) -> pa.Table:
     for column, value in wanted.items():
         table = table.filter(pc.equal(table.column(column), value))
     return table
+
+
+def of_roles(table: pa.Table, roles: Sequence[str]) -> pa.Table:
+    """The rows whose hosts have any of these roles."""
+    return table.filter(pc.is_in(table.column("role"), value_set=pa.array(roles, pa.string())))
 
 
 def codes(column: pa.ChunkedArray, values: list[str]) -> Ints:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
 from analysis.timelines.facts import Facts, Host
+from experiments.parameters import Trait
 
 BATCHES = ("EVENTS", "SPARSE_EVENTS")
 TOMBSTONE = 2
@@ -38,7 +39,7 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
         _moved(rows(batches, direction=direction), kind, direction, host, facts)
         for direction, kind in (("in", "arrived"), ("out", "sent"))
     ]
-    if host.role == "proxy":
+    if facts.has(host, Trait.SERVER):
         found.append(_published(messages, host, facts))
     return concatenated(found, schemas.EVENTS).sort_by("t_ns")
 

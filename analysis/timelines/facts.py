@@ -15,10 +15,12 @@ from analysis.timelines.crossings import read_routes
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
 from analysis.timelines.presence import read_presence
 from analysis.timelines.run_window import RunWindow, window_of
+from experiments.parameters import Declared, Trait, declared_in, oldest
 from experiments.plain_name import plain_name
 from experiments.rundir import RUN_JSON
 from topologies.routes import Hop
 
+GATEWAY = "gateway"
 MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
 """Kinds of faults that take a disturbance back, or bring somebody along."""
 
@@ -94,10 +96,17 @@ class Facts:
     last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
+    declared: Declared = field(default_factory=oldest)  # what the system says of itself
 
-    def with_role(self, role: str) -> tuple[str, ...]:
-        """Names of the hosts with a role, in the plan's order."""
-        return tuple(host.name for host in self.hosts.values() if host.role == role)
+    def having(self, *traits: str) -> tuple[str, ...]:
+        """Names of the hosts whose roles have any of these traits, in the plan's order."""
+        roles = self.declared.having(*traits)
+        return tuple(host.name for host in self.hosts.values() if host.role in roles)
+
+    def has(self, host: Host | str, *traits: str) -> bool:
+        """Whether a host's role has any of these traits."""
+        role = self.hosts[host].role if isinstance(host, str) else host.role
+        return self.declared.has(role, *traits)
 
     @property
     def marked(self) -> bool:
@@ -122,13 +131,16 @@ class Facts:
     @property
     def clients(self) -> tuple[str, ...]:
         """All clients."""
-        return self.with_role("client")
+        return self.having(Trait.SUBSCRIBER)
 
-    def of_region(self, region: str, *roles: str) -> tuple[str, ...]:
-        """Names of the hosts of a region with any of these roles."""
-        return tuple(
-            host.name for host in self.hosts.values() if host.region == region and host.role in roles
-        )
+    def of_region(self, region: str, *traits: str) -> tuple[str, ...]:
+        """Names of the hosts of a region whose roles have any of these traits."""
+        return tuple(name for name in self.having(*traits) if self.hosts[name].region == region)
+
+    def gateways_of(self, region: str) -> tuple[str, ...]:
+        """Names of a region's gateways."""
+        hosts = self.hosts.values()
+        return tuple(host.name for host in hosts if host.region == region and host.role == GATEWAY)
 
     @property
     def steady_clients(self) -> tuple[str, ...]:
@@ -226,6 +238,7 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         keyed=bool(workload.get("keys")),
         last_change_ns=_last_change_ns(run),
         clocks=clocks,
+        declared=declared_in(plan),
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if run.get("machines") else times.get("started_ns"),
     )

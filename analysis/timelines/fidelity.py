@@ -48,7 +48,6 @@ ENOUGH = 10
 """So many packets at least tell of a delay."""
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
 """A spread is told from so many frames; it is within this of the configured one."""
-GATEWAY = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def _bars_ns(way: Way, facts: Facts) -> Callable[[Ints], Floats] | None:
     hop = next((hop for hop, its_way in facts.link_of.items() if its_way == way), None)
     if hop is None:
         return None
-    ends = [facts.of_region(region, GATEWAY) for region in hop]
+    ends = [facts.gateways_of(region) for region in hop]
     if all(facts.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
         return None
     return partial(facts.clocks.bars_ns, ends[0], ends[1])

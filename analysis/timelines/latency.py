@@ -24,9 +24,10 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.schemas import BIN_NS
+from experiments.parameters import Trait
 
 PERCENTS = (50, 95, 99, 100)
-TAKERS = ("proxy", "driver")
+TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 """Who takes events first; a latency counts from there."""
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 

@@ -26,6 +26,7 @@ from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, measure
 from analysis.timelines.ways import Sources, change_times, length_us, way
+from experiments.parameters import Trait
 from topologies.routes import Hop
 
 
@@ -79,7 +80,7 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
         return True
     if client in history.facts.disturbed:
         return False
-    struck = {hosts[host].region for host in fault.processes if hosts[host].role == "proxy"}
+    struck = {hosts[host].region for host in fault.processes if history.facts.has(host, Trait.SERVER)}
     if fault.mends:
         detour = old is None or len(old) > 1
         gives_back = bool(history.facts.crossed([(owner, region)]) & set(fault.hops))

@@ -15,6 +15,7 @@ from analysis.timelines import schemas
 from analysis.timelines.acts import SUBSCRIBE, SWITCHED, Act, on_fault
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
+from experiments.parameters import Trait
 
 WORST = ("resubscribe_s", "switch_s", "catch_up_s", "settled_s", "backlog_events")
 DERIVED = ("rate_derived", "loss_derived", "connectivity_lost")
@@ -114,7 +115,7 @@ def _undone(
 
 def _bar_s(pair: dict[str, Any], fault: Fault, facts: Facts) -> float | None:
     """By how much the pair's times may be wrong: between where the fault was and where events came."""
-    gateways = {name for hop in fault.hops for region in hop for name in facts.of_region(region, "gateway")}
+    gateways = {name for hop in fault.hops for region in hop for name in facts.gateways_of(region)}
     struck, client = {*gateways, *fault.processes}, pair["client"]
     if all(facts.clocks.together(host, client) for host in struck):
         return None
@@ -174,8 +175,7 @@ def _disagreement(affected: list[dict[str, Any]]) -> list[str]:
 
 def _struck(fault: Fault, facts: Facts) -> frozenset[str]:
     """The regions of which the fault concerned a replica."""
-    hosts = [facts.hosts[name] for name in fault.processes]
-    return frozenset(host.region for host in hosts if host.role == "proxy")
+    return frozenset(facts.hosts[name].region for name in fault.processes if facts.has(name, Trait.SERVER))
 
 
 def _first(acts: list[Act], fault: Fault) -> float | None:

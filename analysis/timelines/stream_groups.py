@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import codes, ints, rows
+from analysis.timelines.arrays import codes, ints, of_roles, rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER, Batches, Pieces, cut
 from analysis.timelines.ways import Sources, changes
+from experiments.parameters import Trait
 from node.core.deliveries import RecordKind
 
 COLUMNS = ("stream", "host", "role", "kind", "peer", "first_seq", "count", "t_ns")
@@ -58,13 +59,13 @@ def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients:
 def pieces(events: pa.Table, clients: Sequence[str]) -> Pieces:
     """The stream's pieces, as published and as they came to `clients`."""
     published = batches(rows(events, kind="published"))
-    return cut(published, by_host(rows(events, kind="arrived", role="client"), clients))
+    return cut(published, by_host(rows(events, kind="arrived"), clients))
 
 
 def sources(events: pa.Table, facts: Facts) -> dict[str, Sources]:
     """Each region's sources of the stream, from the batches that came to its proxies from other regions."""
-    arrived = rows(events, kind="arrived", role="proxy")
-    proxies = [host for host in facts.hosts.values() if host.role == "proxy"]
+    proxies = [facts.hosts[name] for name in facts.having(Trait.SERVER)]
+    arrived = of_roles(rows(events, kind="arrived"), facts.declared.having(Trait.SERVER))
     names = [host.name for host in proxies]
     regions = np.array([*(host.region for host in proxies), ""], object)  # the last one stands for others
     here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))

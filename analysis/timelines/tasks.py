@@ -41,6 +41,7 @@ from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, so
 from analysis.timelines.ways import Sources
 from analysis.workers import work
 from analysis.workers.work import Workers
+from experiments.parameters import Trait
 from experiments.whole_files import replacing
 
 Files = tuple[str, Path]
@@ -83,7 +84,7 @@ class MessagesToEvents:
         write(found, self.folder / f"{host.name}.parquet")
         window, t_ns = self.facts.window, ints(messages, "t_first_ns")
         within = messages.filter(pa.array(window.holds(t_ns)))
-        asked = {"subscriptions": acts.subscriptions(within)} if host.role == "proxy" else {}
+        asked = {"subscriptions": acts.subscriptions(within)} if self.facts.has(host, Trait.SERVER) else {}
         return {
             "arrivals": throughput.arrivals(found, self.facts),
             "outside": outside(host.name, "messages", t_ns, window),

@@ -24,6 +24,7 @@ from analysis.timelines.groups import shifted
 from analysis.timelines.periods import Way
 from analysis.timelines.pieces import repeats
 from analysis.timelines.schemas import BIN_NS
+from experiments.parameters import Trait
 from node.core.deliveries import RecordKind
 
 Name = tuple[str, str, str | None]
@@ -41,7 +42,8 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
     hosts = pc.unique(arrived.column("host")).to_pylist()
     place = codes(arrived.column("host"), hosts) + len(hosts) * ints(arrived, "stream")
     batches = shifted(place, ints(arrived, "first_seq"), ints(arrived, "count"))
-    at_client = pc.equal(arrived.column("role"), "client").to_numpy()
+    subscribers = pa.array(facts.declared.having(Trait.SUBSCRIBER), pa.string())
+    at_client = pc.is_in(arrived.column("role"), value_set=subscribers).to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
     binned = arrived.append_column("bin", pa.array(_bins(arrived, facts))).append_column("new", pa.array(new))
     by_bin = binned.group_by(["host", "peer", "stream", "bin"], use_threads=False)  # as they came
@@ -138,10 +140,13 @@ def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _
     hosts = list(facts.hosts.values())
     here, there = (codes(arrived.column(column), list(facts.hosts)) for column in ("host", "peer"))
     # The last place of each array stands for no host at all.
-    role = np.array([*(host.role for host in hosts), ""], object)
+    subscribes, serves = (
+        np.array([*(facts.has(host, trait) for host in hosts), False])
+        for trait in (Trait.SUBSCRIBER, Trait.SERVER)
+    )
     region = np.array([*(number_of["region", host.region, None] for host in hosts), -1])
-    clients = np.bincount(region[:-1][role[:-1] == "client"], minlength=len(number_of))
-    at_client = role[here] == "client"
+    clients = np.bincount(region[subscribes], minlength=len(number_of))
+    at_client = subscribes[here]
     streams = ints(arrived, "stream")
     stream = _looked_up(streams, {s: number_of["stream", f"s{s}", None] for s in facts.owner})
     hop = region[there] * len(number_of) + region[here]
@@ -150,7 +155,7 @@ def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _
         for (a, b), way in facts.link_of.items()
         if ("link", *way) in number_of
     }
-    link = np.where(role[there] == "proxy", _looked_up(hop, links), -1)
+    link = np.where(serves[there], _looked_up(hop, links), -1)
     first, second = np.where(at_client, region[here], link), np.where(at_client, stream, -1)
     among_first = np.where(at_client, clients[region[here]], 1)
     among_second = max(1, int(clients.sum()))

@@ -19,6 +19,7 @@ from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import SPAN_BITS, shifted, within
 from analysis.timelines.recorded import Got, Published
+from experiments.parameters import Trait
 
 UNIQUE_BYTES = 10
 """From this size on an event holds its whole request number and driver."""
@@ -123,6 +124,6 @@ def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
 
 def _complete(facts: Facts) -> Bools:
     """For each stream, whether every driver of it lived to write down all its acknowledgements."""
-    drivers = [host for host in facts.hosts.values() if host.role == "driver"]
-    disturbed = {host.region for host in drivers if host.name in facts.disturbed}
+    drivers = facts.having(Trait.PUBLISHER)
+    disturbed = {facts.hosts[name].region for name in drivers if name in facts.disturbed}
     return np.array([facts.whole and region not in disturbed for region in facts.owner.values()], bool)

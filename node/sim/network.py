@@ -15,13 +15,12 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.building import build_machine
-from node.protocols.codecs import CODECS
 from node.sim.clock import Clock
 from node.sim.connections import Connections
 from node.sim.process import KEEPING, Node, Observer, Sent
 from node.sim.storage import Disks
 from node.sim.wires import Line, Region, Wires
+from node.systems import build_machine, codecs
 
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
 
@@ -57,7 +56,7 @@ class Network:
         self._observer = observer
         self._starts: dict[str, int] = {}
         self._timer_serial = 0
-        self._connections = Connections(self.clock, wires, CODECS[first.system], seed, self._give)
+        self._connections = Connections(self.clock, wires, codecs()[first.system], seed, self._give)
         self._connections.trace_limit = trace_limit
         self.disks = Disks(self.clock, self._give, seed)
         self._carry: dict[type, Callable[[Node, Any], None]] = {

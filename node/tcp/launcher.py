@@ -29,6 +29,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from node.systems import load_machines
 from node.tcp.process import MESSAGE_BYTES_MAX, run_node
 
 READ_BYTES = 1 << 20
@@ -112,6 +113,7 @@ class Launcher:
         name = given["name"]
         if name in self._children:
             raise ValueError(f"{name} runs already")
+        load_machines(given["system"])
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:

@@ -22,9 +22,9 @@ from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
 from node.core.errors import StorageError
+from node.core.layout import Codec
 from node.core.specification import NodeSpec
-from node.protocols.building import build_machine
-from node.protocols.codecs import CODECS
+from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
 from node.tcp.network_namespace import enter
 
@@ -70,7 +70,9 @@ class _Node:
         """Until finished."""
         own = next(member for member in self._spec.members if member.name == self._spec.name)
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
-        self._adapter = Adapter(self._machine, CODECS[self._spec.system], own.address, self, storage)
+        self._adapter = Adapter(
+            self._machine, codec_of(self._spec.system) or Codec([]), own.address, self, storage
+        )
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._control.setblocking(False)

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from node.core import machine as m
-from node.protocols.building import build_machine
 from node.sim.network import Build
 from node.sim.process import Node, Observer
+from node.systems import build_machine
 from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import make_network
@@ -96,7 +97,7 @@ class _Simulation:
         self._files = Files(record.directory)
         observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
         self._network = make_network(plan, record.directory, observer, build)
-        self._processes = VirtualProcesses(self._network)
+        self._processes = VirtualProcesses(self._network, plan.declared.having(Trait.SUBSCRIBER))
         self._faults = VirtualFaults(plan, self._network, self._processes)
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0

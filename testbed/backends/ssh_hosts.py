@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
 
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive, machine_archive
@@ -139,9 +140,7 @@ class _Run:
 
     def carry_out(self) -> Ended:
         clients = {
-            name: sum(
-                process.role == "client" and process.host in share.hosts for process in self._plan.processes
-            )
+            name: sum(process.host in share.hosts for process in self._plan.having(Trait.SUBSCRIBER))
             for name, share in self._shares.items()
         }
         conductor = Conductor(

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
-from node.protocols.building import build_machine
 from node.sim.network import Build, Network
 from node.sim.process import Observer
 from node.sim.wires import Hop, Lan, Line, Wires
+from node.systems import build_machine
 from testbed.network.routes import hops
 from testbed.plan import Direction, LinkPlan, Plan, ProcessChange
 from testbed.runner.specs import node_specs

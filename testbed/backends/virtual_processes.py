@@ -1,5 +1,6 @@
 """What is known of simulated processes: the counterpart of `testbed.processes`."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,10 @@ class Life:
 class VirtualProcesses:
     """All that were started, and how each ended."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, subscribers: Collection[str]) -> None:
+        """subscribers: the roles of those that take events."""
         self._network = network
+        self._subscribers = subscribers
         self._lives: list[Life] = []
         self._last: dict[str, Life] = {}
         self._leaving: set[str] = set()
@@ -117,7 +120,7 @@ class VirtualProcesses:
 
     def _clients(self) -> list[Node]:
         nodes = self._network.nodes.values()
-        return [node for node in nodes if node.spec.role == "client" and not node.finished]
+        return [node for node in nodes if node.spec.role in self._subscribers and not node.finished]
 
     def _running(self, name: str) -> Node:
         if not self._runs(name):

@@ -70,11 +70,22 @@ class CommandGroup(click.Group):
 )
 @click.version_option(package_name="cutset", prog_name="cutset")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def cutset(debug: bool) -> None:
+@click.option(
+    "--system-module",
+    "modules",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A Python file that declares a system of your own; may be repeated.",
+)
+def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
     """Run real node processes on an emulated wide-area network, cut its links, see how long recovery takes.
 
     Start with `cutset doctor`, then `cutset run link-failure`.
     """
+    if modules:
+        from testbed.cli.system_modules import add
+
+        add(modules)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from experiments.child_python import python_command
+from experiments.parameters import Trait
 from experiments.sweep import values_text
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.cli.places import LOCAL, SIMULATOR
@@ -195,7 +196,7 @@ def _timeline_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _load_text(plan: Plan) -> str:
-    drivers = sum(process.role == "driver" for process in plan.processes)
+    drivers = len(plan.having(Trait.PUBLISHER))
     size = SIZE.format(plan.workload["event_size_bytes"])
     rate = plan.workload["rate_per_s"]
     if rate is None:

@@ -49,14 +49,13 @@ def check_watchable(chosen: "Chosen", *, resumed: bool) -> None:
 
 def watched(plan: "Plan") -> "Plan":
     """The plan with those captures in parts that are watched. Raises InputError if none could be."""
-    from analysis.live.watched import ROLES, SYSTEMS
+    from analysis.live.watched import TRAITS, can_watch
 
-    if plan.system not in SYSTEMS:
+    if not can_watch(plan.system):
         raise InputError(OPTION, None, "", f"does not know the messages of {plan.system}")
-    roles = {host.name: host.role for host in plan.hosts}
+    shown = {process.host for process in plan.having(*TRAITS)}
     captures = tuple(
-        dataclasses.replace(capture, in_parts=roles.get(capture.host or "") in ROLES)
-        for capture in plan.captures
+        dataclasses.replace(capture, in_parts=capture.host in shown) for capture in plan.captures
     )
     if not any(capture.in_parts for capture in captures):
         raise InputError(OPTION, None, "", "needs captures of hosts, and this experiment has none")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import plan_from_json
@@ -144,5 +145,5 @@ async def _report_progress(stage: Stage) -> None:
 
 
 def _delivered_per_client(stage: Stage) -> float:
-    clients = stage.of_role("client")
+    clients = stage.having(Trait.SUBSCRIBER)
     return sum(sum(client.delivered.values()) for client in clients) / max(1, len(clients))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from experiments.parameters import Trait
 from testbed.processes import NodeProcess
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
@@ -31,7 +32,7 @@ async def drain(stage: Stage) -> None:
 
 async def _wait(stage: Stage, bound_s: float) -> None:
     ends_s = time.monotonic() + bound_s
-    if not await stage.processes.wait_progress(lambda: all_silent(stage.of_role("driver")), bound_s):
+    if not await stage.processes.wait_progress(lambda: all_silent(stage.having(Trait.PUBLISHER)), bound_s):
         return
     left_s = ends_s - time.monotonic()
     if await (_all_here(stage, left_s) if stage.meeting.alone else _all_everywhere(stage, left_s)):
@@ -40,7 +41,7 @@ async def _wait(stage: Stage, bound_s: float) -> None:
 
 async def _all_here(stage: Stage, bound_s: float) -> bool:
     def done() -> bool:
-        return everything_delivered(stage.processes.nodes.values(), stage.of_role("client"))
+        return everything_delivered(stage.processes.nodes.values(), stage.having(Trait.SUBSCRIBER))
 
     return await stage.processes.wait_progress(done, bound_s)
 
@@ -59,7 +60,7 @@ async def _tell_counts(stage: Stage) -> None:
     told = None
     while True:
         published = highest(node.published for node in stage.processes.nodes.values())
-        clients = [client.delivered for client in stage.of_role("client")]
+        clients = [client.delivered for client in stage.having(Trait.SUBSCRIBER)]
         delivered = [lowest(clients)] if clients else []
         if (published, delivered) != told:
             told = (published, delivered)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from experiments.parameters import Trait
 from testbed.runner.stage import Stage
 
 PERIOD_S = 1.0  # nodes report four times as often
@@ -33,5 +34,5 @@ class Rates:
     def _delivered(self) -> dict[str, dict[str, int]]:
         return {
             client.name: {str(stream): seq for stream, seq in client.delivered.items()}
-            for client in self._stage.of_role("client")
+            for client in self._stage.having(Trait.SUBSCRIBER)
         }

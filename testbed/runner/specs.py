@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan, ProcessPlan
 
-NEWCOMERS = frozenset({"client", "driver"})
-"""Roles of whom nobody has to know before they come."""
+NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
+"""Those of whom nobody has to know before they come, unless they are servers, too."""
 
 
 def node_specs(
@@ -16,8 +17,8 @@ def node_specs(
 ) -> dict[str, dict[str, Any]]:
     """The launcher's NodeSpec of each of these processes, by name.
 
-    All know all members of the plan, but for clients and drivers that join later: these are new machines, and
-    only they know of themselves.
+    All know all members of the plan, but for publishers and subscribers that join later: these are new
+    machines, and only they know of themselves.
 
     netns: gives the path of a host's namespace.
     """
@@ -30,7 +31,9 @@ def node_specs(
     }
     members = _members(plan, streams)
     unknown = {
-        member["name"] for member in members if member["role"] in NEWCOMERS and member["name"] in plan.joining
+        process.name
+        for process in plan.having(*NEWCOMERS)
+        if process.name in plan.joining and not plan.declared.has(process.role, Trait.SERVER)
     }
     known = [member for member in members if member["name"] not in unknown]
     return {

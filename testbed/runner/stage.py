@@ -31,9 +31,9 @@ class Stage:
     processes: Processes
     specs: dict[str, dict[str, Any]]
 
-    def of_role(self, role: str) -> list[NodeProcess]:
-        """The node processes of a role that are running."""
-        names = [process.name for process in self.plan.processes if process.role == role]
+    def having(self, trait: str) -> list[NodeProcess]:
+        """The node processes with a trait that are running."""
+        names = [process.name for process in self.plan.having(trait)]
         started = [self.processes.nodes[name] for name in names if name in self.processes.nodes]
         return [node for node in started if node.running]
 

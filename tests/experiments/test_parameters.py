@@ -6,6 +6,7 @@ import pytest
 from pydantic_core import PydanticCustomError
 
 from experiments import parameters
+from node.core.declaration import Declared, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ class Parameters:
 
 @pytest.fixture(autouse=True)
 def _one_system(monkeypatch):
-    monkeypatch.setattr(parameters, "SYSTEMS", {"toy": Parameters})
+    toy = System(Declared("toy", {}), Parameters, {})
+    monkeypatch.setattr(parameters, "systems", lambda: {"toy": toy})
 
 
 def test_names_have_no_units_and_values_have():

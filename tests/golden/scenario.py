@@ -28,12 +28,12 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import written
 from node.core.specification import Member, NodeSpec
-from node.protocols.building import build_machine
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Predicate
 from node.sim.network import Network
 from node.sim.process import Node, Observer, Sent, look_away
 from node.sim.wires import Wires
+from node.systems import build_machine
 from tests.golden.reading import in_words
 from tests.golden.script import Command, Script, read, with_followed
 from tests.node.networks import LAN_US, routes

@@ -7,9 +7,9 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec
-from node.protocols.building import build_machine
 from node.sim.network import Network
 from node.sim.wires import Wires
+from node.systems import build_machine
 
 S = 1_000_000  # microseconds
 TRACE_LIMIT = 5_000_000  # messages

@@ -1,11 +1,11 @@
 """What a protocol sends all the time is known by the names of its messages."""
 
 from analysis.diagram.ranks import EVENTS, HEARTBEAT, LEAVING_FIRST, ORDINARY, rank, what
-from node.protocols.codecs import CODECS
+from node.systems import codecs
 
 
 def test_every_ordinary_message_is_one_of_a_protocol() -> None:
-    known = {name for codec in CODECS.values() for name in codec.by_name}
+    known = {name for codec in codecs().values() for name in codec.by_name}
     assert known >= ORDINARY - {HEARTBEAT}
 
 

@@ -24,6 +24,7 @@ from node.protocols.sprinkler.messages import (
     Published,
     SparseEvents,
 )
+from node.systems import oldest
 from tests.analysis.live.parts import write_parts
 from tests.analysis.pcap.captures import (
     ACK,
@@ -66,7 +67,7 @@ def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
 
 def read_live(folder: Path, host: Host) -> Iterator[Batch]:
     """Part by part, as parts are closed."""
-    decoder = Decoder({folder.name: host}, CODEC)
+    decoder = Decoder({folder.name: host}, CODEC, oldest())
     for part in capture_parts.parts(folder):
         yield from decoder.feed(pa.Table.from_batches(read_segments(part, PORT), SEGMENTS))
 
@@ -172,7 +173,7 @@ def test_bytes_of_a_reset_are_none_of_the_stream() -> None:
 def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
     with TemporaryDirectory() as folder:
         parts = write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
-        decoder = Decoder({parts.name: client()}, CODEC)
+        decoder = Decoder({parts.name: client()}, CODEC, oldest())
         list(
             decoder.feed(pa.Table.from_batches(read_segments(capture_parts.parts(parts)[0], PORT), SEGMENTS))
         )
@@ -203,7 +204,7 @@ def test_parts_that_went_away_meanwhile_tell_nothing_more(tmp_path: Path) -> Non
     [part] = capture_parts.parts(parts)
     segments = pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
     part.unlink()
-    assert list(Decoder({parts.name: client()}, CODEC).feed(segments)) == []
+    assert list(Decoder({parts.name: client()}, CODEC, oldest()).feed(segments)) == []
 
 
 def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown, markdown_of
 from analysis.messages.wireshark import dissector_of
 from analysis.pcap.streams import HostCapture, extract_messages
+from node import protocols
 from node.core.framing import FrameReader
 from node.core.layout import Codec, Field, Layout, Values
-from node.protocols import codecs
+from node.systems import codecs
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection
 
-DOCUMENT = Path(codecs.__file__).with_name("sprinkler") / "MESSAGES.md"
+DOCUMENT = Path(protocols.__file__).with_name("sprinkler") / "MESSAGES.md"
 
 
 class Colour(Values):
@@ -97,7 +98,7 @@ def test_the_document_has_the_new_fields() -> None:
     assert "| 2 | `GREEN` | go |" in after
 
 
-@pytest.mark.parametrize("system", list(codecs.CODECS))
+@pytest.mark.parametrize("system", list(codecs()))
 def test_the_document_in_the_repository_is_that_of_the_definitions(system: str) -> None:
     document = DOCUMENT.parent.with_name(system) / DOCUMENT.name
     assert document.read_text() == markdown(system), f"write it again, as {document} says"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report.paper_figures import charts
 from analysis.report.sweep_charts import SweepChart, quantity
 from analysis.report.sweep_page import failed, verdict, write_sweep_report
 from analysis.sweeps import Sweep, read_sweep
+from analysis.systems.sprinkler_figures import charts
 from experiments.sweepdir import SweepDirectory
 from testbed.sweeps import all_passed, judged
 from tests.analysis.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep

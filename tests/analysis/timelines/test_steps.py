@@ -43,7 +43,7 @@ def samples_of(rows, facts):
 
 def checked(rows, facts):
     """All clients' rows of DELIVERIES from rows of records."""
-    drivers = set(facts.with_role("driver"))
+    drivers = set(facts.having("publisher"))
     published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
     got = table([row for row in rows if row["host"] in facts.clients], schemas.RECORDS)
     return deliveries.check(facts.clients, published, got, facts)
@@ -361,7 +361,7 @@ def from_records(world, facts, taken=()):
     """Stream 0's samples from records alone."""
     published, got = (
         table([row for row in world.records if row["host"] in hosts and row["stream"] == 0], schemas.RECORDS)
-        for hosts in (facts.with_role("driver"), facts.clients)
+        for hosts in (facts.having("publisher"), facts.clients)
     )
     cut = records_pieces(published, table(taken, schemas.RECORDS), got, facts.clients)
     return latency.samples(0, cut, facts)

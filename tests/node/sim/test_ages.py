@@ -6,8 +6,8 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.building import build_machine
 from node.protocols.sprinkler.batches import PLACEHOLDERS
+from node.systems import build_machine
 from tests.node.chained import chained
 from tests.node.cluster import S
 

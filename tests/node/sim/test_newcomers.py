@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.building import build_machine
 from node.sim.network import Network
+from node.systems import build_machine
 from tests.node.cluster import COARSE, MESH, S, specs
 
 NEW = ("r0/client-4", "r0/client-5")

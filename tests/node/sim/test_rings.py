@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 
 from node.core.deliveries import RecordKind
-from node.protocols.building import build_machine
+from node.systems import build_machine
 from tests.node.cluster import Cluster, S
 from tests.node.networks import ring, size, wires
 from tests.node.protocols.sprinkler.readings import Refreshing, with_sources

@@ -47,10 +47,10 @@ def carried_out(folder, collect, keys=""):
     simulate(run, lambda message: None)
     facts = read_facts(run.read_run())
     published, got = (
-        read_files([(host, run.host_deliveries(host)) for host in facts.with_role(role)])
+        read_files([(host, run.host_deliveries(host)) for host in facts.having(role)])
         for role in ("driver", "client")
     )
-    marks = read_marks([run.host_collection(host) for host in facts.with_role("driver")])
+    marks = read_marks([run.host_collection(host) for host in facts.having("publisher")])
     return facts, published, got, marks if facts.marked else None
 
 

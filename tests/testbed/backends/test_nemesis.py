@@ -6,7 +6,7 @@ import pytest
 
 from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
-from node.protocols.building import build_machine
+from node.systems import build_machine
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
 from testbed.runner.start import prepare

@@ -68,7 +68,8 @@ class Draining:
         )
         stage = SimpleNamespace(
             record=record, ending=Ending(), plan=SimpleNamespace(drain_us=drain_us), processes=self.processes,
-            meeting=SimpleNamespace(alone=True), of_role=lambda role: getattr(self, f"{role}s"),
+            meeting=SimpleNamespace(alone=True),
+            having=lambda trait: self.drivers if trait == "publisher" else self.clients,
         )  # fmt: skip
         self.over = asyncio.create_task(drain(stage))  # type: ignore[arg-type]
 

@@ -9,9 +9,9 @@ from random import Random
 from node.core import machine as m
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FrameReader
-from node.protocols.building import build_machine
 from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.messages import CODEC
+from node.systems import build_machine
 from tests.node.cluster import specs
 
 EFFECTS_MAX = 2000  # of one input

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
-from node.protocols.building import build_machine
 from node.protocols.sprinkler.expects import Offer, Path
 from node.protocols.sprinkler.messages import Counter, Publication
 from node.protocols.sprinkler.progress import Progress
@@ -15,6 +14,7 @@ from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.publications import Publications, Publisher
 from node.protocols.sprinkler.requests import Requests
 from node.protocols.sprinkler.sources import Sources
+from node.systems import build_machine
 
 US_PER_S = 1_000_000
 

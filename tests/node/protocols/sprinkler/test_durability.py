@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from node.core import machine as m
-from node.protocols.building import build_machine
 from node.protocols.sprinkler.messages import Events
+from node.systems import build_machine
 from tests.node.chained import QUICK, chain
 from tests.node.cluster import COARSE, Cluster, S, specs
 

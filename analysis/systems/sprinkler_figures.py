@@ -7,7 +7,6 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.report.collection_figures import figure_9, figure_10
 from analysis.report.convergence_charts import convergence_charts
 from analysis.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.report.sweep_charts import (
@@ -20,6 +19,7 @@ from analysis.report.sweep_charts import (
     lines_of,
 )
 from analysis.sweeps import Sweep, SweptRun, grouped
+from analysis.systems.sprinkler_collection import figure_9, figure_10
 
 SPRINKLER = "sprinkler-2013"
 PAPER_PEAK = (2.6e6, 2.7e6)

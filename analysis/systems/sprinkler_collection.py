@@ -18,6 +18,7 @@ from analysis.report.formatting import large, percent
 from analysis.report.sweep_charts import Comparison, Reference, SweepChart, SweepLine
 from analysis.sweeps import Sweep, SweptRun
 from analysis.timelines.node_logs import log_records
+from experiments.parameters import Trait, declared_in
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 from topologies.palette import colour_of, dash_of
 
@@ -116,7 +117,7 @@ def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
 def _stored(run: SweptRun) -> list[tuple[float, float]]:
     """(events generated, events stored) of the longest stream at a proxy; all of them store the same."""
     best: list[tuple[float, float]] = []
-    for host in _hosts(run, "proxy"):
+    for host in _servers(run):
         by_stream: dict[int, list[tuple[float, float]]] = {}
         for record in _records(run, host, HIST):
             if record["live"] > 0:
@@ -153,8 +154,10 @@ def _line(name: str, number: int, points: list[tuple[float, float]]) -> SweepLin
     return SweepLine(name, colour_of(number), dash_of(number), tuple(map(float, xs)), tuple(map(float, ys)))
 
 
-def _hosts(run: SweptRun, role: str) -> tuple[str, ...]:
-    return tuple(process["host"] for process in run.plan.get("processes", ()) if process["role"] == role)
+def _servers(run: SweptRun) -> tuple[str, ...]:
+    declared = declared_in(run.plan)
+    processes = run.plan.get("processes", ())
+    return tuple(process["host"] for process in processes if declared.has(process["role"], Trait.SERVER))
 
 
 def _records(run: SweptRun, host: str, event: str) -> list[Mapping[str, Any]]:

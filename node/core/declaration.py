@@ -1,0 +1,140 @@
+"""What a system under test says of itself, so that nothing else has to know its names.
+
+`Declared` is plain data: it is copied into the plan and run.json, and whoever plans, watches, checks or draws
+a run asks it for *traits* of roles and for the *contract*. `System` is `Declared` with the code that it
+names: parameters, machines, codec, reading. Code stands as an object, or as a reference,
+"package.module:attribute", which `node.systems` follows when it is needed, so that nothing imports machines
+in order to validate a file. A reference is only ever taken from a system that is installed or named by the
+user, never from an experiment or from a run directory.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+
+class Trait(StrEnum):
+    """What a role does in a run. A role may have several."""
+
+    PUBLISHER = "publisher"  # publishes the workload's events, and writes down what it published
+    SUBSCRIBER = "subscriber"  # takes events, and writes down which
+    SERVER = "server"  # takes events from publishers and passes them on to others
+    REPLICATED = "replicated"  # several of a region hold the same
+    COORDINATOR = "coordinator"  # decides who is a replica; carries no events
+
+
+Published = Literal["acknowledged", "sent"]
+Audience = Literal["all", "topic", "content"]
+Since = Literal["beginning", "subscription"]
+Order = Literal["none", "publisher", "stream", "total"]
+Delivery = Literal["exactly-once", "at-least-once", "at-most-once", "best-effort"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a system promises: who gets what, in which order, how often, and through which faults.
+
+    survives: kinds of faults (`cut`, `kill`…) through which the promise holds; None: any. What is published
+    while another fault acts need not come. settle_us: how long what has been published, subscribed or mended
+    may be under way before it counts.
+    """
+
+    published: Published = "acknowledged"
+    audience: Audience = "all"
+    since: Since = "beginning"
+    order: Order = "stream"
+    delivery: Delivery = "exactly-once"
+    survives: tuple[str, ...] | None = None
+    settle_us: int = 2_000_000
+
+    def holds_through(self, kind: str) -> bool:
+        """Whether a fault of this kind is no excuse."""
+        return self.survives is None or kind in self.survives
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A system as plan, run.json and analysis know it. roles: the traits of each, in the order of hosts."""
+
+    name: str
+    roles: Mapping[str, tuple[str, ...]]
+    contract: Contract = field(default_factory=Contract)
+    workloads: tuple[str, ...] = ("stream",)
+    ports: tuple[str, ...] = ("port",)  # names of the parameters that are ports of its servers
+
+    def having(self, *traits: str) -> tuple[str, ...]:
+        """The roles that have any of these traits."""
+        return tuple(role for role, its in self.roles.items() if set(its) & set(traits))
+
+    def has(self, role: str, *traits: str) -> bool:
+        """Whether a role has any of these traits; one that the system does not have has none."""
+        return bool(set(self.roles.get(role, ())) & set(traits))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a plan."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError if it is none."""
+        contract = {**given["contract"]}
+        survives = contract.get("survives")
+        contract["survives"] = None if survives is None else tuple(map(str, survives))
+        return cls(
+            name=str(given["name"]),
+            roles={str(role): tuple(map(str, traits)) for role, traits in given["roles"].items()},
+            contract=Contract(**contract),
+            workloads=tuple(given["workloads"]),
+            ports=tuple(given["ports"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the analysis reads a system's messages and logs. Names are those of its messages on the wire.
+
+    carries: messages that carry events: they arrive where they came in, and were sent where they left.
+    publish: the message by which a publisher hands its events over, and the answer that gives them their
+    numbers; the same name twice where the publisher numbers them itself. asks: messages by which one asks for
+    events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
+    a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
+    logs say about who the replicas are, the first of which says it all. heartbeat: a message that only says
+    that its sender lives. ranks: messages in diagrams, from the least telling to the most. colours:
+    of messages in diagrams, by their role there: `data`, `ask`, `drop`, `tell`, `want`.
+    """
+
+    carries: tuple[str, ...] = ()
+    publish: tuple[str, str] | None = None
+    asks: tuple[str, ...] = ()
+    rerouted: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
+    moved: str = ""
+    membership: tuple[str, ...] = ()
+    heartbeat: str = ""
+    ranks: tuple[str, ...] = ()
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+
+Code = Any
+"""An object, or a reference to one: "package.module:attribute"."""
+
+
+def _any_roles(counts: Mapping[str, int]) -> str | None:
+    """No region is refused."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
+
+    roles_problem: why a region cannot have so many processes of each role, or None.
+    """
+
+    declared: Declared
+    parameters: type
+    machines: Mapping[str, Code]
+    codec: Code = None
+    reading: Code = None
+    roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles

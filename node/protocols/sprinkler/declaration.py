@@ -1,0 +1,34 @@
+"""What Sprinkler says of itself: roles, contract, and where its code stands."""
+
+from node.core.declaration import Contract, Declared, System, Trait
+from node.protocols.sprinkler.parameters import Parameters, roles_problem
+
+SYSTEM = System(
+    declared=Declared(
+        name="sprinkler",
+        roles={
+            "proxy": (Trait.SERVER, Trait.REPLICATED),
+            "driver": (Trait.PUBLISHER,),
+            "client": (Trait.SUBSCRIBER,),
+            "configuration": (Trait.COORDINATOR,),
+        },
+        contract=Contract(
+            published="acknowledged",
+            audience="all",
+            since="beginning",
+            order="stream",
+            delivery="exactly-once",
+            survives=None,
+        ),
+    ),
+    parameters=Parameters,
+    machines={
+        "proxy": "node.protocols.sprinkler.proxy:Proxy",
+        "driver": "node.protocols.sprinkler.driver:Driver",
+        "client": "node.protocols.sprinkler.client:Client",
+        "configuration": "node.protocols.sprinkler.configuration_service:ConfigurationService",
+    },
+    codec="node.protocols.sprinkler.messages:CODEC",
+    reading="analysis.systems.sprinkler:READING",
+    roles_problem=roles_problem,
+)

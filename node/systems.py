@@ -1,0 +1,145 @@
+"""The systems under test that are known here, and their code.
+
+Those that ship with Cutset; those of installed packages, by the entry point group `cutset.systems`; and those
+of modules that the user names (`--system-module`), which child processes are told by their environment.
+Nothing in an experiment or in a run directory leads to code.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from node.core.declaration import Declared, Reading, System
+from node.core.layout import Codec
+from node.core.machine import Machine, Randomness
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
+
+GROUP = "cutset.systems"
+MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
+"""Absolute paths of the user's files, as in PATH."""
+ATTRIBUTE = "SYSTEM"
+
+
+class UnknownSystemError(ValueError):
+    """A module that was named declares no system, or cannot be imported."""
+
+
+def add_module(path: Path) -> None:
+    """Let a file's system be known, here and in processes that are started from now on.
+
+    Raises UnknownSystemError if it declares none.
+    """
+    named = [each for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each]
+    _of_file(path)
+    if str(path.absolute()) not in named:
+        os.environ[MODULES_VARIABLE] = os.pathsep.join([*named, str(path.absolute())])
+    systems.cache_clear()
+
+
+def module_files() -> tuple[Path, ...]:
+    """The files that the user named."""
+    return tuple(Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each)
+
+
+@cache
+def systems() -> dict[str, System]:
+    """All systems that are known, by name; the user's own before installed ones, those before ours."""
+    found = {SPRINKLER.declared.name: SPRINKLER}
+    for entry in entry_points(group=GROUP):
+        system = _checked(entry.load(), entry.value)
+        found[system.declared.name] = system
+    for path in module_files():
+        system = _of_file(path)
+        found[system.declared.name] = system
+    return found
+
+
+def oldest() -> Declared:
+    """What a run directory that declares no system is of: there was only one when it was written."""
+    return SPRINKLER.declared
+
+
+def codec_of(system: str) -> Codec | None:
+    """How a system's messages stand on the wire; None if that is not known."""
+    known = systems().get(system)
+    codec: Codec | None = followed(known.codec) if known else None
+    return codec
+
+
+def codecs() -> dict[str, Codec]:
+    """The codecs of all systems that have one."""
+    return {name: codec for name in systems() if (codec := codec_of(name)) is not None}
+
+
+def reading_of(system: str) -> Reading | None:
+    """How the analysis reads a system; None if that is not known."""
+    known = systems().get(system)
+    reading: Reading | None = followed(known.reading) if known else None
+    return reading
+
+
+def load_machines(system: str) -> None:
+    """Import all that a system's processes need, so that those forked from this one have it."""
+    if system in systems():
+        codec_of(system)
+        for machine in systems()[system].machines.values():
+            followed(machine)
+
+
+def build_machine(spec: NodeSpec, rng: Randomness) -> Machine:
+    """The machine of this node; raises ValueError for a system or role that does not exist."""
+    system = systems().get(spec.system)
+    if system is None:
+        raise ValueError(f"{spec.name}: unknown system {spec.system}")
+    if spec.role not in system.machines:
+        raise ValueError(f"{spec.name}: {spec.system} has no role {spec.role}")
+    machine: Machine = followed(system.machines[spec.role])(spec, rng)
+    return machine
+
+
+def followed(code: Any) -> Any:
+    """An object, or what a reference leads to."""
+    if not isinstance(code, str):
+        return code
+    module, _, attribute = code.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _of_file(path: Path) -> System:
+    return _checked(getattr(_module(path.absolute()), ATTRIBUTE, None), str(path))
+
+
+@cache
+def _module(path: Path) -> ModuleType:
+    """A file as a module, under its own name: its references may lead into itself."""
+    known = sys.modules.get(path.stem)
+    if known is not None and known.__file__ == str(path):
+        return known
+    if known is not None or importlib.util.find_spec(path.stem) is not None:
+        raise UnknownSystemError(f"{path}: there is a module {path.stem} already: give the file another name")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UnknownSystemError(f"{path}: there is no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[path.stem]
+        raise UnknownSystemError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _checked(system: Any, where: str) -> System:
+    if not isinstance(system, System):
+        raise UnknownSystemError(
+            f"{where}: declares no system: {ATTRIBUTE} is no System of node.core.declaration"
+        )
+    return system

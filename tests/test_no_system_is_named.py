@@ -1,0 +1,58 @@
+"""Nothing but a system itself, and how it is read, knows the names of its roles: the code asks for traits."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from node.systems import systems
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("analysis", "experiments", "node", "testbed", "topologies")
+OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/systems.py")
+"""What belongs to a system: its protocol, its reading, and the public API that applications call."""
+NOT_ROLES = {"client", "driver", "configuration"}
+"""Names that columns of tables have, too: these count only where something is compared with a role."""
+
+
+def files() -> Iterator[Path]:
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if not str(path.relative_to(ROOT)).startswith(OWN):
+                yield path
+
+
+def named(tree: ast.AST, roles: set[str]) -> Iterator[int]:
+    """Lines on which a role is named."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in roles - NOT_ROLES:
+            yield node.lineno
+        elif isinstance(node, ast.Compare) and "role" in ast.unparse(node.left).lower():
+            yield from (each.lineno for each in constants(node) if each.value in roles)
+        elif isinstance(node, ast.keyword) and "role" in (node.arg or ""):
+            yield from (each.lineno for each in constants(node.value) if each.value in roles)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".having", ".has", "of_region")):
+            yield from (each.lineno for each in constants(node) if each.value in roles)
+
+
+def constants(node: ast.AST) -> list[ast.Constant]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Constant)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = 'proxy'", "a.role == 'client'", "a['role'] in ('driver', 'client')", "rows(t, role='client')"],
+)
+def test_a_named_role_is_found(text):
+    assert list(named(ast.parse(text), {"proxy", "client", "driver"}))
+
+
+def test_no_role_is_named_outside_of_its_system():
+    roles = {role for system in systems().values() for role in system.declared.roles}
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in files()
+        for line in named(ast.parse(path.read_text()), roles)
+    ]
+    assert found == []
