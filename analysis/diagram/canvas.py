@@ -66,7 +66,7 @@ def canvas_of(scene: Scene) -> Canvas:
         {line.host: start + apart * number for number, line in enumerate(scene.lifelines)},
         height,
         width,
-        colours(arrow.type for arrow in scene.arrows),
+        colours((arrow.type for arrow in scene.arrows), scene.ranks),
         Places(LEFT, TOP, width - 4, TOP + height),
     )
     for x in canvas.x_of.values():

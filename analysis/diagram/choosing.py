@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from analysis.diagram.merging import Delays, Merging, Row, arrows
-from analysis.diagram.ranks import EVENTS, LEAVING_FIRST, ORDINARY, rank, what
+from analysis.diagram.ranks import Ranks
 from analysis.diagram.scene import Arrow
 from analysis.report.formatting import count_of, number
 from analysis.schemas import LOST
@@ -65,7 +65,8 @@ class Chosen:
 @dataclass(slots=True)
 class _Picture:
     rows: list[Row]
-    merging: Merging = field(default_factory=Merging)
+    ranks: Ranks
+    merging: Merging
     left_out: list[str] = field(default_factory=list)
     kinds_left_out: dict[str, int] = field(default_factory=dict)
 
@@ -82,8 +83,13 @@ class _Picture:
 _Step = Callable[[_Picture], None]
 
 
-def choose(
-    rows: Iterable[Row], wanted: Wanted, zero_ns: int, span_s: float, region_of: Mapping[str, str]
+def choose(  # noqa: PLR0917 (each is a thing of its own)
+    rows: Iterable[Row],
+    wanted: Wanted,
+    zero_ns: int,
+    span_s: float,
+    region_of: Mapping[str, str],
+    ranks: Ranks,
 ) -> Chosen:
     """What to draw of these rows of TRANSFERS, which ascend in time.
 
@@ -92,7 +98,8 @@ def choose(
     seen = list(rows)
     known = [row for row in seen if row["sender"] in region_of and row["receiver"] in region_of]
     started = [row for row in known if row["t_sent_ns"] is not None]
-    picture = _Picture([_about(row, wanted) for row in started if _asked(row, wanted, region_of)])
+    asked = [_about(row, wanted, ranks) for row in started if _asked(row, wanted, region_of, ranks)]
+    picture = _Picture(asked, ranks, Merging(ranks))
     if len(started) < len(seen):
         picture.left_out.append(_counted(len(seen) - len(started), "whose start was not captured"))
     delays = Delays(started)
@@ -105,27 +112,27 @@ def choose(
     few = wanted.parts_only and wanted.beside is not Beside.ALL_CHANGES
     most = ARROWS_MAX_OF_PARTS if few else ARROWS_MAX
     found = drawn()
-    for cure, step in _steps(wanted, region_of):
+    for cure, step in _steps(wanted, region_of, ranks):
         crowded = {_ARROWS} if len(found) > most else set()
         crowded |= {_LIFELINES} if len(_ends(picture.rows)) > LIFELINES_MAX else set()
         if crowded & cure:
             step(picture)
             found = drawn()
-    kept = sorted(sorted(found, key=_telling)[:most], key=lambda arrow: arrow.sent_s)
+    kept = sorted(sorted(found, key=partial(_telling, ranks=ranks))[:most], key=lambda arrow: arrow.sent_s)
     if len(kept) < len(found):
         without = sum(len(arrow.flights) for arrow in found) - sum(len(arrow.flights) for arrow in kept)
         picture.left_out.append(_counted(without, "for which there is no room"))
     return Chosen(kept, picture.lacks)
 
 
-def _asked(row: Row, wanted: Wanted, region_of: Mapping[str, str]) -> bool:
+def _asked(row: Row, wanted: Wanted, region_of: Mapping[str, str], ranks: Ranks) -> bool:
     ends = (row["sender"], row["receiver"])
     regions = tuple(region_of[end] for end in ends)
     return (
         _within(ends, wanted.hosts)
         and _within(regions, wanted.regions)
         and (not wanted.types or row["type"] in wanted.types)
-        and (wanted.stream is None or _of_stream(row, wanted))
+        and (wanted.stream is None or _of_stream(row, wanted, ranks))
     )
 
 
@@ -134,8 +141,8 @@ def _within(ends: tuple[str, ...], among: Collection[str]) -> bool:
     return not among or (all if many else any)(end in among for end in ends)
 
 
-def _of_stream(row: Row, wanted: Wanted) -> bool:
-    seldom = what(row) not in ORDINARY
+def _of_stream(row: Row, wanted: Wanted, ranks: Ranks) -> bool:
+    seldom = ranks.what(row) not in ranks.ordinary
     if row["stream"] is not None:
         return bool(row["stream"] == wanted.stream) or (seldom and wanted.beside is Beside.ALL_CHANGES)
     if row.get("advertised") and not (seldom and wanted.beside is not Beside.NOTHING):
@@ -143,26 +150,26 @@ def _of_stream(row: Row, wanted: Wanted) -> bool:
     return seldom and wanted.beside is not Beside.NOTHING
 
 
-def _about(row: Row, wanted: Wanted) -> Row:
+def _about(row: Row, wanted: Wanted, ranks: Ranks) -> Row:
     """Of counters only those of the stream that was asked for: the label then says only these."""
-    if wanted.stream is None or what(row) not in ORDINARY or not row.get("advertised"):
+    if wanted.stream is None or ranks.what(row) not in ranks.ordinary or not row.get("advertised"):
         return row
     return {**row, "advertised": [each for each in row["advertised"] if each["stream"] == wanted.stream]}
 
 
-def _steps(wanted: Wanted, region_of: Mapping[str, str]) -> list[tuple[set[str], _Step]]:
+def _steps(wanted: Wanted, region_of: Mapping[str, str], ranks: Ranks) -> list[tuple[set[str], _Step]]:
     """How a picture gets emptier, gently first, and what of too much each cures.
 
     What was asked for by type or place stays.
     """
-    kinds = [] if wanted.types else [partial(_leave_kind, kind=kind) for kind in LEAVING_FIRST]
+    kinds = [] if wanted.types else [partial(_leave_kind, kind=kind) for kind in ranks.leaving_first]
     within = not (wanted.hosts or wanted.parts_only or len(wanted.regions) == 1)
     return [
-        ({_ARROWS}, partial(_merge, kinds=EVENTS)),
+        ({_ARROWS}, partial(_merge, kinds=ranks.events)),
         *([({_ARROWS}, partial(_leave_regions, region_of=region_of))] if within else []),
         *(({_ARROWS, _LIFELINES}, step) for step in kinds[:1]),
         *([] if wanted.hosts else [({_LIFELINES}, _leave_hosts)]),
-        *([] if wanted.parts_only else [({_ARROWS}, partial(_merge, kinds=ORDINARY))]),
+        *([] if wanted.parts_only else [({_ARROWS}, partial(_merge, kinds=ranks.ordinary))]),
         *(({_ARROWS}, step) for step in kinds[1:]),
         ({_ARROWS}, _merge_loosely),
     ]
@@ -170,10 +177,14 @@ def _steps(wanted: Wanted, region_of: Mapping[str, str]) -> list[tuple[set[str],
 
 def _leave_bystanders(picture: _Picture, wanted: Wanted, region_of: Mapping[str, str]) -> None:
     """Who sent or got what changed a stream, or was lost of it, stays; and who handed its events to them."""
-    events = [row for row in picture.rows if row["type"] in EVENTS and not _inside(row, region_of)]
+    events = [
+        row for row in picture.rows if row["type"] in picture.ranks.events and not _inside(row, region_of)
+    ]
     all_count = wanted.beside is Beside.ALL_CHANGES
     changed = [
-        row for row in picture.rows if what(row) not in ORDINARY and (all_count or row["stream"] is not None)
+        row
+        for row in picture.rows
+        if picture.ranks.what(row) not in picture.ranks.ordinary and (all_count or row["stream"] is not None)
     ]
     parts = {wanted.victim} if wanted.victim else set()
     parts |= _ends([*changed, *(row for row in events if row["fate"] == LOST)])
@@ -214,13 +225,13 @@ def _take_out(picture: _Picture, goes: Callable[[Row], bool]) -> int:
 
 def _leave_regions(picture: _Picture, region_of: Mapping[str, str]) -> None:
     def within(row: Row) -> bool:
-        return what(row) in ORDINARY and _inside(row, region_of)
+        return picture.ranks.what(row) in picture.ranks.ordinary and _inside(row, region_of)
 
     _leave(picture, within, "within regions")
 
 
 def _leave_kind(picture: _Picture, kind: str) -> None:
-    count = _take_out(picture, lambda row: what(row) == kind)
+    count = _take_out(picture, lambda row: picture.ranks.what(row) == kind)
     if count:
         picture.kinds_left_out[kind] = count
 
@@ -228,10 +239,12 @@ def _leave_kind(picture: _Picture, kind: str) -> None:
 def _leave_hosts(picture: _Picture) -> None:
     """Those with the messages that tell least: a single subscription outweighs any number of events."""
     weights: Counter[str] = Counter()
-    seldom = Counter(what(row) for row in picture.rows)
+    ranks = picture.ranks
+    seldom = Counter(ranks.what(row) for row in picture.rows)
     for row in picture.rows:
+        kind = ranks.what(row)
         for end in (row["sender"], row["receiver"]):
-            weights[end] += 10**6 * (what(row) not in ORDINARY) // seldom[what(row)] + rank(what(row))
+            weights[end] += 10**6 * (kind not in ranks.ordinary) // seldom[kind] + ranks.rank(kind)
     kept = {host for host, _ in sorted(weights.items(), key=lambda each: (-each[1], each[0]))[:LIFELINES_MAX]}
     _leave(
         picture,
@@ -240,9 +253,9 @@ def _leave_hosts(picture: _Picture) -> None:
     )
 
 
-def _telling(arrow: Arrow) -> tuple[Any, ...]:
+def _telling(arrow: Arrow, ranks: Ranks) -> tuple[Any, ...]:
     """What tells most first, and what came first of that."""
-    return (-rank(arrow.type), arrow.fate != LOST, arrow.sent_s)
+    return (-ranks.rank(arrow.type), arrow.fate != LOST, arrow.sent_s)
 
 
 def _ends(rows: Iterable[Row]) -> set[str]:

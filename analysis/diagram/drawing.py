@@ -15,7 +15,6 @@ from analysis.diagram.arrow_drawing import draw_arrows, draw_label
 from analysis.diagram.canvas import LEFT, TOP, Canvas, canvas_of
 from analysis.diagram.legend import draw_legend, draw_notes
 from analysis.diagram.looks import STYLE
-from analysis.diagram.ranks import rank
 from analysis.diagram.scene import Scene
 from analysis.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED
@@ -40,7 +39,9 @@ def diagram_svg(scene: Scene) -> Picture:
     canvas.parts.append('<g clip-path="url(#area)">')
     draw_arrows(canvas)
     canvas.parts.append("</g>")
-    for arrow in sorted(scene.arrows, key=lambda each: (-rank(each.type), each.fate == ARRIVED, each.sent_s)):
+    for arrow in sorted(
+        scene.arrows, key=lambda each: (-scene.ranks.rank(each.type), each.fate == ARRIVED, each.sent_s)
+    ):
         draw_label(canvas, arrow)
     height = draw_notes(canvas, draw_legend(canvas))
     shown = f"{count_of(scene.messages, 'message')} between {count_of(len(scene.lifelines), 'host')}"

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable
 
-from analysis.diagram.ranks import EVENTS
+from analysis.diagram.ranks import Ranks
 from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
 
 OTHER = "var(--faint)"
+_EVENTS = "var(--events)"
 _COLOURS = {
-    **dict.fromkeys(EVENTS, "var(--events)"),
-    "SUBSCRIBE": VERMILLION,
-    "UNSUBSCRIBE": ORANGE,
-    "ADVERTISEMENT": GREEN,
-    "REQUEST": PURPLE,
-    "ANSWERED": "var(--answers)",
+    "vermillion": VERMILLION,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "answers": "var(--answers)",
 }
+"""By the names that a `Reading` gives them."""
 _FREE = (PURPLE, VERMILLION, ORANGE, GREEN)  # for other types, where a picture does not need them
 STYLE = f"""
 svg {{ --paper: #ffffff; --ink: #1a1c20; --faint: #5a606a; --grid: #ececef; --line: #9aa1ab; }}
@@ -49,12 +50,14 @@ text {{ fill: var(--ink); font-variant-numeric: tabular-nums; }}
 """.strip()
 
 
-def colours(types: Iterable[str]) -> dict[str, str]:
+def colours(types: Iterable[str], ranks: Ranks) -> dict[str, str]:
     """The colour of each type of message in a picture; those without one of their own take what is left."""
     named = sorted(set(types))
-    used = {_COLOURS.get(name) for name in named}
+    own = {name: _COLOURS[colour] for name, colour in ranks.colours.items() if colour in _COLOURS}
+    own |= dict.fromkeys(ranks.events, _EVENTS)
+    used = {own.get(name) for name in named}
     free = [each for each in _FREE if each not in used]
     found = {}
     for name in named:
-        found[name] = _COLOURS.get(name) or (free.pop(0) if free else OTHER)
+        found[name] = own.get(name) or (free.pop(0) if free else OTHER)
     return found

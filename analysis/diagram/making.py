@@ -9,6 +9,7 @@ import numpy as np
 from analysis import transfers
 from analysis.diagram.choosing import Beside, Wanted, choose
 from analysis.diagram.moments import Moment, around, disturbed_streams, victim
+from analysis.diagram.ranks import Ranks, ranks_of
 from analysis.diagram.scene import Disturbance, Lifeline, Scene
 from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
@@ -65,7 +66,7 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     rows = _rows(run, record, moment)
     shown_of_it = wanted if fault is None else _telling(wanted, rows, record, fault)
     hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
-    chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts)
+    chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record))
     if not chosen.arrows:
         when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
         raise InputError(record.name, None, "", f"holds no such messages between {when}")
@@ -78,9 +79,10 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
         lifelines=tuple(Lifeline(host, hosts[host], _colour(record, hosts[host])) for host in shown),
         arrows=tuple(chosen.arrows),
         disturbances=tuple(_disturbances(record, moment)),
-        left_out=(*_other_streams(rows, wanted, shown_of_it), *chosen.left_out),
+        left_out=(*_other_streams(rows, wanted, shown_of_it, _ranks(record)), *chosen.left_out),
         messages=sum(len(arrow.flights) for arrow in chosen.arrows),
         command=drawn_by,
+        ranks=_ranks(record),
         bar_ms=_bar_ms(record, shown, moment),
     )
 
@@ -94,7 +96,11 @@ def _telling(wanted: Wanted, rows: list[Row], record: RunRecord, fault: str) -> 
         stream = streams.get(process["region"]) if wanted.stream is None else wanted.stream
         beside, host = Beside.ALL_CHANGES, process["host"]
     else:
-        stream = next(iter(disturbed_streams(rows)), None) if wanted.stream is None else wanted.stream
+        stream = (
+            next(iter(disturbed_streams(rows, _ranks(record))), None)
+            if wanted.stream is None
+            else wanted.stream
+        )
         beside, host = Beside.WHAT_IS_OF_NONE, None
     if stream is None:
         return wanted
@@ -121,6 +127,10 @@ def command(run: str, wanted: Wanted, moment: Moment | None = None, fault: str |
     if wanted.stream is not None:
         words += ["--stream", str(wanted.stream)]
     return shlex.join(words)
+
+
+def _ranks(record: RunRecord) -> Ranks:
+    return ranks_of(str(record.plan.get("system")))
 
 
 def _rows(run: RunDirectory, record: RunRecord, moment: Moment) -> list[Row]:
@@ -172,7 +182,7 @@ def _disturbances(record: RunRecord, moment: Moment) -> Iterable[Disturbance]:
             yield Disturbance(band.label, band.start_s, band.end_s)
 
 
-def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted) -> Iterable[str]:
+def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted, ranks: Ranks) -> Iterable[str]:
     """That only one stream is shown, where nobody asked for one, and how to see others that changed too."""
     if wanted.stream == chosen.stream:
         return
@@ -180,12 +190,12 @@ def _other_streams(rows: list[Row], wanted: Wanted, chosen: Wanted) -> Iterable[
     if others:
         changes_are_shown = chosen.beside is Beside.ALL_CHANGES
         names = ", ".join(f"s{each}" for each in others[:STREAMS_NAMED])
-        more = "" if changes_are_shown else _disturbed_too(rows, chosen)
+        more = "" if changes_are_shown else _disturbed_too(rows, chosen, ranks)
         yield f"{'the usual' if changes_are_shown else 'what is'} about other streams ({names}){more}"
 
 
-def _disturbed_too(rows: list[Row], chosen: Wanted) -> str:
-    found = [each for each in disturbed_streams(rows) if each != chosen.stream]
+def _disturbed_too(rows: list[Row], chosen: Wanted, ranks: Ranks) -> str:
+    found = [each for each in disturbed_streams(rows, ranks) if each != chosen.stream]
     if not found:
         return ""
     names = ", ".join(f"s{each}" for each in sorted(found[:STREAMS_NAMED]))

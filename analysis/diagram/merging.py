@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from analysis.diagram.ranks import EVENTS, HEARTBEAT, what
+from analysis.diagram.ranks import HEARTBEAT, Ranks
 from analysis.diagram.scene import Arrow, Flight
-from analysis.messages.label import label
 
 Row = Mapping[str, Any]
 Pair = tuple[str, str]
@@ -45,6 +44,7 @@ class Delays:
 class Merging:
     """The kinds (see `ranks.what`) of which runs become one arrow; loosely: whatever numbers events have."""
 
+    ranks: Ranks
     kinds: frozenset[str] = frozenset()
     loosely: bool = False
 
@@ -54,34 +54,34 @@ def arrows(rows: Sequence[Row], zero_ns: int, span_s: float, delays: Delays, mer
     runs: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
     alone: list[list[Row]] = []
     for row in rows:
-        kind = what(row)
+        kind = merging.ranks.what(row)
         if kind not in merging.kinds:
             alone.append([row])
             continue
         mine = runs[row["sender"], row["receiver"], kind, row["stream"], row["kind"], row["fate"]]
-        if mine and _follows(mine[-1][-1], row, span_s / PAUSES, loosely=merging.loosely):
+        if mine and _follows(mine[-1][-1], row, span_s / PAUSES, merging):
             mine[-1].append(row)
         else:
             mine.append([row])
     for found in (run for group in runs.values() for run in group):
         alone += [found] if len(found) >= SHORTEST_RUN else [[row] for row in found]
-    made = [_arrow(run, zero_ns, delays) for run in alone]
+    made = [_arrow(run, zero_ns, delays, merging.ranks) for run in alone]
     return sorted(made, key=lambda arrow: (arrow.sent_s, arrow.sender, arrow.receiver, arrow.label))
 
 
-def _follows(before: Row, row: Row, pause_s: float, *, loosely: bool) -> bool:
+def _follows(before: Row, row: Row, pause_s: float, merging: Merging) -> bool:
     if row["t_sent_ns"] - before["t_sent_ns"] > pause_s * 1e9:
         return False
     if (
-        loosely
-        or row["type"] not in EVENTS
+        merging.loosely
+        or row["type"] not in merging.ranks.events
         or None in (before["covered"], before["first_seq"], row["first_seq"])
     ):
         return True
     return bool(before["first_seq"] + before["covered"] == row["first_seq"])
 
 
-def _arrow(run: Sequence[Row], zero_ns: int, delays: Delays) -> Arrow:
+def _arrow(run: Sequence[Row], zero_ns: int, delays: Delays, ranks: Ranks) -> Arrow:
     first = run[0]
 
     def since(t_ns: int | None) -> float | None:
@@ -93,22 +93,24 @@ def _arrow(run: Sequence[Row], zero_ns: int, delays: Delays) -> Arrow:
         sender=first["sender"],
         receiver=first["receiver"],
         fate=first["fate"],
-        label=_label(run),
+        label=_label(run, ranks),
         flights=tuple(Flight(sent_s, end_s) for sent_s, end_s in flights if sent_s is not None),
         lasting_s=delays.between(first["sender"], first["receiver"]),
         retransmitted=sum(bool(row["retransmitted"]) for row in run),
     )
 
 
-def _label(run: Sequence[Row]) -> str:
+def _label(run: Sequence[Row], ranks: Ranks) -> str:
     first = run[0]
     if len(run) == 1:
-        return HEARTBEAT if what(first) == HEARTBEAT else label(first)
-    if first["type"] not in EVENTS:
+        return ranks.label(first)
+    if first["type"] not in ranks.events:
         stream = "" if first["stream"] is None else f" s{first['stream']}"
-        return f"{len(run)} {_TIMES} {HEARTBEAT if what(first) == HEARTBEAT else first['type'] + stream}"
+        return (
+            f"{len(run)} {_TIMES} {HEARTBEAT if ranks.what(first) == HEARTBEAT else first['type'] + stream}"
+        )
     first_seq = min(row["first_seq"] for row in run)
-    numbers = max(row["first_seq"] + (row["covered"] or row["count"]) for row in run) - first_seq
-    count = numbers if first["type"] == EVENTS[0] else sum(row["count"] for row in run)
+    numbers = max(row["first_seq"] + (row["covered"] or row["count"] or 1) for row in run) - first_seq
+    count = numbers if first["type"] == ranks.events[0] else sum(row["count"] or 1 for row in run)
     joint = {**first, "first_seq": first_seq, "count": count, "covered": numbers}
-    return f"{len(run)} {_TIMES} {label(joint)}"
+    return f"{len(run)} {_TIMES} {ranks.label(joint)}"

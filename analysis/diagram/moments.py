@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.diagram.ranks import ORDINARY, what
+from analysis.diagram.ranks import Ranks
 from analysis.report.reading import RunRecord
 from analysis.schemas import LOST
 from topologies.errors import InputError
@@ -69,11 +69,12 @@ def victim(record: RunRecord, fault: str) -> Mapping[str, Any] | None:
     return next((each for each in record.plan.get("processes", ()) if each["name"] == name), None)
 
 
-def disturbed_streams(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+def disturbed_streams(rows: Iterable[Mapping[str, Any]], ranks: Ranks) -> list[int]:
     """The streams of these transfers that changed or lost messages, those that tell most first."""
     weights: Counter[int] = Counter()
     for row in rows:
         if row["stream"] is not None:
-            weights[row["stream"]] += _CHANGE_WEIGHT * (what(row) not in ORDINARY) + (row["fate"] == LOST)
+            seldom = ranks.what(row) not in ranks.ordinary
+            weights[row["stream"]] += _CHANGE_WEIGHT * seldom + (row["fate"] == LOST)
     best = sorted(weights.items(), key=lambda each: (-each[1], each[0]))
     return [stream for stream, weight in best if weight]

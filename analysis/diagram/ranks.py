@@ -2,41 +2,53 @@
 
 What a protocol sends all the time (gossip, acknowledgements, progress) goes first and its data last. What it
 sends seldom, and so says that something changed (a subscription, a new configuration), is never left out for
-its type: any type that does not stand here is such a one.
+its type: any type that its `Reading` gives no rank is such a one.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from analysis.messages.label import label
+from node.core.declaration import Reading
+from node.systems import reading_of
+
 HEARTBEAT = "heartbeat"
-"""An advertisement without counters: it says only that its sender lives (Sprinkler paper 3.3)."""
-
-EVENTS = ("EVENTS", "SPARSE_EVENTS")
-_ORDINARY = (
-    HEARTBEAT,
-    "VIEW",
-    "STORED",
-    "PUBLISHED",
-    "NOTIFY",
-    "REQUEST",
-    "ANSWERED",
-    "PUBLICATION",
-    "PUBLISH",
-    "ADVERTISEMENT",
-    "PATHS",
-    *reversed(EVENTS),
-)
-"""Sent all the time, what tells least first."""
-
-ORDINARY = frozenset(_ORDINARY)
-LEAVING_FIRST = tuple(kind for kind in _ORDINARY if kind not in EVENTS)
+"""A message that says only that its sender lives."""
 
 
-def what(row: Mapping[str, Any]) -> str:
-    """The type of a row of TRANSFERS, where an advertisement without counters is a heartbeat."""
-    return HEARTBEAT if row["type"] == "ADVERTISEMENT" and not row.get("advertised") else str(row["type"])
+@dataclass(frozen=True)
+class Ranks:
+    """The messages of one system, from what tells least to what tells most."""
+
+    system: str
+    events: tuple[str, ...]  # messages that carry events, the usual one first
+    ordinary: tuple[str, ...]  # sent all the time, what tells least first
+    heartbeat: str  # the message that is one where it lists no counters
+    colours: Mapping[str, str]
+
+    @property
+    def leaving_first(self) -> tuple[str, ...]:
+        """What is left out first: all that is sent all the time, but events."""
+        return tuple(kind for kind in self.ordinary if kind not in self.events)
+
+    def what(self, row: Mapping[str, Any]) -> str:
+        """The type of a row of TRANSFERS, or that it is a heartbeat."""
+        return HEARTBEAT if row["type"] == self.heartbeat and not row.get("advertised") else str(row["type"])
+
+    def rank(self, kind: str) -> int:
+        """How much it tells; the more, the higher."""
+        return self.ordinary.index(kind) if kind in self.ordinary else len(self.ordinary)
+
+    def label(self, row: Mapping[str, Any]) -> str:
+        """The message in one line."""
+        return HEARTBEAT if self.what(row) == HEARTBEAT else label(row, self.system)
 
 
-def rank(kind: str) -> int:
-    """How much it tells; the more, the higher."""
-    return _ORDINARY.index(kind) if kind in ORDINARY else len(_ORDINARY)
+@cache
+def ranks_of(system: str) -> Ranks:
+    """Those of a system; of one that is not known here all messages are alike."""
+    reading = reading_of(system) or Reading()
+    ordinary = (HEARTBEAT, *reading.ranks, *reversed(reading.carries))
+    return Ranks(system, reading.carries, ordinary, reading.heartbeat, reading.colours)

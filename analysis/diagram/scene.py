@@ -5,6 +5,8 @@ All times are seconds since time 0 of the run. Nothing here knows tables or SVG.
 
 from dataclasses import dataclass
 
+from analysis.diagram.ranks import Ranks
+
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:
@@ -68,4 +70,5 @@ class Scene:
     left_out: tuple[str, ...]  # "36 heartbeats", in words
     messages: int  # that are drawn, each of a run counted
     command: str  # that draws it again
+    ranks: Ranks  # which messages tell more
     bar_ms: float | None = None  # by how much times between hosts may be wrong at most; None for one clock

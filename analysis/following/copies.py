@@ -16,12 +16,9 @@ from analysis import transfers
 from analysis.errors import AnalysisError
 from analysis.pcap.batches import TimeRange
 from experiments.rundir import RunDirectory
+from node.core.declaration import Reading
 from node.core.epochs import written
 
-BATCHES = ("EVENTS", "SPARSE_EVENTS")
-ASKING = ("SUBSCRIBE", "REQUEST", "FOLLOW")
-"""Messages after which a receiver is sent what it did not get before."""
-TOMBSTONE = 2
 _COLUMNS = (
     "sender", "receiver", "src", "sport", "dst", "dport", "stream_offset", "length", "t_ns", "t_sent_ns",
     "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate", "type", "stream", "kind", "first_seq", "count",
@@ -72,19 +69,26 @@ class Found:
     asked: tuple[Asked, ...]
 
 
-def find(run: RunDirectory, stream: int, seq: int) -> Found:
+def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> Found:
     """Look one event up. Raises AnalysisError if no message has it; the error says what there is."""
     of_stream = pc.field("stream") == stream
-    covered = pc.coalesce(pc.field("covered"), pc.field("count"))
+    covered = pc.coalesce(pc.field("covered"), pc.field("count"), 1)
     has = (pc.field("first_seq") <= seq) & (pc.field("first_seq") + covered > seq)
-    kinds = pc.field("type").isin([*BATCHES, "PUBLISHED"])
+    publish, answer = reading.publish or ("", "")
+    kinds = pc.field("type").isin([*reading.carries, answer])
     rows = transfers.read(run, columns=_COLUMNS, chosen=of_stream & has & kinds).to_pylist()
-    batches = [_copy(row, row["first_seq"]) for row in rows if row["type"] in BATCHES]
-    answers = [row for row in rows if row["type"] == "PUBLISHED"]
+    batches = [
+        _copy(row, row["first_seq"], reading.placeholder) for row in rows if row["type"] in reading.carries
+    ]
     if not rows:
-        raise AnalysisError(_nothing(run, stream, seq))
-    request = answers[0]["request"] + seq - answers[0]["first_seq"] if answers else None
-    publishes = _publishes(run, answers[0], request) if request is not None else []
+        raise AnalysisError(_nothing(run, stream, seq, reading))
+    answers = [row for row in rows if row["type"] == answer]
+    request = None
+    if publish == answer:  # the publisher numbers its events itself
+        publishes, answers = _by_arrival([_copy(row, row["first_seq"]) for row in answers]), []
+    else:
+        request = answers[0]["request"] + seq - answers[0]["first_seq"] if answers else None
+        publishes = _publishes(run, answers[0], request, (publish, answer)) if request is not None else []
     return Found(
         stream=stream,
         seq=seq,
@@ -93,44 +97,48 @@ def find(run: RunDirectory, stream: int, seq: int) -> Found:
         repeated=tuple(publishes[1:]),
         answered=_copy(answers[0], answers[0]["first_seq"]) if answers else None,
         copies=tuple(batches),
-        asked=_asked(run, stream, batches),
+        asked=_asked(run, stream, batches, reading.asks),
     )
 
 
-def _publishes(run: RunDirectory, answer: dict[str, Any], request: int) -> list[Copy]:
-    """The PUBLISH messages that led to an answer, the first that arrived before others."""
+def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: tuple[str, str]) -> list[Copy]:
+    """The publications that led to an answer, the first that arrived before others."""
     has = (pc.field("request") <= request) & (pc.field("request") + pc.field("count") > request)
     same = (pc.field("stream") == answer["stream"]) & (pc.field("sender") == answer["receiver"])
-    kinds = pc.field("type").isin(["PUBLISH", "PUBLISHED"])
+    kinds = pc.field("type").isin(types)
     driver = (pc.field("receiver") == answer["receiver"]) | same
     rows = transfers.read(run, columns=_COLUMNS, chosen=has & kinds & driver).to_pylist()
     until = answer["t_ns"]
     earlier = [
         row["t_ns"]
         for row in rows
-        if row["type"] == "PUBLISHED" and row["t_ns"] < until and row["first_seq"] != answer["first_seq"]
+        if row["type"] == types[1] and row["t_ns"] < until and row["first_seq"] != answer["first_seq"]
     ]
     since = max(earlier, default=0)
     found = [
-        _copy(row, row["request"]) for row in rows if row["type"] == "PUBLISH" and since < row["t_ns"] < until
+        _copy(row, row["request"]) for row in rows if row["type"] == types[0] and since < row["t_ns"] < until
     ]
-    return sorted(found, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
+    return _by_arrival(found)
 
 
-def _asked(run: RunDirectory, stream: int, batches: Sequence[Copy]) -> tuple[Asked, ...]:
+def _by_arrival(copies: list[Copy]) -> list[Copy]:
+    return sorted(copies, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
+
+
+def _asked(run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]) -> tuple[Asked, ...]:
     """Who asked for the stream while the event was under way."""
     if not batches:
         return ()
     times = TimeRange(min(copy.t_ns for copy in batches), max(copy.t_ns for copy in batches) + 1)
-    kinds = pc.field("type").isin(ASKING)
+    kinds = pc.field("type").isin(asks)
     chosen = kinds & (pc.is_null(pc.field("stream")) | (pc.field("stream") == stream))
     columns = ("type", "sender", "receiver", "t_complete_ns")
     rows = transfers.read(run, times, columns, chosen & pc.is_valid(pc.field("t_complete_ns"))).to_pylist()
     return tuple(Asked(row["type"], row["sender"], row["receiver"], row["t_complete_ns"]) for row in rows)
 
 
-def _copy(row: dict[str, Any], first: int) -> Copy:
-    events = row["covered"] or row["count"]
+def _copy(row: dict[str, Any], first: int, placeholder: int | None = None) -> Copy:
+    events = row["covered"] or row["count"] or 1
     return Copy(
         type=row["type"],
         sender=row["sender"] or row["src"],
@@ -141,16 +149,16 @@ def _copy(row: dict[str, Any], first: int) -> Copy:
         left_ns=row["t_left_ns"],
         arrived_ns=row["t_arrived_ns"],
         complete_ns=row["t_complete_ns"],
-        collected=row["kind"] == TOMBSTONE,
+        collected=placeholder is not None and row["kind"] == placeholder,
         row=row,
         t_ns=row["t_ns"],
         fate=row["fate"],
     )
 
 
-def _nothing(run: RunDirectory, stream: int, seq: int) -> str:
+def _nothing(run: RunDirectory, stream: int, seq: int, reading: Reading) -> str:
     """Why there is no such event: another stream, or another number."""
-    kinds = pc.field("type").isin(BATCHES)
+    kinds = pc.field("type").isin(reading.carries)
     there = transfers.read(run, columns=("stream", "first_seq", "covered"), chosen=kinds)
     streams = sorted(pc.unique(there.column("stream")).to_pylist())
     if stream not in streams:
@@ -158,7 +166,7 @@ def _nothing(run: RunDirectory, stream: int, seq: int) -> str:
         return f"{run.path}: no captured message has events of stream {stream}; streams there: {known}"
     own = there.filter(pc.equal(there.column("stream"), stream))
     first = pc.min(own.column("first_seq")).as_py()
-    last = pc.max(pc.add(own.column("first_seq"), own.column("covered"))).as_py() - 1
+    last = pc.max(pc.add(own.column("first_seq"), pc.fill_null(own.column("covered"), 1))).as_py() - 1
     return (
         f"{run.path}: no captured message has event {written(seq)} of stream {stream}; "
         f"it has events {written(first)} to {written(last)}"

@@ -47,7 +47,8 @@ def _publication(story: Story, facts: Facts) -> Iterator[str]:
     if publish is None:
         yield "its publication was not captured"
         return
-    request = f"as request {found.request}, in PUBLISH of {publish.first} to {publish.last}"
+    numbered = "" if found.request is None else f"as request {found.request}, "
+    request = f"{numbered}in {publish.type} of {publish.first} to {publish.last}"
     yield f"published  {_at(story.published_ns, facts)}  by {publish.sender} {request}"
     yield f"numbered   {_at(story.numbered_ns, facts)}  by {publish.receiver}"
     if found.answered is not None:

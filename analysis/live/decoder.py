@@ -23,12 +23,9 @@ from analysis.pcap.index import map_bytes
 from analysis.pcap.streams import format_address
 from analysis.timelines.facts import Host
 from experiments.parameters import Declared, Trait
+from node.core.declaration import Reading
 from node.core.layout import Codec
 
-ARRIVING = ("EVENTS", "SPARSE_EVENTS")
-PUBLISHING = ("PUBLISH", "PUBLISHED")
-TOMBSTONE = 2
-"""An event's kind (`node.protocols.sprinkler.messages.Kind`)."""
 UNANSWERED_MAX = 100_000
 
 
@@ -48,13 +45,15 @@ class Batch:
 class Decoder:
     """All directions of all watched captures, by the folder of their parts."""
 
-    def __init__(self, hosts: Mapping[str, Host], codec: Codec, declared: Declared) -> None:
+    def __init__(self, hosts: Mapping[str, Host], codec: Codec, declared: Declared, reading: Reading) -> None:
         """hosts: by the name of the folder of their parts."""
         self._hosts = hosts
+        self._reading = reading
+        publish, answer = reading.publish or ("", "")
         self._subscribers = declared.having(Trait.SUBSCRIBER)
         self._wanted = {
             role: {layout.type: layout for layout in map(codec.by_name.get, names) if layout is not None}
-            for trait, names in ((Trait.PUBLISHER, PUBLISHING), (Trait.SUBSCRIBER, ARRIVING))
+            for trait, names in ((Trait.PUBLISHER, (publish, answer)), (Trait.SUBSCRIBER, reading.carries))
             for role in declared.having(trait)
         }
         self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}
@@ -113,18 +112,21 @@ class Decoder:
 
     def _batches(self, host: Host, message: Message) -> Iterator[Batch]:
         head, t_ns = message.head, message.t_complete_ns
-        stream, count = head["stream"], head["count"]
-        if message.name in ARRIVING:
-            events = 0 if head["kind"] == TOMBSTONE else count
+        stream, count = head["stream"], head.get("count", 1)
+        if message.name in self._reading.carries:
+            gone = self._reading.placeholder is not None and head.get("kind") == self._reading.placeholder
             covered = count if message.covered is None else message.covered
-            yield Batch(False, host.name, stream, head["first_seq"], covered, events, t_ns)
+            yield Batch(False, host.name, stream, head["first_seq"], covered, 0 if gone else count, t_ns)
+            return
+        publish, answer = self._reading.publish or ("", "")
+        to_server_ns = sum(host.lan_delay_us) * 1000  # a server's LAN link is as the publisher's
+        if publish == answer:
+            yield Batch(True, host.name, stream, head["first_seq"], count, count, t_ns + to_server_ns)
             return
         key = (host.name, stream, head["first_request"])
-        if message.name == "PUBLISH":
-            to_proxy_ns = sum(host.lan_delay_us) * 1000  # a proxy's LAN link is as the driver's
-            self._unanswered.setdefault(
-                key, (t_ns + to_proxy_ns, count)
-            )  # a repeated one counts when it first left
+        if message.name == publish:
+            # A repeated one counts when it first left.
+            self._unanswered.setdefault(key, (t_ns + to_server_ns, count))
             if len(self._unanswered) > UNANSWERED_MAX:
                 self._unanswered.popitem(last=False)
         elif key in self._unanswered:

@@ -43,7 +43,9 @@ class View:
         self._content: Json = content | {"changes": [], "times": {}}
         self._now_ns = now_ns
         self._lock = threading.Lock()
-        self._decoder = Decoder(_watched(plan, self._facts), codecs()[plan["system"]], self._facts.declared)
+        self._decoder = Decoder(
+            _watched(plan, self._facts), codecs()[plan["system"]], self._facts.declared, self._facts.reading
+        )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
         self._news = News()

@@ -8,21 +8,22 @@ from analysis.messages.phrases import MORE, ROWS_SHOWN, Phrase, Value, phrases, 
 from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
 from node.core.epochs import written
 from node.core.layout import SEQ, Layout
-from node.systems import codecs
+from node.systems import codec_of
 
 
-def label(row: Mapping[str, Any]) -> str:
-    """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message.
+def label(row: Mapping[str, Any], system: str) -> str:
+    """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message of a system.
 
     What the tables have no column for (names, reasons) is left out, and so is what was not captured.
     """
-    layout, said = _reading(row["type"])
+    layout, said = _reading(system, row["type"])
     return " ".join([row["type"], *_filled(said, row, layout)])
 
 
 @cache
-def _reading(name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
-    layout = next((codec.by_name[name] for codec in codecs().values() if name in codec.by_name), None)
+def _reading(system: str, name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
+    codec = codec_of(system)
+    layout = codec.by_name.get(name) if codec else None
     return layout, phrases(layout) if layout else ()
 
 

@@ -38,7 +38,7 @@ def header(lines: Lines) -> str:
 def line(again: Again, lines: Lines) -> str:
     """One segment."""
     row, places = again.messages[0], ", ".join(again.hosts)
-    carries = ", ".join(label(message) for message in again.messages[:LABELS_MAX])
+    carries = ", ".join(label(message, lines.system) for message in again.messages[:LABELS_MAX])
     more = len(again.messages) - LABELS_MAX
     return (
         f"{lines.time(again.t_ns)}  {lines.time(again.first_ns)}"
@@ -75,6 +75,7 @@ def describe(again: Again, facts: Facts) -> dict[str, Any]:
         "stream_offset": again.stream_offset,
         "bytes": again.length,
         "messages": [
-            {"label": label(message)} | {name: message[name] for name in told} for message in again.messages
+            {"label": label(message, facts.declared.name)} | {name: message[name] for name in told}
+            for message in again.messages
         ],
     }

@@ -46,6 +46,7 @@ class Lines:
         """times: which faults are of interest."""
         self._zero_ns = facts.zero_ns
         self._facts = facts
+        self.system = facts.declared.name
         self._delay = DELAY + (BAR if facts.clocks.by_machine else 0)
         self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
         self._paint = paint
@@ -64,7 +65,7 @@ class Lines:
         took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
         took += self._bar(row)
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
-        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {label(row)}"
+        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {label(row, self.system)}"
         marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
         line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"

@@ -94,7 +94,7 @@ def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
             "from": sender,
             "to": receiver,
             "link": way[0] if way else None,
-            "label": label(row),
+            "label": label(row, facts.declared.name),
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from analysis import transfers
 from analysis.diagram.moments import fault_times
-from analysis.diagram.ranks import ORDINARY, rank
+from analysis.diagram.ranks import Ranks, ranks_of
 from analysis.messages.label import label
 from analysis.pcap.batches import TimeRange
 from analysis.report.bands import bands
@@ -101,6 +101,7 @@ class _Collector:
 
     def __init__(self, made: Moments, record: RunRecord, zero_ns: int) -> None:
         self._made, self._zero_ns = made, zero_ns
+        self._system = str(record.plan.get("system"))
         self._regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
         pairs = {frozenset((link["a"], link["b"])): number for number, link in enumerate(record.wan_links)}
         self._link_of = {
@@ -125,7 +126,8 @@ class _Collector:
             zip(table.column("sender").to_pylist(), table.column("receiver").to_pylist(), strict=True)
         )
         links = np.array([self._link_of.get(pair, _OFF_LINKS) for pair in pairs], np.int64)
-        kept = _telling(table, between=np.array([self._between(*pair) for pair in pairs], np.bool_))
+        between = np.array([self._between(*pair) for pair in pairs], np.bool_)
+        kept = _telling(table, between, ranks_of(self._system))
         counts = Counter(links[links != _OFF_LINKS].tolist())
         rows = table.take(pa.array(kept, pa.int64())).to_pylist()
         self._made.bins.append(
@@ -149,7 +151,7 @@ class _Collector:
             round((row["t_ns"] - self._zero_ns) / 1e6, 2),
             self._number(self._hosts, self._made.hosts, row["sender"] or "?"),
             self._number(self._hosts, self._made.hosts, row["receiver"] or "?"),
-            self._number(self._labels, self._made.labels, label(row)),
+            self._number(self._labels, self._made.labels, label(row, self._system)),
             taken,
             row["fate"][0],
             int(row["retransmitted"]),
@@ -164,13 +166,13 @@ class _Collector:
         return known[text]
 
 
-def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]") -> list[int]:
+def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]", said: Ranks) -> list[int]:
     """Places of the rows that tell most, in order of time."""
     if table.num_rows <= MESSAGES_OF_BIN_MAX:
         return list(range(table.num_rows))
     types = table.column("type").combine_chunks().dictionary_encode()
-    ranks = np.array([rank(name) for name in types.dictionary.to_pylist()])[types.indices.to_numpy()]
-    seldom = np.array([name not in ORDINARY for name in types.dictionary.to_pylist()])[
+    ranks = np.array([said.rank(name) for name in types.dictionary.to_pylist()])[types.indices.to_numpy()]
+    seldom = np.array([name not in said.ordinary for name in types.dictionary.to_pylist()])[
         types.indices.to_numpy()
     ]
     disturbed = pc.not_equal(table.column("fate"), ARRIVED).to_numpy()

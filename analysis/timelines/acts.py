@@ -1,17 +1,19 @@
-"""When proxies acted on a fault: they subscribed anew, gave a peer up, heard from one again, or changed their
-chain.
+"""When servers acted on a fault: they asked for a stream anew, gave a peer up, heard from one again, or
+changed who the replicas are.
 
-SUBSCRIBE is seen in the packets of the proxy that sent it. What no packet shows (that a peer was taken for
-silent) stands in the nodes' logs; only the few kinds of records named here are read, and only of proxies and
-of configuration services. Both are few.
+What is asked for is seen in the packets of the server that sent it. What no packet shows (that a peer was
+taken for silent) stands in the nodes' logs; only the few kinds of records are read that the system's
+`Reading` names, and only of servers and coordinators. Both are few.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
@@ -20,39 +22,37 @@ from analysis.timelines.node_logs import log_records
 from analysis.timelines.ways import Sources
 from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
+from node.core.declaration import Reading
 from topologies.routes import Hop
 
-SUBSCRIBE, SWITCHED, SILENT, LOST, CONNECTED = (
-    "subscribe",
-    "source_switched",
-    "peer_silent",
-    "peer_lost",
-    "peer_connected",
-)
-CONFIGURED, REMOVED, JOINED, HEAD, TAIL = (
-    "configuration_changed",
-    "replica_removed",
-    "replica_joined",
-    "became_head",
-    "became_tail",
-)
-CHAIN = (CONFIGURED, REMOVED, JOINED, HEAD, TAIL)
-LOGGED = (SWITCHED, SILENT, LOST, CONNECTED, *CHAIN)
 WRITERS = (Trait.SERVER, Trait.COORDINATOR)
 ACTS_MAX = 100_000
 """Of one run and kind; a system that subscribes more often is measured by its first ones."""
 
 
+class What(Enum):
+    """Kinds of acts, whatever a system calls them (`node.core.declaration.Reading`)."""
+
+    REROUTED = auto()  # asked for a stream anew: seen in packets
+    MOVED = auto()  # says that it takes a stream from another one now
+    NOTICED = auto()  # gave a peer up, or heard from it again
+    CONFIGURED = auto()  # decided who the replicas are
+    REPLICAS = auto()  # did something else about them
+
+
+REPLICAS = (What.CONFIGURED, What.REPLICAS)
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that a region's proxy, or its configuration service, did.
+    """Something that a region's server, or its coordinator, did: which, `What` says.
 
     `peer` is the other one's region, `stream` the one concerned, if any. Of a configuration: its number, its
     chain from head to tail, and who joins it.
     """
 
     t_ns: int
-    what: str
+    what: What
     region: str
     peer: str | None
     stream: int | None
@@ -61,9 +61,11 @@ class Act:
     joining: str | None = None
 
 
-def subscriptions(messages: pa.Table) -> pa.Table:
-    """`schemas.SUBSCRIPTIONS`: what one proxy asked for, from its rows of `analysis.schemas.MESSAGES`."""
-    sent = rows(messages, type="SUBSCRIBE", direction="out").slice(0, ACTS_MAX)
+def subscriptions(messages: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.SUBSCRIPTIONS`: what one server asked for, from its rows of `analysis.schemas.MESSAGES`."""
+    asks = pa.array(facts.reading.rerouted, pa.string())
+    sent = rows(messages, direction="out")
+    sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks)).slice(0, ACTS_MAX)
     columns = [sent.column(name) for name in ("host", "dst", "stream", "t_first_ns")]
     return pa.table(columns, schema=schemas.SUBSCRIPTIONS)
 
@@ -72,15 +74,28 @@ def from_subscriptions(asked: pa.Table, facts: Facts) -> list[Act]:
     """Acts from all rows of `subscriptions`."""
     region_at = {host.address: host.region for host in facts.hosts.values()}
     return [
-        Act(row["t_ns"], SUBSCRIBE, facts.hosts[row["host"]].region, region_at.get(row["dst"]), row["stream"])
+        Act(
+            row["t_ns"],
+            What.REROUTED,
+            facts.hosts[row["host"]].region,
+            region_at.get(row["dst"]),
+            row["stream"],
+        )
         for row in asked.to_pylist()
     ]
 
 
 def from_logs(run: RunDirectory, facts: Facts) -> list[Act]:
-    """Acts from proxies' and configuration services' logs, in order of time; a host without one has none."""
+    """Acts from servers' and coordinators' logs, in order of time; a host without one has none."""
+    whats = _logged(facts.reading)
+    if not whats:
+        return []
     hosts = [host for trait in WRITERS for host in facts.having(trait)]
-    found = [_act(record, host, facts) for host in hosts for record in log_records(run.log(host), LOGGED)]
+    found = [
+        _act(record, whats[record["event"]], host, facts)
+        for host in hosts
+        for record in log_records(run.log(host), tuple(whats))
+    ]
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 
 
@@ -88,7 +103,7 @@ def sources(acts: Iterable[Act]) -> dict[int, dict[str, Sources]]:
     """Per stream and region, from whom the proxies say that they had it."""
     rows: dict[int, dict[str, list[tuple[int, str]]]] = {}
     for act in acts:
-        if act.what == SWITCHED and act.stream is not None and act.peer is not None:
+        if act.what is What.MOVED and act.stream is not None and act.peer is not None:
             rows.setdefault(act.stream, {}).setdefault(act.region, []).append((act.t_ns, act.peer))
     return {
         stream: {
@@ -118,10 +133,10 @@ def on_fault(
     peers = peers_behind(fault, region, routes) | struck
 
     def concerns(act: Act) -> bool:
-        if act.region in struck and (act.what in CHAIN or (act.stream is None and act.peer == act.region)):
+        if act.region in struck and (act.what in REPLICAS or (act.stream is None and act.peer == act.region)):
             return True
         return act.region == region and (
-            act.stream == stream if act.stream is not None else act.what not in CHAIN and act.peer in peers
+            act.stream == stream if act.stream is not None else act.what not in REPLICAS and act.peer in peers
         )
 
     return [act for act in acts if fault.t_ns <= act.t_ns < end_ns and concerns(act)]
@@ -144,17 +159,27 @@ def chains(acts: Iterable[Act], facts: Facts) -> pa.Table:
             "joining": act.joining,
         }
         for act in acts
-        if act.what == CONFIGURED and act.number is not None
+        if act.what is What.CONFIGURED and act.number is not None
     ]
     return pa.Table.from_pylist(rows_of, schema=schemas.CHAINS)
 
 
-def _act(record: Mapping[str, Any], host: str, facts: Facts) -> Act:
+def _logged(reading: Reading) -> dict[str, What]:
+    """What the events in logs are that are read."""
+    return {
+        **dict.fromkeys(reading.noticed, What.NOTICED),
+        **dict.fromkeys(reading.membership, What.REPLICAS),
+        **dict.fromkeys(reading.membership[:1], What.CONFIGURED),
+        **({reading.moved: What.MOVED} if reading.moved else {}),
+    }
+
+
+def _act(record: Mapping[str, Any], what: What, host: str, facts: Facts) -> Act:
     chain = record.get("chain")
     peer = facts.hosts.get(facts.host_of.get(str(record.get("to") or record.get("peer")), ""))
     return Act(
         t_ns=facts.clocks.of(host).at(record["t_ns"]),
-        what=record["event"],
+        what=what,
         region=facts.hosts[host].region,
         peer=peer.region if peer else None,
         stream=record.get("stream"),

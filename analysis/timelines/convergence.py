@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import SWITCHED, Act
+from analysis.timelines.acts import Act, What
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER
 from analysis.timelines.recovery import History
@@ -76,7 +76,7 @@ def _way_ns(history: History, client: str, t_ns: int) -> int | None:
 def _late_switches(acts: Sequence[Act], facts: Facts) -> int:
     settled_ns = facts.last_change_ns + SETTLED_NS
     end_ns = facts.drained_ns or facts.stopped_ns or NEVER
-    return sum(act.what == SWITCHED and settled_ns <= act.t_ns < end_ns for act in acts)
+    return sum(act.what is What.MOVED and settled_ns <= act.t_ns < end_ns for act in acts)
 
 
 def _connected_in_the_end(facts: Facts) -> bool:

@@ -4,10 +4,11 @@ host.
 Batches go from driver to head, down the chain, from its tail to the other regions' heads and to clients, and
 from client to client: each step is an arrival of its own, told apart by host and peer.
 
-An EVENTS or SPARSE_EVENTS that a host took whole has *arrived*, one that left it whole was *sent*; a PUBLISH
-that arrived whole at a proxy is *published* at that time under the sequence numbers that the proxy's answer,
-PUBLISHED, gives it. A repeated PUBLISH counts when it first came. A driver that starts again numbers its
-requests from 1 again, so a PUBLISH belongs to the first answer after it.
+A message that carries events (`Reading.carries`) and that a host took whole has *arrived*, one that left it
+whole was *sent*; a publication that arrived whole at a server is *published* at that time under the sequence
+numbers that the server's answer gives it, or under its own. A repeated publication counts when it first came.
+A publisher that starts again numbers its requests from 1 again, so a publication belongs to the first answer
+after it.
 """
 
 import numpy as np
@@ -19,9 +20,6 @@ from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, ro
 from analysis.timelines.facts import Facts, Host
 from experiments.parameters import Trait
 
-BATCHES = ("EVENTS", "SPARSE_EVENTS")
-TOMBSTONE = 2
-"""An event's kind (`node.protocols.sprinkler.messages.Kind`)."""
 MESSAGE_COLUMNS = (
     "host", "direction", "src", "dst", "type", "stream", "kind", "first_seq", "count", "covered", "request",
     "payload_length", "t_first_ns", "t_complete_ns",
@@ -34,36 +32,46 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     A message that never was complete in order (bytes before it are missing for good) reached nobody.
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
-    batches = messages.filter(pc.is_in(messages.column("type"), value_set=pa.array(BATCHES)))
+    batches = messages.filter(
+        pc.is_in(messages.column("type"), value_set=pa.array(facts.reading.carries, pa.string()))
+    )
     found = [
         _moved(rows(batches, direction=direction), kind, direction, host, facts)
         for direction, kind in (("in", "arrived"), ("out", "sent"))
     ]
-    if facts.has(host, Trait.SERVER):
-        found.append(_published(messages, host, facts))
+    if facts.has(host, Trait.SERVER) and facts.reading.publish is not None:
+        found.append(_published(messages, host, facts, facts.reading.publish))
     return concatenated(found, schemas.EVENTS).sort_by("t_ns")
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:
-    """EVENTS and SPARSE_EVENTS in one direction."""
-    tombstone = pc.equal(events.column("kind"), TOMBSTONE)
+    """Messages that carry events, in one direction."""
+    gone = pc.fill_null(
+        pc.equal(events.column("kind"), pa.scalar(facts.reading.placeholder, pa.int32())), False
+    )
+    count = _counts(events)
     return _table(
         host,
         kind=pa.repeat(pa.scalar(kind), events.num_rows),
         peer=_peers(events, direction, facts),
         stream=events.column("stream"),
         first_seq=events.column("first_seq"),
-        count=pc.coalesce(events.column("covered"), events.column("count").cast(pa.int64())),
-        events=pc.if_else(tombstone, 0, events.column("count").cast(pa.int64())),
+        count=pc.coalesce(events.column("covered"), count),
+        events=pc.if_else(gone, 0, count),
         t_ns=events.column("t_complete_ns"),
         size=events.column("payload_length").cast(pa.int64()),
     )
 
 
-def _published(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
-    """PUBLISH with the sequence numbers of the first PUBLISHED after it; each range of numbers once."""
-    asked = rows(messages, type="PUBLISH", direction="in")
-    answered = rows(messages, type="PUBLISHED", direction="out")
+def _published(messages: pa.Table, host: Host, facts: Facts, types: tuple[str, str]) -> pa.Table:
+    """What publishers handed over, each range of numbers once: with the numbers of the first answer after it,
+    or with its own, where the message is its own answer.
+    """
+    publish, told = types
+    asked = rows(messages, type=publish, direction="in")
+    if publish == told:
+        return _numbered(asked, host, facts)
+    answered = rows(messages, type=told, direction="out")
     places = list(facts.hosts)
     peer = np.concatenate(
         (codes(_peers(asked, "in", facts), places), codes(_peers(answered, "out", facts), places))
@@ -85,11 +93,36 @@ def _published(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
         peer=named(peer[chosen], places),
         stream=stream[chosen],
         first_seq=first_seq[once],
-        count=ints(asked, "count")[chosen],
-        events=ints(asked, "count")[chosen],
+        count=_counts(asked).to_numpy()[chosen],
+        events=_counts(asked).to_numpy()[chosen],
         t_ns=t_ns[chosen],
         size=ints(asked, "payload_length")[chosen],
     )
+
+
+def _numbered(asked: pa.Table, host: Host, facts: Facts) -> pa.Table:
+    """What publishers numbered themselves, as it first came."""
+    stream, first_seq = ints(asked, "stream"), ints(asked, "first_seq")
+    order = np.lexsort((ints(asked, "t_complete_ns"), first_seq, stream))
+    same = (np.diff(stream[order]) == 0) & (np.diff(first_seq[order]) == 0)
+    chosen = np.sort(order[np.append(True, ~same)[: len(order)]])
+    once = asked.take(pa.array(chosen))
+    return _table(
+        host,
+        kind=pa.repeat(pa.scalar("published"), once.num_rows),
+        peer=_peers(once, "in", facts),
+        stream=once.column("stream"),
+        first_seq=once.column("first_seq"),
+        count=_counts(once),
+        events=_counts(once),
+        t_ns=once.column("t_complete_ns"),
+        size=once.column("payload_length").cast(pa.int64()),
+    )
+
+
+def _counts(messages: pa.Table) -> pa.ChunkedArray:
+    """Events in each message: one, where it does not say how many."""
+    return pc.fill_null(messages.column("count").cast(pa.int64()), 1)
 
 
 def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:

@@ -18,6 +18,8 @@ from analysis.timelines.run_window import RunWindow, window_of
 from experiments.parameters import Declared, Trait, declared_in, oldest
 from experiments.plain_name import plain_name
 from experiments.rundir import RUN_JSON
+from node.core.declaration import Reading
+from node.systems import reading_of
 from topologies.routes import Hop
 
 GATEWAY = "gateway"
@@ -97,6 +99,7 @@ class Facts:
     clocks: Clocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
     declared: Declared = field(default_factory=oldest)  # what the system says of itself
+    reading: Reading = field(default_factory=lambda: reading_of(oldest().name) or Reading())
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """Names of the hosts whose roles have any of these traits, in the plan's order."""
@@ -212,6 +215,7 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
     workload = plan.get("workload") or {}
     collect = workload.get("collect")
     presence = read_presence(run)
+    declared = declared_in(plan)
     return Facts(
         run=str(run.get("run") or ""),
         experiment=str(plan["experiment"]),
@@ -238,7 +242,8 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         keyed=bool(workload.get("keys")),
         last_change_ns=_last_change_ns(run),
         clocks=clocks,
-        declared=declared_in(plan),
+        declared=declared,
+        reading=reading_of(declared.name) or Reading(),
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if run.get("machines") else times.get("started_ns"),
     )

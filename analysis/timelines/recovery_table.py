@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import SUBSCRIBE, SWITCHED, Act, on_fault
+from analysis.timelines.acts import Act, What, on_fault
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
 from experiments.parameters import Trait
@@ -67,8 +67,8 @@ def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) 
             routes=facts.routes,
         )
         detect_s = _first(mine, fault)
-        asked = [act for act in mine if act.what == SUBSCRIBE] or [
-            act for act in mine if act.what == SWITCHED
+        asked = [act for act in mine if act.what is What.REROUTED] or [
+            act for act in mine if act.what is What.MOVED
         ]
         resubscribe_s = _first(asked, fault)
         ends = facts.owner[pair["stream"]], facts.hosts[pair["client"]].region

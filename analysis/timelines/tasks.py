@@ -84,7 +84,11 @@ class MessagesToEvents:
         write(found, self.folder / f"{host.name}.parquet")
         window, t_ns = self.facts.window, ints(messages, "t_first_ns")
         within = messages.filter(pa.array(window.holds(t_ns)))
-        asked = {"subscriptions": acts.subscriptions(within)} if self.facts.has(host, Trait.SERVER) else {}
+        asked = (
+            {"subscriptions": acts.subscriptions(within, self.facts)}
+            if self.facts.has(host, Trait.SERVER)
+            else {}
+        )
         return {
             "arrivals": throughput.arrivals(found, self.facts),
             "outside": outside(host.name, "messages", t_ns, window),

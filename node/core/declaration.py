@@ -94,17 +94,20 @@ class Declared:
 class Reading:
     """How the analysis reads a system's messages and logs. Names are those of its messages on the wire.
 
-    carries: messages that carry events: they arrive where they came in, and were sent where they left.
+    carries: messages that carry events, the usual one first: they arrive where they came in, and were sent
+    where they left. placeholder: the `kind` of those that stand for events which are gone.
     publish: the message by which a publisher hands its events over, and the answer that gives them their
     numbers; the same name twice where the publisher numbers them itself. asks: messages by which one asks for
     events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
     a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
     logs say about who the replicas are, the first of which says it all. heartbeat: a message that only says
-    that its sender lives. ranks: messages in diagrams, from the least telling to the most. colours:
-    of messages in diagrams, by their role there: `data`, `ask`, `drop`, `tell`, `want`.
+    that its sender lives, where it lists no counters. ranks: messages that are sent all the time, from the
+    least telling to the most; those that carry events follow them in diagrams, then all others. colours: of
+    messages in diagrams, by the names of `analysis.diagram.looks`.
     """
 
     carries: tuple[str, ...] = ()
+    placeholder: int | None = None
     publish: tuple[str, str] | None = None
     asks: tuple[str, ...] = ()
     rerouted: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.diagram.choosing import ARROWS_MAX, LIFELINES_MAX, Beside, Chosen, Wanted, choose
+from analysis.diagram.ranks import ranks_of
 from tests.analysis.report.scenario import ZERO_NS
 from tests.analysis.report.synthetic_transfers import BATCH, Row, events, message
 
@@ -17,7 +18,7 @@ ALL = Wanted()
 
 def chosen(rows: list[Row], wanted: Wanted = ALL) -> Chosen:
     rows = sorted(rows, key=lambda row: row["t_ns"])
-    return choose(rows, wanted, ZERO_NS, 2.0, REGIONS)
+    return choose(rows, wanted, ZERO_NS, 2.0, REGIONS, ranks_of("sprinkler"))
 
 
 def drawn(found: Chosen) -> int:

@@ -9,6 +9,7 @@ import pytest
 from analysis.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
 from analysis.diagram.drawing import diagram_svg
 from analysis.diagram.looks import OTHER, colours
+from analysis.diagram.ranks import ranks_of
 from analysis.diagram.scene import Arrow, Disturbance, Flight, Lifeline, Scene
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -31,6 +32,7 @@ def arrow(
     )
 
 
+RANKS = ranks_of("sprinkler")
 SCENE = Scene(
     title="link-failure, stream s2",
     from_s=10.0,
@@ -44,6 +46,7 @@ SCENE = Scene(
     disturbances=(Disturbance("cut y-z", 10.4, None),),
     left_out=("12 messages within regions",),
     messages=3,
+    ranks=RANKS,
     command="cutset diagram latest --from 10 --to 11",
 )
 
@@ -161,7 +164,10 @@ def test_the_same_scene_gives_the_same_bytes() -> None:
 
 
 def test_types_keep_their_colour_and_none_is_given_twice() -> None:
-    some, more = colours(["EVENTS", "SUBSCRIBE"]), colours(["EVENTS", "HELLO", "NOTIFY", "SUBSCRIBE", "VIEW"])
+    some, more = (
+        colours(["EVENTS", "SUBSCRIBE"], RANKS),
+        colours(["EVENTS", "HELLO", "NOTIFY", "SUBSCRIBE", "VIEW"], RANKS),
+    )
     assert all(more[name] == colour for name, colour in some.items())
     given = [colour for colour in more.values() if colour != OTHER]
     assert len(set(given)) == len(given)

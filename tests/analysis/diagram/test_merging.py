@@ -3,18 +3,20 @@
 import pytest
 
 from analysis.diagram.merging import Delays, Merging, arrows
-from analysis.diagram.ranks import EVENTS, HEARTBEAT, ORDINARY
+from analysis.diagram.ranks import HEARTBEAT, ranks_of
 from analysis.diagram.scene import Arrow
 from tests.analysis.report.scenario import ZERO_NS
 from tests.analysis.report.synthetic_transfers import BATCH, Row, events, message
 
+RANKS = ranks_of("sprinkler")
+EVENTS, ORDINARY = RANKS.events, frozenset(RANKS.ordinary)
 A, B = "r0-proxy-0", "r1-proxy-0"
 
 
 def made(
     rows: list[Row], *, merged: frozenset[str] = frozenset(EVENTS), span_s: float = 8.0, loosely: bool = False
 ) -> list[Arrow]:
-    return arrows(rows, ZERO_NS, span_s, Delays(rows), Merging(merged, loosely=loosely))
+    return arrows(rows, ZERO_NS, span_s, Delays(rows), Merging(RANKS, merged, loosely=loosely))
 
 
 def batches(numbers: list[int], **content: object) -> list[Row]:

@@ -9,6 +9,7 @@ from analysis.following.hops import hops, way_to
 from analysis.following.lines import lines
 from analysis.following.segments import Packets
 from analysis.following.story import tell
+from analysis.systems.sprinkler import READING
 from analysis.timelines.facts import read_facts
 from testbed.cli.main import run as cutset
 from tests.analysis.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
@@ -22,7 +23,7 @@ def followed(tmp_path_factory):
 
 def story_of(run, stream=2, seq=SEQ):
     facts = read_facts(run.read_run())
-    found = find(run, stream, seq)
+    found = find(run, stream, seq, READING)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
     return tell(found, hops(found, facts, Packets(run, everything).of), facts), facts
 
@@ -129,7 +130,7 @@ def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path
         world.send("PUBLISHED", head, driver, start_ms + 9, 2, request=1, first_seq=first_seq, **batch)
         world.send("EVENTS", head, "r2-client-0", start_ms + 10, 2, first_seq=first_seq, **batch)
     run = world.write(tmp_path / "run")
-    published = [find(run, 2, seq).publish.sent_ns - ZERO - CUT for seq in (3, 103)]
+    published = [find(run, 2, seq, READING).publish.sent_ns - ZERO - CUT for seq in (3, 103)]
     assert published == [0, 500 * MS]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.segments import SEGMENTS, read_segments
 from analysis.pcap.streams import HostCapture, extract_messages
+from analysis.systems.sprinkler import READING
 from analysis.timelines.facts import Host
 from experiments import capture_parts
 from node.protocols.sprinkler.messages import (
@@ -67,7 +68,7 @@ def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
 
 def read_live(folder: Path, host: Host) -> Iterator[Batch]:
     """Part by part, as parts are closed."""
-    decoder = Decoder({folder.name: host}, CODEC, oldest())
+    decoder = Decoder({folder.name: host}, CODEC, oldest(), READING)
     for part in capture_parts.parts(folder):
         yield from decoder.feed(pa.Table.from_batches(read_segments(part, PORT), SEGMENTS))
 
@@ -173,7 +174,7 @@ def test_bytes_of_a_reset_are_none_of_the_stream() -> None:
 def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
     with TemporaryDirectory() as folder:
         parts = write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
-        decoder = Decoder({parts.name: client()}, CODEC, oldest())
+        decoder = Decoder({parts.name: client()}, CODEC, oldest(), READING)
         list(
             decoder.feed(pa.Table.from_batches(read_segments(capture_parts.parts(parts)[0], PORT), SEGMENTS))
         )
@@ -204,7 +205,7 @@ def test_parts_that_went_away_meanwhile_tell_nothing_more(tmp_path: Path) -> Non
     [part] = capture_parts.parts(parts)
     segments = pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
     part.unlink()
-    assert list(Decoder({parts.name: client()}, CODEC, oldest()).feed(segments)) == []
+    assert list(Decoder({parts.name: client()}, CODEC, oldest(), READING).feed(segments)) == []
 
 
 def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_messages_read_the_same_in_wireshark_and_in_our_tables(
     capture = connection(tmp_path_factory.mktemp("read") / "a.pcap", in_pieces(data, 500))
     rows = extract(capture)["messages"].to_pylist()
     in_wireshark = [one.reads.replace(" joining", "") for one in tshark.messages(capture)]
-    assert in_wireshark == [label(row) for row in rows]
+    assert in_wireshark == [label(row, "sprinkler") for row in rows]
 
 
 def test_the_info_column_reads_as_in_the_paper(tshark: Tshark, tmp_path: Path) -> None:

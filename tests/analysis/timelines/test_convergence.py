@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.timelines.acts import SILENT, SWITCHED, Act
+from analysis.timelines.acts import Act, What
 from analysis.timelines.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER, Pieces
@@ -117,8 +117,8 @@ def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drai
     acts = [
         Act(t_ns, what, "r0", "r1", 2)
         for t_ns, what in [
-            (since - 1, SWITCHED), (since, SWITCHED), (since + S, SILENT), (since + S, SWITCHED),
-            (facts.drained_ns, SWITCHED),
+            (since - 1, What.MOVED), (since, What.MOVED), (since + S, What.NOTICED), (since + S, What.MOVED),
+            (facts.drained_ns, What.MOVED),
         ]
     ]  # fmt: skip
     rows = flows_of(stream_of({"r0-client-0": [5_200]}, [5_100]), facts)

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import Act, chains, from_logs, from_subscriptions, on_fault, sources
+from analysis.timelines.acts import Act, What, chains, from_logs, from_subscriptions, on_fault, sources
 from analysis.timelines.facts import read_facts
 from analysis.timelines.recovery_table import headline, table
 from experiments.rundir import RunDirectory
@@ -28,7 +28,7 @@ def pair(stream=2, client="r3-client-0", fault="cut", **more):
     return row | values | {"backlog_events": 5} | more
 
 
-def act(t, what="subscribe", region="r3", peer="r1", stream=2):
+def act(t, what=What.REROUTED, region="r3", peer="r1", stream=2):
     return Act(ZERO + t, what, region, peer, stream)
 
 
@@ -37,7 +37,7 @@ def rows_of(pairs, acts=(), deliveries=None):
 
 
 def test_detection_is_the_first_act_and_resubscription_the_first_subscription():
-    acts = [act(CUT + 800 * MS, "peer_silent", peer="r2", stream=None), act(CUT + 900 * MS)]
+    acts = [act(CUT + 800 * MS, What.NOTICED, peer="r2", stream=None), act(CUT + 900 * MS)]
     (row,) = rows_of([pair()], acts).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"], row["switch_s"]) == (0.8, 0.9, 1.0)
 
@@ -47,7 +47,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
         act(CUT - 1),  # before the fault
         act(CUT + 1, region="r0"),  # another region
         act(CUT + 2, stream=1),  # another stream
-        act(CUT + 3, "peer_lost", peer="r0", stream=None),  # another peer
+        act(CUT + 3, What.NOTICED, peer="r0", stream=None),  # another peer
         act(RESTORED + 1),  # after the next fault
     ]
     assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset(), routes=FACTS.routes) == []
@@ -59,7 +59,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
 
 
 def test_logs_tell_when_no_packet_does():
-    (row,) = rows_of([pair()], [act(CUT + 700 * MS, "source_switched")]).to_pylist()
+    (row,) = rows_of([pair()], [act(CUT + 700 * MS, What.MOVED)]).to_pylist()
     assert row["resubscribe_s"] == 0.7
 
 
@@ -116,9 +116,9 @@ def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
     )
     acts = from_logs(run, FACTS)
     assert acts == [
-        Act(7, "peer_silent", "r3", "r2", None),
-        Act(8, "source_switched", "r3", "r1", 2),
-        Act(9, "peer_lost", "r3", "r2", None),
+        Act(7, What.NOTICED, "r3", "r2", None),
+        Act(8, What.MOVED, "r3", "r1", 2),
+        Act(9, What.NOTICED, "r3", "r2", None),
     ]
     assert sources(acts)[2]["r3"].before(9) == "r1"
 
@@ -128,7 +128,7 @@ def test_subscriptions_name_regions():
         [{"host": "r3-proxy-0", "dst": FACTS.hosts["r1-proxy-0"].address, "stream": 2, "t_ns": 4}],
         schema=schemas.SUBSCRIPTIONS,
     )
-    assert from_subscriptions(asked, FACTS) == [Act(4, "subscribe", "r3", "r1", 2)]
+    assert from_subscriptions(asked, FACTS) == [Act(4, What.REROUTED, "r3", "r1", 2)]
 
 
 # --- Replicas
@@ -144,9 +144,9 @@ KILLED = read_facts(
 
 def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
     acts = [
-        act(CUT + 2 * MS, "peer_lost", region="r2", peer="r2", stream=None),
-        act(CUT + 200 * MS, "configuration_changed", region="r2", peer=None, stream=None),
-        act(CUT + 300 * MS, "subscribe", region="r3", peer="r2", stream=2),
+        act(CUT + 2 * MS, What.NOTICED, region="r2", peer="r2", stream=None),
+        act(CUT + 200 * MS, What.CONFIGURED, region="r2", peer=None, stream=None),
+        act(CUT + 300 * MS, What.REROUTED, region="r3", peer="r2", stream=2),
     ]
     (row,) = table(
         pa.Table.from_pylist([pair(fault="dead")], schema=schemas.PAIRS), acts, None, KILLED
@@ -155,7 +155,7 @@ def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
 
 
 def test_what_another_regions_chain_does_does_not_count():
-    elsewhere = [act(CUT + 200 * MS, "configuration_changed", region="r0", peer=None, stream=None)]
+    elsewhere = [act(CUT + 200 * MS, What.CONFIGURED, region="r0", peer=None, stream=None)]
     (dead, _) = KILLED.faults
     assert (
         on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"}), routes=FACTS.routes)
