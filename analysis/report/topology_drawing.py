@@ -1,7 +1,8 @@
 """The drawing of the topology as plain data, for the page and for the figures: regions, links, their labels.
 
-`topology_layout` says where regions stand, `label_placement` where labels do. Coordinates are pixels of a
-drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its delay, and when.
+`topologies.layout` says where regions stand, `topologies.label_placement` where labels do. Coordinates are
+pixels of a drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its
+delay, and when.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from analysis.report.bands import Band, bands
 from analysis.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
-from analysis.report.label_placement import Box, Line, placed
 from analysis.report.reading import Row, RunRecord
-from analysis.report.topology_layout import layout
 from experiments.parameters import Trait, declared_in
+from topologies.label_placement import Box, Line, placed
+from topologies.layout import layout
 from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0

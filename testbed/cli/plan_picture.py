@@ -10,21 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from testbed.cli.plan_layout import region_places
 from testbed.cli.plan_text import shape_text
 from testbed.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
+from topologies.label_placement import Box, Line, placed
+from topologies.layout import layout, spaced
 from topologies.palette import colour_of
 
-CARD_WIDTH, CARD_HEIGHT = 196.0, 76.0
+CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0
 HEADER_HEIGHT = 76.0
-MAP_WIDTH = 640.0
+GAP = 60.0  # between cards, at least; beside each other they leave room for a label, too
+MAP_WIDTH, MAP_HEIGHT = 800.0, 460.0
 LANE_HEIGHT = 26.0
 LABEL_HEIGHT = 20.0
 CHARACTER_WIDTH = 7.0  # of the labels' font, about
 LABELLED_LINKS_MAX = 60
-PLACES_ON_LINE = (0.5, 0.42, 0.58, 0.34, 0.66, 0.28, 0.72)
-CROSSED_COST = 900.0  # of a label on another link's line, in covered area
 
 STYLE = """
 svg { --paper: #ffffff; --ink: #1f2328; --faint: #656d76; }
@@ -51,43 +51,10 @@ Point = tuple[float, float]
 
 
 @dataclass(slots=True)
-class Box:
-    """A rectangle by its centre."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def overlap(self, other: "Box") -> float:
-        """The area that both cover."""
-        across = (self.width + other.width) / 2 - abs(self.x - other.x)
-        down = (self.height + other.height) / 2 - abs(self.y - other.y)
-        return max(across, 0.0) * max(down, 0.0)
-
-    def crossed_by(self, a: Point, b: Point) -> bool:
-        """Whether the line from a to b runs through it (Liang and Barsky's clipping)."""
-        enters, leaves = 0.0, 1.0
-        for start, end, middle, size in (
-            (a[0], b[0], self.x, self.width),
-            (a[1], b[1], self.y, self.height),
-        ):
-            low, high = middle - size / 2 - start, middle + size / 2 - start
-            if start == end:
-                if low > 0 or high < 0:
-                    return False
-                continue
-            first, last = sorted((low / (end - start), high / (end - start)))
-            enters, leaves = max(enters, first), min(leaves, last)
-        return enters < leaves
-
-
-@dataclass(slots=True)
 class Canvas:
-    """What is drawn so far, and what labels must keep clear of."""
+    """What is drawn so far."""
 
     parts: list[str] = field(default_factory=list)
-    taken: list[Box] = field(default_factory=list)
 
     def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
         """A line of text with its baseline at y."""
@@ -109,13 +76,13 @@ class Canvas:
 
 def plan_svg(plan: Plan) -> str:
     """The picture."""
-    centres = _centres(plan)
+    centres = centres_of(plan)
     right = max(x for x, _ in centres.values()) + CARD_WIDTH / 2
     bottom = max(y for _, y in centres.values()) + CARD_HEIGHT / 2
     width = max(right + MARGIN, MAP_WIDTH)
     canvas = Canvas()
     _draw_heading(canvas, plan)
-    _draw_links(canvas, plan, centres)
+    _draw_links(canvas, plan, centres, within=(right, bottom))
     _draw_regions(canvas, plan, centres)
     height = _draw_timeline(canvas, plan, top=bottom + MARGIN, width=width) + MARGIN / 2
     return (
@@ -128,12 +95,18 @@ def plan_svg(plan: Plan) -> str:
     )
 
 
-def _centres(plan: Plan) -> dict[str, Point]:
-    apart = (CARD_WIDTH + 60, CARD_HEIGHT + 60)
-    places = region_places(plan, apart=apart, width=MAP_WIDTH)
+def centres_of(plan: Plan) -> dict[str, Point]:
+    """The middle of each region's card, none of which covers another."""
+    names = [region.name for region in plan.regions]
+    edges = [(names.index(link.a), names.index(link.b)) for link in plan.links if link.kind == "wan"]
+    room = max((_label(plan, link).width for link in plan.links if link.kind == "wan"), default=0.0)
+    places = spaced(
+        layout(len(names), edges),
+        apart=(CARD_WIDTH + max(GAP, room + LABEL_HEIGHT), CARD_HEIGHT + GAP),
+        size=(MAP_WIDTH, MAP_HEIGHT),
+    )
     left, top = MARGIN + CARD_WIDTH / 2, HEADER_HEIGHT + CARD_HEIGHT / 2
-    names = (region.name for region in plan.regions)
-    return {name: (left + float(x), top + float(y)) for name, (x, y) in zip(names, places, strict=True)}
+    return {name: (left + x, top + y) for name, (x, y) in zip(names, places, strict=True)}
 
 
 def _draw_heading(canvas: Canvas, plan: Plan) -> None:
@@ -142,8 +115,7 @@ def _draw_heading(canvas: Canvas, plan: Plan) -> None:
     canvas.text(MARGIN, 54, f"{plan.system}, {len(plan.processes)} processes, {seconds:g} s", "faint")
 
 
-def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
-    canvas.taken += [Box(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
+def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
     links = [link for link in plan.links if link.kind == "wan"]
     failing = _failing(plan)
     for link in links:
@@ -151,35 +123,43 @@ def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
         canvas.line(centres[link.a], centres[link.b], style)
     if len(links) > LABELLED_LINKS_MAX:
         links = [link for link in links if link.name in failing or _touched_by(plan, link)]
-    for link in links[:LABELLED_LINKS_MAX]:
-        _draw_label(canvas, plan, link, centres)
+    labels = [_label(plan, link) for link in links[:LABELLED_LINKS_MAX]]
+    lines = [
+        Line(*centres[link.a], *centres[link.b], label.width, LABEL_HEIGHT)
+        for link, label in zip(links, labels, strict=False)
+    ]
+    cards = [Box(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
+    for label, box in zip(labels, placed(lines, cards, within), strict=True):
+        _draw_label(canvas, label, box)
 
 
-def _draw_label(canvas: Canvas, plan: Plan, link: LinkPlan, centres: dict[str, Point]) -> None:
-    """Where on the link it covers least of what is there."""
-    text, faults = shape_text(link.forward), ", ".join(_touched_by(plan, link))
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """What stands on a link: its values, and the faults that touch it."""
+
+    text: str
+    faults: str
+
+    @property
+    def width(self) -> float:
+        letters = len(self.text) + (len(self.faults) + 4 if self.faults else 0)
+        return CHARACTER_WIDTH * letters + 20
+
+
+def _label(plan: Plan, link: LinkPlan) -> _Label:
+    text = shape_text(link.forward)
     if link.backward != link.forward:
         text += f" / {shape_text(link.backward)}"
-    width = CHARACTER_WIDTH * (len(text) + (len(faults) + 4 if faults else 0)) + 20
-    (ax, ay), (bx, by) = centres[link.a], centres[link.b]
-    boxes = [Box(ax + (bx - ax) * t, ay + (by - ay) * t, width, LABEL_HEIGHT) for t in PLACES_ON_LINE]
-    others = [
-        (centres[other.a], centres[other.b]) for other in plan.links if other.kind == "wan" and other != link
-    ]
+    return _Label(text, ", ".join(_touched_by(plan, link)))
 
-    def cost(box: Box) -> float:
-        crossings = sum(box.crossed_by(a, b) for a, b in others)
-        return sum(box.overlap(other) for other in canvas.taken) + CROSSED_COST * crossings
 
-    box = min(boxes, key=cost)
-    canvas.taken.append(box)
+def _draw_label(canvas: Canvas, label: _Label, box: Box) -> None:
     canvas.box(box, "label", radius=LABEL_HEIGHT / 2)
-    left = box.x - box.width / 2 + 6 + 4
-    if faults:
-        canvas.text(left, box.y + 4, f"✕ {faults}", "fault")
-        canvas.text(box.x + box.width / 2 - 10, box.y + 4, text, anchor="end")
+    if label.faults:
+        canvas.text(box.x - box.width / 2 + 10, box.y + 4, f"✕ {label.faults}", "fault")
+        canvas.text(box.x + box.width / 2 - 10, box.y + 4, label.text, anchor="end")
     else:
-        canvas.text(box.x, box.y + 4, text, anchor="middle")
+        canvas.text(box.x, box.y + 4, label.text, anchor="middle")
 
 
 def _draw_regions(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:

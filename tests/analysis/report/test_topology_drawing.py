@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from analysis.report.formatting import EN_DASH
-from analysis.report.label_placement import Box, Line, placed
 from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import RADIUS, Drawing, drawing
-from analysis.report.topology_layout import layout
 from experiments.loader import load_experiment
 from testbed.plan import plan_to_json
 from testbed.planning import make_plan
+from topologies.label_placement import Box, Line, placed
+from topologies.layout import layout
 from topologies.loader import load_topology
 
 SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outages")

@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from experiments.loader import load_experiment
-from testbed.cli.plan_layout import region_places
+from testbed.cli.plan_picture import CARD_HEIGHT, CARD_WIDTH, GAP, HEADER_HEIGHT, MARGIN, centres_of
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 from topologies.model import Topology
 
-APART = (256.0, 136.0)
+APART = (CARD_WIDTH + GAP, CARD_HEIGHT + GAP)
 
 
 def places(topology: Topology) -> np.ndarray:
     experiment = load_experiment("link-failure", ["faults=[]", "expect=[]"])
     plan = make_plan(experiment, topology, seed=None, links_kind="auto")
-    return region_places(plan, apart=APART, width=640.0)
+    centres = np.array(list(centres_of(plan).values()))
+    return centres - (CARD_WIDTH / 2 + MARGIN, CARD_HEIGHT / 2 + HEADER_HEIGHT)
 
 
 def topology(count: int, *links: tuple[int, int, str]) -> Topology:

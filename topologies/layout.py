@@ -1,4 +1,4 @@
-"""Where the regions of a topology stand in its drawing: as far apart as they are in the graph.
+"""Where the regions of a topology stand in drawings of it: as far apart as they are in the graph.
 
 Distances are counted in links, and positions brought near to them by majorisation of stress (E. Gansner, Y.
 Koren, S. North: Graph drawing by stress majorization, 2004), once from a circle and once from the distances'
@@ -25,6 +25,7 @@ NEARLY = 0.15
 """So near to each other, in links, regions stand in one row or column."""
 ALIGNED_MAX = 16
 """More regions than this have places too near to each other for that."""
+STRETCH_MAX = 3.0
 FLAT = 0.15
 """What is so much flatter than wide, or narrower than high, is not stretched to the other side's length."""
 
@@ -45,6 +46,25 @@ def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
         points = min((_settled(start, hops) for start in starts), key=lambda found: _stress(found, hops))
     points = _aligned(min(_turned(points, edges), key=_untidiness))
     return tuple((float(x), float(y)) for x, y in _stretched(points))
+
+
+def spaced(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place, ...]:
+    """A layout in pixels, from 0 to `size` or, where regions would cover each other, to more.
+
+    apart: how far two regions must be from each other, across or down. Where a layout would have to become
+    more than `STRETCH_MAX` times as large, the regions stand in a circle instead.
+    """
+    points = np.array(places) * size
+    if _nearest(points, apart) < 1 / STRETCH_MAX:
+        points = _circle(len(places)) * size
+    points /= min(1.0, _nearest(points, apart))
+    return tuple((float(x), float(y)) for x, y in points - points.min(axis=0))
+
+
+def _nearest(points: Points, apart: Place) -> float:
+    """How far the two nearest regions are from each other, in units of `apart`."""
+    gaps = np.abs(points[:, None] - points[None]) / apart
+    return float((gaps.max(axis=2) + np.diag(np.full(len(points), np.inf))).min())
 
 
 def _circle(count: int) -> Points:
