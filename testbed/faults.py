@@ -1,14 +1,17 @@
 """Carries out the plan's changes at their times, and says for each when it was asked for and when it held.
 
 The plan has compiled faults into changes of single link directions and processes, sorted by time; here they
-only happen. A change that comes late, because the machine was busy or the one before it took long, is
-carried out all the same and recorded as late. What a change does is the caller's business (`apply`).
+only happen. Changes of one instant are all asked for before any of them is waited for: on a busy machine it
+takes 100 ms until a process has been forked. A change that comes late, because the machine was busy or the
+one before it took long, is carried out all the same and recorded as late. What a change does is the caller's
+business (`apply`).
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from testbed.errors import TestbedError
 from testbed.links.model import Applied
@@ -69,17 +72,41 @@ async def carry_out(
     record: Callable[[Carried], None],
     now_ns: Callable[[], int] = time.time_ns,
 ) -> None:
-    """Do each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time, one after the
-    other.
+    """Do each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time; those of one time
+    together, and otherwise one after the other.
 
     A change that fails with a TestbedError is recorded as such and the others go on: a run with a wrong
     fault is analysed too, and its report says so.
     """
-    for change in changes:
-        requested_ns = zero_ns + change.at_us * 1000
+    for at_us, together in groupby(changes, key=lambda change: change.at_us):
+        requested_ns = zero_ns + at_us * 1000
         while (wait_ns := requested_ns - now_ns()) > 0:
             await asyncio.sleep(min(wait_ns / 1e9, NAP_S))
-        record(await carry_out_one(change, requested_ns, apply))
+        for carried in await carry_out_together(tuple(together), requested_ns, apply):
+            record(carried)
+
+
+async def carry_out_together(
+    changes: Sequence[Change], requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
+) -> list[Carried]:
+    """Do the changes of one instant now, and say what came of each, in their order.
+
+    Links come first, one by one. Then all processes are told before any is waited for; only several changes
+    of the same process wait for each other.
+    """
+    carried: dict[int, Carried] = {}
+    of_process: dict[str, list[int]] = {}
+
+    async def in_turn(numbers: Iterable[int]) -> None:
+        for number in numbers:
+            carried[number] = await carry_out_one(changes[number], requested_ns, apply)
+
+    await in_turn(number for number, change in enumerate(changes) if isinstance(change, LinkChange))
+    for number, change in enumerate(changes):
+        if isinstance(change, ProcessChange):
+            of_process.setdefault(change.process, []).append(number)
+    await asyncio.gather(*map(in_turn, of_process.values()))
+    return [carried[number] for number in range(len(changes))]
 
 
 async def carry_out_one(

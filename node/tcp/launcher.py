@@ -6,11 +6,11 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
     {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
     {"do": "go", "zero_ns": T}              drivers begin at that CLOCK_REALTIME instant
     {"do": "stop_drivers"}                  drivers publish nothing new
-    {"do": "signal", "name": N, "signal": K}
     {"do": "give_up", "process": N}         the operator says that it will not come back
     {"do": "finish"}                        all nodes flush, close and exit
 
-All but "start" and "signal" are for all nodes, or with a "name" for one (a driver started again). It gives
+All but "start" are for all nodes, or with a "name" for one (a driver started again). Signals are for whoever
+knows a node's pid: they need not wait until the launcher gets a processor. It gives
 JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
 delivered: the last sequence number by stream; silent: nothing more will be published), exited (code or
 signal, time_ns).
@@ -93,10 +93,6 @@ class Launcher:
         match message["do"]:
             case "start":
                 self._fork(message["node"])
-            case "signal":
-                child = self._children.get(message["name"])
-                if child is not None:
-                    os.kill(child.pid, message["signal"])
             case _:
                 data = json.dumps(message).encode()
                 for child in self._children.values():

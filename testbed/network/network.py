@@ -23,7 +23,8 @@ from testbed.links.model import Applied, Middles
 from testbed.network import commands, probes
 from testbed.network.layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
 from testbed.network.namespaces import inside_each, write_settings
-from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan
+from testbed.network.neighbour_table import NeighbourTable
+from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
 from testbed.share import Share, everything, part_of, shapes_here
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Network:
         self._down: set[tuple[str, Direction]] = set()
         self._resources = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
+        self._neighbour_tables: dict[str, NeighbourTable] = {}  # of hosts that are kept apart from others
         self.mininet: Mininet
         self.congestion_control: str = ""
         """What the hosts' TCP really uses."""
@@ -77,6 +79,8 @@ class Network:
             stack.callback(self._middles.stop)
             self._middles.start(self._layout.wirings)
             self._resources = stack.pop_all()
+        for host in self._kept_apart():
+            self._neighbour_table(host)  # now: in time of a fault it is one more thing that may come late
         return self
 
     def __exit__(
@@ -137,15 +141,19 @@ class Network:
         address_of = {host.name: host.address for host in self._plan.hosts}
         host = host_of[process]
         interface = next(each for each in self._layout.interfaces if each.host == host)
-        lines = []
-        for peer in peers:
-            address = address_of[host_of[peer]]
-            mac = interface.mac if apart else mac_address(address)
-            lines.append(commands.neighbour_line(Neighbour(address, mac, interface.name)))
-        inside_each(
-            self._namespaces, [host], lambda _: run_batch("ip", lines, doing=f"keeping {process} apart")
+        addresses = [address_of[host_of[peer]] for peer in peers]
+        self._neighbour_table(host).replace(
+            Neighbour(address, interface.mac if apart else mac_address(address), interface.name)
+            for address in addresses
         )
         return Applied(requested_ns, time.time_ns())
+
+    def _neighbour_table(self, host: str) -> NeighbourTable:
+        if host not in self._neighbour_tables:
+            table = inside_each(self._namespaces, [host], lambda _: NeighbourTable())[host]
+            self._neighbour_tables[host] = table
+            self._resources.callback(table.close)
+        return self._neighbour_tables[host]
 
     def probe(self, when: str) -> list[dict[str, Any]]:
         """Round trips in microseconds between every two regions, from a host of one to a host of the other,
@@ -173,6 +181,16 @@ class Network:
             {"when": when, "from": pair.origin, "to": pair.target, "rtt_us": rtt_us}
             for pair, rtt_us in zip(pairs, round_trips, strict=True)
         ]
+
+    def _kept_apart(self) -> list[str]:
+        """Hosts here whose processes the plan keeps apart from others."""
+        apart = {
+            change.process
+            for change in self._plan.changes
+            if isinstance(change, ProcessChange) and change.peers
+        }
+        named = {process.host for process in self._plan.processes if process.name in apart}
+        return [host.name for host in self._hosts if host.name in named]
 
     def _start_hosts(self, stack: contextlib.ExitStack) -> None:
         # Importing Mininet takes as long as starting several hosts, and only this needs it.

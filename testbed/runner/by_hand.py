@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.model import Experiment
 from testbed.errors import TestbedError
-from testbed.faults import NAP_S, Carried, Change, carry_out_one
+from testbed.faults import NAP_S, Carried, Change, carry_out_together
 from testbed.faults_by_hand import FaultsByHand
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, LinkState, ProcessAction, plan_to_json
@@ -124,10 +124,10 @@ class FaultsAsAsked:
 
     async def _do_due(self, until_us: int) -> list[Carried]:
         found = []
-        while (pending := self._pending()) and pending[0].at_us <= until_us:
-            self._done.append(pending[0])
-            requested_ns = self._zero_ns + pending[0].at_us * 1000
-            found.append(await carry_out_one(pending[0], requested_ns, self._apply))
+        while (pending := self._pending()) and (at_us := pending[0].at_us) <= until_us:
+            together = [change for change in pending if change.at_us == at_us]
+            self._done += together
+            found += await carry_out_together(together, self._zero_ns + at_us * 1000, self._apply)
         return found
 
 

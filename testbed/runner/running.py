@@ -64,7 +64,7 @@ async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> N
 
     if stage.ending.asked or not await stage.ending.or_done(meet()):
         return
-    _be_prompt()
+    _be_prompt(stage)
     zero_ns = time.time_ns() + LEAD_NS if stage.meeting.alone else told["zero_ns"]
     stage.record.time("zero_ns", zero_ns)
     late_ns = time.time_ns() - zero_ns
@@ -81,13 +81,17 @@ async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> N
     stage.record.time("stopped_ns")
 
 
-def _be_prompt() -> None:
-    """Let faults be on time though all processors are busy: this process needs few of their time.
+def _be_prompt(stage: Stage) -> None:
+    """Let faults be on time though all processors are busy: this process, which carries them out, and the
+    launcher, which starts nodes again, need few of their time.
 
     Real-time scheduling is for those who may (sched(7)); what is started from now on does not inherit it.
     """
     with contextlib.suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY))
+        for process in (0, stage.processes.launcher_pid):
+            os.sched_setscheduler(
+                process, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY)
+            )
 
 
 def applier(stage: Stage, starts: Starts) -> Callable[[Change], Awaitable[Applied]]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.faults import LATE_NS, Carried, Change, carry_out
+from testbed.faults import LATE_NS, Carried, Change, carry_out, carry_out_together
 from testbed.links.model import Applied
 from testbed.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from topologies.shape import Shape
@@ -13,6 +13,8 @@ from topologies.shape import Shape
 ZERO_NS = 1_700_000_000_000_000_000
 CUT = LinkChange(19_000_000, "cut", "r2-r3", Direction.FORWARD, LinkState.BLACKHOLE, Shape())
 KILL = ProcessChange(20_500_000, "end of it", "r2/proxy-0", ProcessAction.KILL)
+MANY = 5
+FAR_TOO_LONG_S = 20.0
 
 
 class Clock:
@@ -71,6 +73,45 @@ def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> 
     assert failed.applied_ns is None
     assert failed.problem == "fault cut could not change link r2-r3 forward: the relay is gone"
     assert done.applied_ns == done.requested_ns
+
+
+def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> None:
+    told: list[Change] = []
+    all_told = asyncio.Event()
+    restarts = [ProcessChange(0, f"back-{n}", f"r2/proxy-{n}", ProcessAction.RESTART) for n in range(MANY)]
+
+    async def apply(change: Change) -> Applied:
+        told.append(change)
+        if len(told) == MANY:
+            all_told.set()
+        await all_told.wait()
+        return Applied(0, 0)
+
+    done = asyncio.run(asyncio.wait_for(carry_out_together(restarts, 0, apply), FAR_TOO_LONG_S))
+    assert told == restarts == [carried.change for carried in done]
+
+
+def test_links_change_before_processes_and_changes_of_one_process_in_their_order() -> None:
+    again = ProcessChange(KILL.at_us, "again", KILL.process, ProcessAction.RESTART)
+    other = ProcessChange(KILL.at_us, "other", "r2/proxy-1", ProcessAction.KILL)
+    changes = [KILL, again, CUT, other]
+    happened: list[tuple[str, str]] = []
+
+    async def apply(change: Change) -> Applied:
+        happened.append(("begun", change.fault))
+        answered = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(answered.set_result, None)
+        await answered
+        happened.append(("done", change.fault))
+        return Applied(0, 0)
+
+    done = asyncio.run(carry_out_together(changes, 0, apply))
+    assert happened[:2] == [("begun", "cut"), ("done", "cut")]
+    assert [what for what in happened if what[1] in {"end of it", "again"}] == [
+        ("begun", "end of it"), ("done", "end of it"), ("begun", "again"), ("done", "again")
+    ]  # fmt: skip
+    assert happened.index(("begun", "other")) < happened.index(("done", "end of it"))
+    assert [carried.change for carried in done] == changes
 
 
 def test_records_in_run_json_name_link_or_process(clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """A launcher with real node processes on loopback addresses, for tests: started, listened to, ended."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -62,6 +63,9 @@ class Launched:
 
     def start(self, spec: NodeSpec) -> None:
         self.tell("start", node=asdict(spec))
+
+    def signal(self, spec: NodeSpec, number: int) -> None:
+        os.kill(self.wait(lambda: self.all_said("started", name=spec.name))[-1]["pid"], number)
 
     def wait(self, condition: Callable[[], Any]) -> Any:
         """Read what the launcher says until the condition holds; gives its value."""

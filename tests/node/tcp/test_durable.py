@@ -34,7 +34,7 @@ def wait_published(launched, count):
 
 def kill(launched, spec):
     before = len(launched.all_said("exited"))
-    launched.tell("signal", name=spec.name, signal=int(signal.SIGKILL))
+    launched.signal(spec, signal.SIGKILL)
     launched.wait(lambda: len(launched.all_said("exited")) > before)
 
 

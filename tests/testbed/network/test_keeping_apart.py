@@ -3,11 +3,16 @@
 import contextlib
 import socket
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 
+from testbed.batches import run_batch
+from testbed.errors import TestbedError
 from testbed.links.selection import select_middles
 from testbed.network import Network
+from testbed.network.layout import Neighbour
+from testbed.network.neighbour_table import NeighbourTable
 from testbed.plan import ProcessPlan
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import kinds_here, make_plan
@@ -62,6 +67,31 @@ def _told(kind: str) -> list[list[str]]:
         network.keep_apart(ONE, [TWO, THREE], apart=False)
         network.keep_apart(TWO, [ONE], apart=False)
         return [*told, _heard(network)]
+
+
+def _kept_apart_without_programs() -> list[str]:
+    with Network(PLAN, select_middles("relay", 1)) as network:
+        with mock.patch("subprocess.Popen", side_effect=AssertionError("a program is started")):
+            network.keep_apart(ONE, [TWO, THREE], apart=True)
+        return _heard(network)
+
+
+def _told_of_a_lost_interface() -> str:
+    run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
+    with contextlib.closing(NeighbourTable()) as table:
+        table.replace([Neighbour("10.0.0.3", "02:00:0a:00:00:03", "one")])
+        run_batch("ip", ["link delete one"], doing="unwiring")
+        with pytest.raises(TestbedError) as caught:
+            table.replace([Neighbour("10.0.0.3", "02:00:0a:00:00:03", "one")])
+        return str(caught.value)
+
+
+def test_no_program_is_started_to_keep_hosts_apart() -> None:
+    assert set(sandboxed(_kept_apart_without_programs)) == EVERYONE - {"0>1", "0>2"}
+
+
+def test_what_the_kernel_refuses_is_told() -> None:
+    assert sandboxed(_told_of_a_lost_interface) == "cannot set the neighbour 10.0.0.3: No such device"
 
 
 @pytest.mark.parametrize("kind", kinds_here())

@@ -55,7 +55,7 @@ class Played:
 @pytest.fixture(autouse=True)
 def _as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own process keeps its priority."""
-    monkeypatch.setattr(running, "_be_prompt", lambda: None)
+    monkeypatch.setattr(running, "_be_prompt", lambda _: None)
 
 
 def told_zero(ago_s: float) -> tuple[Played, int]:
