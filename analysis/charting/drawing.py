@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from analysis.charting.axis import TICK_DIGITS, Axis
 from analysis.charting.chart import Curve, Figure, Ribbon, Span
-from analysis.report.direct_labels import spread
+from analysis.report.direct_labels import at_ends
 from analysis.report.formatting import number
 
 SIDE = 1000
@@ -180,13 +180,11 @@ def _line_labels(figure: Figure) -> list[Markup]:
         last = next((y for y in reversed(curve.y) if y is not None), None)
         if curve.label and last is not None:
             ends.append((1 - _height(figure.y, last) / SIDE, curve))
-    ends.sort(key=lambda end: end[0])
-    heights = spread([height for height, _ in ends], _LABEL_GAP_SMALL if figure.small else LABEL_GAP)
     return [
         Markup('<span class="line-label" style="top:{:.2f}%;color:{}">{}</span>').format(
             100 * (1 - height), curve.colour, escape(curve.label)
         )
-        for height, (_, curve) in zip(heights, ends, strict=True)
+        for height, curve in at_ends(ends, _LABEL_GAP_SMALL if figure.small else LABEL_GAP)
     ]
 
 

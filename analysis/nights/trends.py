@@ -11,9 +11,9 @@ import numpy as np
 
 from analysis.charting.axis import Axis, linear
 from analysis.charting.chart import Curve, Figure, Mark, Ribbon
+from analysis.intervals import median_interval
 from analysis.nights.change_words import size_of
 from analysis.regressions.findings import Finding
-from analysis.regressions.intervals import median_interval
 from analysis.regressions.series import Series
 from analysis.report.metric_words import title_of
 from topologies.palette import BLUE

@@ -17,8 +17,9 @@ import numpy as np
 import ruptures
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
-from analysis.regressions.rank_sum import deflated, mid_ranks, neighbours_correlation, rank_sum_p
+from analysis.regressions.rank_sum import deflated, neighbours_correlation, rank_sum_p
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ def change_points(values: Floats, doubt_max: float = DOUBT_MAX) -> list[Shift]:
 def normal_scores(values: Floats) -> Floats:
     """Ranks, as the values that a normal distribution would have in their places (van der Waerden, 1952),
     with variance 1; ties share their mean. All 0 if all values are the same."""
-    scores: Floats = ndtri(mid_ranks(values) / (values.size + 1))
+    scores: Floats = ndtri(rankdata(values) / (values.size + 1))
     spread = float(scores.std())
     return (scores - scores.mean()) / spread if spread > 0 else np.zeros(values.size)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from analysis.intervals import rate_interval
 from analysis.regressions.failures import failure_of, why
 from analysis.regressions.findings import Flake, Pattern
-from analysis.regressions.intervals import rate_interval
 from analysis.regressions.series import MEASURED
 from experiments.nights import Failure
 

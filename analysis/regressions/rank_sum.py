@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+from scipy.stats import rankdata
 
 Floats = NDArray[np.float64]
 
@@ -40,13 +41,6 @@ def rank_sum_p(one: Floats, other: Floats) -> float:
     return _exact_p(few * many - counted, few, many)
 
 
-def mid_ranks(values: Floats) -> Floats:
-    """The place of each value among all, from 1; the same values share the middle of their places."""
-    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[which]
-    return ranks
-
-
 def deflated(p: float, correlation: float) -> float:
     """A p-value of numbers taken as independent, for numbers of which neighbours correlate.
 
@@ -64,7 +58,7 @@ def neighbours_correlation(values: Floats) -> float:
     one; less half a standard error, as a series of independent numbers must not lose half its tests."""
     if values.size < 8:
         return 0.0
-    ranks = mid_ranks(values)
+    ranks: Floats = rankdata(values)
     ranks -= ranks.mean()
     spread = float(ranks @ ranks)
     found = float(ranks[1:] @ ranks[:-1]) / spread - 0.5 / math.sqrt(values.size) if spread else 0.0

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from analysis.intervals import change_interval
 from analysis.regressions.change_points import NIGHTS_BESIDE, Shift
 from analysis.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
 from analysis.regressions.circumstances import CIRCUMSTANCES, also_changed
 from analysis.regressions.findings import Direction, Finding, Kind
-from analysis.regressions.intervals import change_interval
 from analysis.regressions.missing import Measured, Missing
 from analysis.regressions.series import Series
 from analysis.regressions.tonight import AGREEING_MIN, LEVEL_NIGHTS, Departure

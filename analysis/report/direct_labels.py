@@ -4,8 +4,11 @@ Labels that would cover each other become a cluster around the middle of their h
 The page does the same with pixels (assets/axes.js).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -24,6 +27,13 @@ class _Cluster:
     def high(self) -> float:
         """Where the next label above may stand."""
         return self.low + len(self.heights) * self.gap
+
+
+def at_ends(ends: Iterable[tuple[float, T]], gap: float) -> list[tuple[float, T]]:
+    """Heights for labels of lines that end at these heights (0 to 1), and what is to be labelled, upwards."""
+    ordered = sorted(ends, key=lambda end: end[0])
+    heights = spread([height for height, _ in ordered], gap)
+    return [(height, labelled) for height, (_, labelled) in zip(heights, ordered, strict=True)]
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:

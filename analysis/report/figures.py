@@ -18,7 +18,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from analysis.report.bands import Band
 from analysis.report.charts import Chart, Line, latency_chart, link_charts, throughput_chart
 from analysis.report.clocks import Track, tracks
-from analysis.report.direct_labels import spread
+from analysis.report.direct_labels import at_ends
 from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
@@ -151,19 +151,25 @@ def _name_band(axes: Axes, band: Band, free: float) -> float:
 
 def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:
     """Names at the right edge, moved apart where lines end close together."""
-    ends: dict[str, tuple[float, str]] = {}
+    ends: dict[str, tuple[float, Line]] = {}
     for line in lines:
         last = [y for x, y in zip(line.x, line.y, strict=True) if y is not None and x <= end_s]
         if last and line.name not in ends:
-            ends[line.name] = (_axes_fraction(axes, end_s, last[-1]), line.colour)
+            ends[line.name] = (axes_fraction(axes, end_s, last[-1]), line)
     gap = LABEL_GAP if axes.get_position().height > 0.5 else 2 * LABEL_GAP
-    ordered = sorted(ends.items(), key=lambda item: item[1][0])
-    heights = spread([height for _, (height, _) in ordered], gap)
-    for (name, (_, colour)), height in zip(ordered, heights, strict=True):
-        axes.text(1.008, height, name, color=colour, weight="bold", va="center", transform=axes.transAxes)
+    for height, line in at_ends(ends.values(), gap):
+        label_at_end(axes, height, line.name, line.colour)
 
 
-def _axes_fraction(axes: Axes, x: float, y: float) -> float:
+def label_at_end(axes: Axes, height: float, name: str, colour: str, size: float | None = None) -> None:
+    """Write a line's name beside the right edge, in its colour."""
+    axes.text(
+        1.008, height, name, color=colour, weight="bold", size=size, va="center", transform=axes.transAxes
+    )
+
+
+def axes_fraction(axes: Axes, x: float, y: float) -> float:
+    """How high a point of the plot's data stands, from 0 to 1."""
     return float(axes.transAxes.inverted().transform(axes.transData.transform((x, y)))[1])
 
 

@@ -8,8 +8,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, NullLocator
 
-from analysis.report.direct_labels import spread
-from analysis.report.figures import DASHES, DPI, GRID, HEADROOM, LABEL_GAP, METADATA, MUTED, own_style
+from analysis.report.direct_labels import at_ends
+from analysis.report.figures import (
+    DASHES,
+    DPI,
+    GRID,
+    HEADROOM,
+    LABEL_GAP,
+    METADATA,
+    MUTED,
+    axes_fraction,
+    label_at_end,
+    own_style,
+)
 from analysis.report.sweep_charts import Reference, SweepChart, SweepLine
 from experiments.sweepdir import SweepDirectory
 
@@ -111,23 +122,10 @@ def _refer(axes: Axes, reference: Reference) -> None:
 
 def _label(axes: Axes, lines: Sequence[SweepLine]) -> None:
     """Names at the right edge, moved apart where lines end close together."""
-    ends = []
-    for line in lines:
-        if math.isfinite(line.y[-1]):
-            height = float(
-                axes.transAxes.inverted().transform(axes.transData.transform((line.x[-1], line.y[-1])))[1]
-            )
-            ends.append((min(max(height, 0.0), 1.0), line))
-    ends.sort(key=lambda end: end[0])
-    heights = spread([height for height, _ in ends], LABEL_GAP)
-    for (_, line), height in zip(ends, heights, strict=True):
-        axes.text(
-            1.012,
-            height,
-            line.name,
-            color=line.colour,
-            weight="bold",
-            size=8,
-            va="center",
-            transform=axes.transAxes,
-        )
+    ends = [
+        (min(max(axes_fraction(axes, line.x[-1], line.y[-1]), 0.0), 1.0), line)
+        for line in lines
+        if math.isfinite(line.y[-1])
+    ]
+    for height, line in at_ends(ends, LABEL_GAP):
+        label_at_end(axes, height, line.name, line.colour, size=8)

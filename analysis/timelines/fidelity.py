@@ -23,8 +23,8 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import betaincinv
 
+from analysis.intervals import rate_interval
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
@@ -127,13 +127,11 @@ def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
 
 def loss_interval(lost: int, packets: int) -> tuple[float | None, float | None]:
     """The probabilities of loss between which the configured one lies but in `CHANCE` of all cases, given so
-    many losses among so many packets (C. Clopper, E. Pearson: Biometrika 26, 1934); None of no packets.
+    many losses among so many packets; None of no packets.
     """
     if not packets:
         return None, None
-    low = float(betaincinv(lost, packets - lost + 1, CHANCE / 2)) if lost else 0.0
-    high = float(betaincinv(lost + 1, packets - lost, 1 - CHANCE / 2)) if lost < packets else 1.0
-    return low, high
+    return rate_interval(lost, packets, 1 - CHANCE)
 
 
 def judge(period: Period, did: Behaviour) -> Judgement:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from analysis.regressions.intervals import change_interval, median_interval, rate_interval
+from analysis.intervals import change_interval, median_interval, rate_interval
 
 
 @pytest.mark.parametrize("runs", [3, 5, 6, 9, 20])

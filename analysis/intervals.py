@@ -63,9 +63,9 @@ def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
     return medians
 
 
-def rate_interval(failed: int, runs: int, level: float = LEVEL) -> tuple[float, float]:
-    """Bounds of a rate after `failed` of `runs` (Clopper and Pearson, 1934): exact, and rather too wide."""
+def rate_interval(some: int, count: int, level: float = LEVEL) -> tuple[float, float]:
+    """Bounds of a rate after `some` of `count` (Clopper and Pearson, 1934): exact, and rather too wide."""
     tail = (1 - level) / 2
-    low = float(betaincinv(failed, runs - failed + 1, tail)) if failed else 0.0
-    high = float(betaincinv(failed + 1, runs - failed, 1 - tail)) if failed < runs else 1.0
+    low = float(betaincinv(some, count - some + 1, tail)) if some else 0.0
+    high = float(betaincinv(some + 1, count - some, 1 - tail)) if some < count else 1.0
     return low, high
