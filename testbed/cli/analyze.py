@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli import exit_codes
+from testbed.campaign import exit_codes
 from testbed.cli.options import run_argument
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def _run(run: "RunDirectory", work: _Work) -> int:
     from analysis.report import write_report
     from analysis.unanalysed import check_measured
     from experiments.left_out import check_captures
-    from testbed.cli.following import follower
-    from testbed.cli.outcome import show_outcome
+    from testbed.campaign.outcome import show_outcome
+    from testbed.campaign.progress import follower
 
     check_measured(run)
     check_captures(run)
@@ -74,11 +74,11 @@ def _run(run: "RunDirectory", work: _Work) -> int:
 def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
     from experiments.left_out import check_captures
-    from testbed.cli.following import follower
-    from testbed.cli.sweep_outcome import show_sweep
-    from testbed.cli.sweep_progress import SweepProgress, outcome_of
-    from testbed.cli.sweep_run import write_sweep_page
-    from testbed.cli.sweep_text import point_line, point_title
+    from testbed.campaign.progress import follower
+    from testbed.campaign.sweep_outcome import show_sweep
+    from testbed.campaign.sweep_progress import SweepProgress, outcome_of
+    from testbed.campaign.sweep_run import write_sweep_page
+    from testbed.campaign.sweep_text import point_line, point_title
     from testbed.sweeps import all_passed
 
     sweep = SweepProgress(directory, directory.read())

@@ -2,14 +2,15 @@
 
 import click
 
-MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
+from testbed.campaign.machines_table import MARKS
+
 SUBJECT_WIDTH = 12
 
 
 @click.command(name="doctor")
 def command() -> int:
     """Check what this machine can do, and say how to get what is missing."""
-    from testbed.cli import exit_codes
+    from testbed.campaign import exit_codes
     from testbed.doctor import State, examine
 
     missing = []

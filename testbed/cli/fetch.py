@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from testbed.cli import exit_codes
+from testbed.campaign import exit_codes
 from testbed.cli.options import run_argument
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
-    from testbed.cli.following import Follower
+    from testbed.campaign.progress import Follower
     from testbed.hosts.inventory import Inventory
     from testbed.shipping.lane import Listener
     from testbed.shipping.result import Progress
@@ -34,7 +34,7 @@ def command(run_name: str, inventory: Path | None, rate: str | None, disk: str |
     of RUN; those that it has not ended on are waited for until their lease is over. Exit codes: 0 all is
     here, 1 something is not, 2 bad input, 3 RUN cannot be written here, 130 interrupted.
     """
-    from testbed.cli.following import follower
+    from testbed.campaign.progress import follower
     from testbed.cli.named_run import named_run
     from testbed.hosts.archive import machine_archive
     from testbed.shipping.fetching import Fetch, not_all_here

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli import exit_codes
-from testbed.cli.options import history_option, kept_bytes, run_arguments
+from testbed.campaign import exit_codes
+from testbed.campaign.night_options import kept_bytes
+from testbed.cli.options import history_option, run_arguments
 
 if TYPE_CHECKING:
     from analysis.history import History

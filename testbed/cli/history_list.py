@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.nights import run_title
-from testbed.cli.outcome import COLOURS, number
+from testbed.campaign.outcome import COLOURS, number
+from testbed.campaign.sweep_text import duration_text
 from testbed.cli.piping import reader_may_leave
-from testbed.cli.sweep_text import duration_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from experiments.child_python import absolute_entries
-from testbed.cli import exit_codes
+from testbed.campaign import exit_codes
 
 # In the order in which someone meets them; a value is the module under testbed.cli.
 COMMANDS = {

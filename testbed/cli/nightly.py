@@ -6,8 +6,9 @@ from typing import Any
 import click
 from click.exceptions import NoSuchCommand
 
+from testbed.campaign.night_options import NightOptions
 from testbed.cli.nightly_install import install
-from testbed.cli.nightly_options import NightOptions, night_options
+from testbed.cli.nightly_options import night_options
 
 
 class SuiteOrCommand(click.Group):
@@ -81,7 +82,7 @@ def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, 
     before it, and a page for the morning is written. Exit codes: 0 fine, 1 something failed or got worse, 2
     bad input, 3 the machine could not do its part or another night is on, 130 interrupted.
     """
-    from testbed.cli.nightly_run import Asked, run_night, show_dry
+    from testbed.campaign.night_run import Asked, run_night, show_dry
 
     asked = Asked(suite, night, resume, wait_s, NightOptions(**options))
     if dry:

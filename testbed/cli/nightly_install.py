@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.nightly_options import NightOptions, night_options
+from testbed.campaign.night_options import NightOptions
+from testbed.cli.nightly_options import night_options
 
 if TYPE_CHECKING:
     from testbed.nightly.units import Installed

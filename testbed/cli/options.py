@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from experiments.rundir import RUNS
+from testbed.campaign.night_options import HISTORY
 
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
-
-HISTORY = Path("history")
-"""Where the history is kept unless told otherwise: beside runs/."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -153,17 +151,6 @@ history_option = click.option(
 no_analyze_option = click.option(
     "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time."
 )
-
-
-def kept_bytes(keep: str) -> int:
-    """The bytes of `--keep 50GB`. Raises InputError."""
-    from topologies.errors import InputError
-    from topologies.quantities import QuantityError, parse_size_bytes
-
-    try:
-        return parse_size_bytes(keep, such_as="50GB")
-    except QuantityError as error:
-        raise InputError("--keep", None, "", str(error)) from None
 
 
 def experiment_options(command: Command) -> Command:

@@ -14,8 +14,8 @@ import click
 from experiments.child_python import python_command
 from experiments.parameters import Trait
 from experiments.sweep import values_text
+from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
-from testbed.cli.places import LOCAL, SIMULATOR
 from testbed.hosts.inventory import load_inventory
 from testbed.hosts.placement import place
 from testbed.network.commands import inside_lines

@@ -23,7 +23,7 @@ def command(run_name: str) -> None:
 
     found = named(run_name)
     if isinstance(found, SweepDirectory):
-        from testbed.cli.sweep_run import write_sweep_page
+        from testbed.campaign.sweep_run import write_sweep_page
 
         write_sweep_page(found)
         _show(found.report_html, found.figures)

@@ -58,7 +58,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
     expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from testbed.cli.places import check_place
+    from testbed.campaign.backend_selection import check_place
     from testbed.sweeps import Chosen
 
     if place is not None:
@@ -66,7 +66,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     file = read_chosen(experiment, overrides, topology)
     chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
     if live:
-        from testbed.cli.watching import check_watchable
+        from testbed.campaign.live_view import check_watchable
 
         check_watchable(chosen, resumed=resume is not None)
     if dry:
@@ -78,10 +78,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
         if resume is not None:
             resume = named_sweep(str(resume)).path
         if chosen.is_sweep or resume:
-            from testbed.cli.sweep_run import run_sweep
+            from testbed.campaign.sweep_run import run_sweep
 
             given = (experiment, all_overrides(overrides, topology))
             return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
-        from testbed.cli.single_run import run_once
+        from testbed.campaign.single_run import run_once
 
         return run_once(chosen, out, analyze=not no_analyze, live=live)

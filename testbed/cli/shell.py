@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from testbed.campaign.backend_selection import LOCAL
 from testbed.cli.options import all_overrides, experiment_options, no_analyze_option, out_option
-from testbed.cli.places import LOCAL
 from testbed.interrupts import handling
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
-    from testbed.cli.following import Follower
+    from testbed.campaign.progress import Follower
+    from testbed.plan import Plan
     from testbed.runner.start import Ended
     from testbed.sweeps import Chosen
 
@@ -65,28 +66,25 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 
 def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> int:
-    from testbed.cli.following import follower
-    from testbed.cli.outcome import exit_code, show_outcome
-    from testbed.cli.performing import analyse, write_page
+    from testbed.campaign.one_run import conclude
+    from testbed.campaign.outcome import exit_code, show_outcome
+    from testbed.campaign.progress import follower
 
     run = _prepare(chosen, out, with_faults=with_faults)
     click.echo(f"run {run.path}", err=True)
     with _terminal_kept():
         ended = _at_prompt(run)
     with follower() as follow:
-        summary = analyse(run, ended, follow) if analyze else None
-        if summary is not None:
-            write_page(run, follow)
+        summary = conclude(run, ended, follow) if analyze else None
     show_outcome(run, ended.content, summary)
     return exit_code(ended, summary, analyze=analyze)
 
 
 def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
+    from testbed.backends.local import Local
+    from testbed.campaign.one_run import Request, planned, write
     from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
-    from testbed.planning import make_plan
-    from testbed.runner.start import check_machine, prepare
-    from testbed.sweeps import plain
     from topologies.loader import load_topology
 
     experiment = chosen.file.experiment
@@ -97,19 +95,21 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     elif set(PLANNED_FAULTS) & set(chosen.file.left_out):
         click.echo(f"the faults of {experiment.name} do not happen; --with-faults lets them", err=True)
     experiment = open_ended(experiment, faults)
-    plan = make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
-    # In parts, so that `packets` finds the last seconds at once, however long the shell lasts.
+    also = {"shell": {"with_faults": with_faults}}
+    request = Request(experiment, topology, chosen.seed, chosen.links, also)
+    return write(planned(request, Local(), out, adapt=_in_parts), request, out)
+
+
+def _in_parts(plan: "Plan") -> "Plan":
+    """With captures in parts, so that `packets` finds the last seconds at once, however long it lasts."""
     captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
-    plan = replace(plan, captures=captures)
-    described = {"experiment": plain(experiment), "topology": plain(topology)}
-    check_machine(out, plan)
-    return prepare(out, plan, {**described, "shell": {"with_faults": with_faults}})
+    return replace(plan, captures=captures)
 
 
 def _at_prompt(run: "RunDirectory") -> "Ended":
     """Carry out the run; a follower shows it but for the time when the prompt has the terminal."""
     from experiments.capture_parts import join_all
-    from testbed.cli.following import follower
+    from testbed.campaign.progress import follower
     from testbed.runner.start import carry_out
 
     at_terminal = sys.stdin.isatty()

@@ -13,10 +13,10 @@ from experiments.loader import read_experiment
 from experiments.nights import Failure
 from experiments.suite import REPEAT_MAX, overrides_of
 from experiments.sweep import OF_MANY_RUNS
-from testbed.cli.following import PlainFollower
-from testbed.cli.made_runs import MadeRun, make_runs, write_report
-from testbed.cli.places import LOCAL, SIMULATOR, check_place
-from testbed.cli.recording import Recorder
+from testbed.campaign.backend_selection import LOCAL, SIMULATOR, check_place
+from testbed.campaign.made_runs import MadeRun, make_runs, write_report
+from testbed.campaign.progress import PlainFollower
+from testbed.campaign.recording import Recorder
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.judging import ALLOWABLE, RunFailedError, refuse_unsound

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from experiments.nights import Failure
-from testbed.cli.made_runs import MadeRun
+from testbed.campaign.made_runs import MadeRun
 
 ALLOWABLE = ("failed", "invalid", "crashed")
 """The verdicts that a test can allow. A run that gave nothing to look at is never allowed."""

@@ -112,7 +112,7 @@ class Progress:
         return max(0, self.of_bytes - self.bytes)
 
     def as_message(self) -> dict[str, Any]:
-        """For whoever shows the run (`testbed.cli.following`)."""
+        """For whoever shows the run (`testbed.campaign.progress`)."""
         return {
             "did": "shipping",
             "machine": self.machine,

@@ -26,7 +26,7 @@ MODULES_STARTED = (
     "analysis.live",
     "analysis.workers.daemon",
     "node.tcp.launcher",
-    "testbed.cli.nightly_jobs",
+    "testbed.campaign.night_jobs",
     "testbed.cli.prompt",
     "testbed.hosts.agent",
     "testbed.links.relay",

@@ -6,7 +6,8 @@ import click
 import pytest
 from rich.console import Console
 
-from testbed.cli.hosts import COLUMNS, cleared_lines, columns_for, problem_lines, show, table
+from testbed.campaign.machines_table import COLUMNS, columns_for, problem_lines, show, table
+from testbed.cli.hosts import cleared_lines
 from testbed.hosts.checks import Examined
 from testbed.hosts.cleaning import Cleared
 from tests.testbed.hosts.test_findings import findings, machine

@@ -15,7 +15,7 @@ from experiments.sweepdir import SweepDirectory
 from testbed.backends.place import Follow
 from testbed.backends.simulator import Simulator
 from testbed.runner.start import Ended
-from tests.testbed.cli.nights import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
+from tests.testbed.campaign.nights import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 
 @pytest.fixture

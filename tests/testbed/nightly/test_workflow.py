@@ -9,7 +9,7 @@ import yaml
 from experiments.nights import NIGHTS
 from experiments.rundir import RUNS
 from experiments.suite import read_suite
-from testbed.cli.options import HISTORY
+from testbed.campaign.night_options import HISTORY
 
 FILE = Path(__file__).parents[3] / ".github" / "workflows" / "nightly.yaml"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.rundir import RunDirectory
-from testbed.cli.made_runs import MadeRun
+from testbed.campaign.made_runs import MadeRun
 
 RAN = {"experiment": {"name": "tiny"}, "outcome": "completed", "times": {"zero_ns": 1}, "problems": []}
 REPLAY = "cutset run tiny"

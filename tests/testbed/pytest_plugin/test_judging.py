@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.nights import Failure
-from testbed.cli.made_runs import MadeRun
+from testbed.campaign.made_runs import MadeRun
 from testbed.pytest_plugin.judging import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised
 

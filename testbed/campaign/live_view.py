@@ -1,0 +1,165 @@
+"""`cutset run --live`: starts the process that watches the run (`analysis.live`) and speaks with it.
+
+It has a session and a priority of its own, is told only what fits into its pipe, and is never waited for
+while the run goes on: whatever becomes of it, one line says so and the run does not notice.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from experiments.child_python import python_command
+from testbed.campaign.backend_selection import LOCAL
+from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from experiments.rundir import RunDirectory
+    from testbed.campaign.progress import Follower
+    from testbed.plan import Plan
+    from testbed.sweeps import Chosen
+
+FORWARDED = frozenset({"phase", "running", "change", "problem"})
+READY_TIMEOUT_S = 60.0
+"""For Java to start before the run does; a slower one goes on beside it."""
+REST_TIMEOUT_S = 6.0
+"""To read the last parts: they are joined afterwards."""
+REPORT_TIMEOUT_S = 22.0
+"""For open pages to turn into the report: somewhat longer than the process itself waits for them."""
+END_TIMEOUT_S = 15.0
+"""For it to send what pages asked for, and to end."""
+LOG = "live.log"
+OPTION = "--live"
+
+
+def check_watchable(chosen: "Chosen", *, resumed: bool) -> None:
+    """Raises InputError for what makes many runs, or none with packets."""
+    if chosen.is_sweep or resumed:
+        raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
+    if chosen.place != LOCAL:
+        raise InputError(OPTION, None, "", "needs packets as they come, so a run on this machine")
+
+
+def watched(plan: "Plan") -> "Plan":
+    """The plan with those captures in parts that are watched. Raises InputError if none could be."""
+    from analysis.live.watched import TRAITS, can_watch
+
+    if not can_watch(plan.system):
+        raise InputError(OPTION, None, "", f"does not know the messages of {plan.system}")
+    shown = {process.host for process in plan.having(*TRAITS)}
+    captures = tuple(
+        dataclasses.replace(capture, in_parts=capture.host in shown) for capture in plan.captures
+    )
+    if not any(capture.in_parts for capture in captures):
+        raise InputError(OPTION, None, "", "needs captures of hosts, and this experiment has none")
+    return dataclasses.replace(plan, captures=captures)
+
+
+class Watching:
+    """The process that watches a run. A context manager; leaving it ends the process and all that it
+    started.
+    """
+
+    def __init__(self, run: "RunDirectory") -> None:
+        self._run = run
+        self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = False
+        self._pages = 0
+        self._gone = False  # it said that it can show nothing more
+
+    def __enter__(self) -> Self:
+        with (self._run.logs / LOG).open("wb") as log:
+            self._process = subprocess.Popen(
+                python_command("analysis.live", str(self._run.path.resolve())),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us, and ends it tidily
+            )
+        assert self._process.stdin is not None  # noqa: S101
+        assert self._process.stdout is not None  # noqa: S101
+        os.set_blocking(self._process.stdin.fileno(), False)
+        threading.Thread(
+            target=self._listen, args=(self._process.stdout,), name="watching", daemon=True
+        ).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._process
+        if process is None:
+            return
+        self._ending = True
+        self._tell({"do": "end"})
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0 if kind is not None else END_TIMEOUT_S)
+        with contextlib.suppress(ProcessLookupError):  # the whole session: Java, and Spark's workers
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+    def await_ready(self, follow: "Follower") -> None:
+        """Let it do what takes processor time before the run needs that, for a bounded time."""
+        self._await("ready", READY_TIMEOUT_S, follow)
+
+    def exchange(self, message: dict[str, Any], follow: "Follower") -> None:
+        """Tell it a message of the run, and show what it said since."""
+        if message.get("did") in FORWARDED:
+            self._tell(message)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._show(self._said.get_nowait(), follow)
+
+    def read_rest(self, follow: "Follower") -> None:
+        """Nothing is captured any more: let it read the last parts, for a bounded time."""
+        self._tell({"do": "captured"})
+        self._await("read", REST_TIMEOUT_S, follow)
+
+    def show_report(self, verdict: str, follow: "Follower") -> None:
+        """Let open pages turn into the report."""
+        self._tell({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
+        if self._pages:
+            self._await("shown", REPORT_TIMEOUT_S, follow)
+
+    def _await(self, did: str, timeout_s: float, follow: "Follower") -> None:
+        deadline_s = time.monotonic() + timeout_s
+        while not self._gone and (left_s := deadline_s - time.monotonic()) > 0:
+            try:
+                message = self._said.get(timeout=left_s)
+            except queue.Empty:
+                return
+            self._show(message, follow)
+            if message["did"] == did:
+                return
+
+    def _show(self, message: dict[str, Any], follow: "Follower") -> None:
+        self._pages = message.get("pages", self._pages)
+        self._gone = self._gone or message["did"] == "unwatched"
+        follow(message)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        # A full or broken pipe: it does not listen (any more), which its end or its silence shows.
+        with contextlib.suppress(OSError):
+            os.write(self._process.stdin.fileno(), json.dumps(message).encode() + b"\n")
+
+    def _listen(self, said: IO[bytes]) -> None:
+        for line in said:
+            with contextlib.suppress(ValueError):  # a line that was cut off as it died
+                self._said.put(json.loads(line))
+        if not self._ending:
+            text = f"the live view ended by itself: see logs/{LOG}"
+            self._said.put({"did": "unwatched", "text": text})

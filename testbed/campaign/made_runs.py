@@ -1,0 +1,162 @@
+"""Runs for a caller that wants to look at what came out: made one after another, in this process, and
+analysed. Says nothing on standard output, and judges nothing.
+"""
+
+import os.path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.expectations import missed_text
+from experiments.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from experiments.nights import Failure
+    from experiments.sweep import SweepRun
+    from testbed.backends.place import Place
+    from testbed.campaign.progress import Follower
+    from testbed.runner.start import Ended
+    from testbed.sweeps import Chosen, Points
+
+NAMED_MAX = 3
+"""How many of many reasons stand in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRun:
+    """A run and what became of it.
+
+    record: run.json. summary: summary.json, or None if there is none. problem: why there is none, or None.
+    replay: the command that makes it again.
+    """
+
+    directory: RunDirectory
+    seed: int
+    repetition: int  # from 0
+    record: dict[str, Any]
+    summary: dict[str, Any] | None
+    problem: str | None
+    replay: str
+
+    @property
+    def verdict(self) -> str:
+        """summary.json's; without a summary, how the run ended."""
+        return str(self.summary["verdict"] if self.summary else self.record.get("outcome") or "broken")
+
+    @property
+    def failure(self) -> "Failure | None":
+        """Of what kind its failure is; None if it passed, or came to its end and was not to be analysed."""
+        from analysis.regressions.failures import failure_of
+
+        return failure_of(self._row, self._missed)
+
+    @property
+    def why(self) -> str:
+        """Its failure in a line."""
+        from analysis.regressions.failures import why
+
+        return why(self._row, self._missed)
+
+    @property
+    def report(self) -> Path | None:
+        """Its report, if one was written."""
+        path = self.directory.report_html
+        return path if path.exists() else None
+
+    @property
+    def _row(self) -> dict[str, Any]:
+        """What the kind of its failure follows from, as the history has it."""
+        unanalysed = self.summary is None and self.problem is None
+        sound = self.verdict == "passed" or (unanalysed and self.verdict == "completed")
+        return {
+            "verdict": "passed" if sound else self.verdict if self.summary else "crashed",
+            "outcome": self.record.get("outcome") or f"died while {self.record.get('phase')}",
+            "reasons": _some(self.summary["fidelity"]["reasons"] if self.summary else ()),
+            "problems": _some([*filter(None, [self.problem]), *self.record["problems"]]),
+        }
+
+    @property
+    def _missed(self) -> list[str]:
+        expectations = self.summary["expectations"] if self.summary else ()
+        return [missed_text(each) for each in expectations if not each["held"]]
+
+
+def make_runs(chosen: "Chosen", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
+    """Make all runs of an experiment below `out`, each when it is asked for.
+
+    One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
+    and KeyboardInterrupt if the user ends one, which is then not analysed.
+    """
+    from testbed.campaign.backend_selection import opened
+    from testbed.sweeps import Points
+
+    points = Points(chosen)
+    with opened(chosen.place, follow.say) as place:
+        for run in chosen.runs:
+            yield _made(run, (chosen, points), place, out, analyze=analyze, follow=follow)
+
+
+def write_report(made: MadeRun, follow: "Follower") -> None:
+    """Write its report, if it was analysed. One that cannot be written is said: the run is what counts."""
+    from analysis.errors import AnalysisError
+    from testbed.campaign.one_run import write_page
+
+    if made.summary is None:
+        return
+    try:
+        write_page(made.directory, follow)
+    except AnalysisError as error:
+        follow.show(f"problem: no report: {error}")
+
+
+def _made(
+    run: "SweepRun",
+    of: "tuple[Chosen, Points]",
+    place: "Place",
+    out: Path,
+    *,
+    analyze: bool,
+    follow: "Follower",
+) -> MadeRun:
+    from analysis.errors import AnalysisError
+    from testbed.campaign.one_run import Request, make, prepare
+    from testbed.errors import MachineError, TestbedError
+
+    chosen, points = of
+    directory = prepare(Request(*points.of(run), run.seed, chosen.links), place, out)
+    follow.show(f"run {directory.path}")
+    summary, problem = None, None
+    try:
+        made = make(directory, place, follow, analyze=analyze, page=lambda verdict: False)
+        summary = made.summary
+        problem = _why_not_analysed(made.ended) if analyze and summary is None else None
+    except MachineError:
+        raise
+    except (TestbedError, AnalysisError) as error:
+        problem = str(error)
+    return MadeRun(
+        directory, run.seed, run.repetition, directory.read_run(), summary, problem, _replay(chosen, run)
+    )
+
+
+def _replay(chosen: "Chosen", run: "SweepRun") -> str:
+    from experiments.loader import FOLDER
+    from testbed.campaign.sweep_text import replay_command
+
+    file = chosen.file
+    ours = file.folder == FOLDER
+    given = [origin.removeprefix("--set ") for origin in file.document.overridden.values()]
+    one_point = ["sweep=null"] if "sweep" in file.left_out else []
+    links = "" if chosen.links == "auto" else f" --links {chosen.links}"
+    name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
+    return replay_command(name, [*given, *one_point], run, chosen.place) + links
+
+
+def _why_not_analysed(ended: "Ended") -> str:
+    return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    more = len(texts) - NAMED_MAX
+    return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]

@@ -1,0 +1,173 @@
+"""A night that is on: its record, which stays the same as night.json, its history and its log."""
+
+import contextlib
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
+from experiments.suite import Entry, SuiteFile
+from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.night_text import run_line
+from testbed.nightly.planning import Expected, budget_left_s, skipped
+
+if TYPE_CHECKING:
+    from analysis.history import RunRecord
+    from testbed.campaign.progress import Follower
+
+
+class Night:
+    """See above."""
+
+    def __init__(
+        self,
+        directory: NightDirectory,
+        record: NightRecord,
+        file: SuiteFile,
+        history: Path,
+        earlier_s: dict[str, float],
+    ) -> None:
+        from analysis.history import History
+
+        self.directory = directory
+        self.record = record
+        self.file = file
+        self.history = History(history)
+        self.expected = Expected(file, earlier_s)
+        self._began_s = time.monotonic() - record.spent_s
+
+    @property
+    def pending(self) -> list[NightRun]:
+        """The runs that are still to be made, in order."""
+        return [run for run in self.record.runs if not run.ended]
+
+    def entry_of(self, run: NightRun) -> Entry:
+        """The suite's entry that a run belongs to."""
+        return next(entry for entry in self.file.suite.entries if entry.name == run.entry)
+
+    def as_noted(self, run: NightRun) -> NightRun:
+        """The run as far as it got."""
+        return next(other for other in self.record.runs if other.key == run.key)
+
+    def note(self, run: NightRun) -> NightRun:
+        """Write down how far a run is."""
+        self.update(self.record.with_run(run))
+        return run
+
+    def update(self, record: NightRecord) -> None:
+        """Write the record, with the time that it took so far."""
+        self.record = replace(record, spent_s=round(time.monotonic() - self._began_s, 3))
+        self.directory.write(self.record)
+
+    def end(self, run: NightRun, started_ns: int) -> str:
+        """A run has ended: into the history with it, then write it down; the line to show.
+
+        In this order: a crash in between leaves it to be noted, not to be made again. started_ns: when it was
+        tried.
+        """
+        kept = self._kept(run, started_ns)
+        self.history.append(kept)
+        return self.leave(replace(run, failure=_failure_of(kept)))
+
+    def leave(self, run: NightRun) -> str:
+        """Write down a run that nothing more is to be done for; the line to show."""
+        self.note(run)
+        line = run_line(run, self.record, self.expected.left_s(self.record))
+        self.log(line)
+        return line
+
+    def fits(self, run: NightRun) -> bool:
+        """Whether there is time for a run; if not, that is noted."""
+        needed_s = self.expected.of(run, self.record)
+        left_s = budget_left_s(run, self.record, self.file)
+        if needed_s <= left_s:
+            return True
+        self.say(self.leave(skipped(run, needed_s, left_s)))
+        return False
+
+    def say(self, text: str, follow: "Follower | None" = None) -> None:
+        """Show a line that stays, and log it."""
+        self.log(text)
+        if follow is None:
+            click.echo(text, err=True)
+        else:
+            follow.show(text)
+
+    @contextlib.contextmanager
+    def going_on(self, otherwise: str) -> Iterator[list[str]]:
+        """Whatever goes wrong inside does not end the night: it is said, and added to the list.
+
+        otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
+        """
+        problems: list[str] = []
+        try:
+            yield problems
+        except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
+            problems.append(str(error) or type(error).__name__)
+            if not isinstance(error, EXPECTED_ERRORS):
+                self.log("".join(traceback.format_exception(error)))
+            self.say(f"problem: {otherwise}: {problems[-1]}")
+
+    def log(self, text: str) -> None:
+        """Add lines to the night's log, each with the time."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with (
+            contextlib.suppress(OSError),  # what goes wrong is said on standard error, too
+            self.directory.log.open("a", errors="backslashreplace") as log,
+        ):
+            log.writelines(f"{now} {line}\n" for line in text.splitlines())
+
+    def _kept(self, run: NightRun, started_ns: int) -> "RunRecord":
+        from analysis.history import record_of, record_of_failed_start
+
+        entry = self.entry_of(run)
+        settings = {**entry.settings, **({"topology": entry.topology} if entry.topology else {})}
+        of: dict[str, Any] = {
+            "night": self.record.night,
+            "suite": self.record.suite,
+            "entry": run.entry,
+            "repeat": run.repeat,
+            "settings": settings,
+            "allow_failure": run.allow_failure,
+        }
+        made = self.directory.run_of(run)
+        if made is not None and made.run_json.is_file():
+            return record_of(made, **of)
+        return record_of_failed_start(
+            run.problem or "unknown",
+            **of,
+            experiment=run.experiment,
+            started_ns=started_ns,
+            seed=run.seed,
+        )
+
+
+def _failure_of(kept: "RunRecord") -> Failure | None:
+    from analysis.regressions.failures import failure_of
+
+    missed = [expectation.text for expectation in kept.expectations if not expectation.held]
+    return failure_of({key: getattr(kept, key) for key in ("verdict", "outcome", "problems")}, missed)
+
+
+def earlier_durations_s(runs: Path, file: SuiteFile, before: str) -> dict[str, float]:
+    """What an entry's runs took in the last night of the suite before this one, the longest of them."""
+    from topologies.errors import InputError
+
+    latest = NightDirectory.latest(runs, file.suite.suite, before=before)
+    if latest is None:
+        return {}
+    try:
+        record = latest.read()
+    except InputError:  # only a guess is lost
+        return {}
+    found: dict[str, float] = {}
+    for run in record.runs:
+        if run.verdict is not None and run.duration_s:
+            found[run.entry] = max(found.get(run.entry, 0.0), run.duration_s)
+    return found

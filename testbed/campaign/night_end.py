@@ -1,0 +1,130 @@
+"""How a night ends: its history is compacted and checked, the morning page written, and others are told.
+
+Whatever goes wrong here is said, and the rest is done all the same. That the night is over is written down
+last: of one that is killed before, `--resume` does all of this once more, so that others may be told twice
+but never not at all.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.nights import NightRecord, State
+from experiments.whole_files import write_whole
+from testbed.campaign import exit_codes
+from testbed.campaign.night import Night
+from testbed.campaign.night_findings import finding_line
+from testbed.campaign.night_room import make_room
+from testbed.campaign.night_text import show_night
+from testbed.nightly.hooks import call, message, message_of_none
+from testbed.nightly.junit import junit_xml
+from testbed.nightly.results import exit_code
+
+if TYPE_CHECKING:
+    from analysis.regressions.findings import Checked
+    from testbed.campaign.night_options import NightOptions
+
+COMPLETED = "completed"
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a night came to, besides its runs. The last four are as in its record and its page's path."""
+
+    outcome: str  # completed, interrupted, crashed
+    findings: tuple[str, ...] = ()
+    findings_allowed: tuple[str, ...] = ()
+    unchecked: str | None = None
+    page: Path | None = None
+
+
+def conclude(night: Night, options: "NightOptions") -> Ending:
+    """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
+    with night.going_on("the history was not compacted"):
+        night.history.compact(night.record.night)
+    checked, why_not = _check(night)
+    page = _page(night, options.page_folder, checked)
+    make_room(night, options.keep_bytes, say_all=True)
+    allowed = {run.entry for run in night.record.runs if run.allow_failure}
+    worse = checked.worse if checked else ()
+    return Ending(
+        COMPLETED,
+        findings=tuple(finding_line(finding) for finding in worse if finding.entry not in allowed),
+        findings_allowed=tuple(finding_line(finding) for finding in worse if finding.entry in allowed),
+        unchecked=why_not,
+        page=page,
+    )
+
+
+def end_night(night: Night, ending: Ending, options: "NightOptions", *, user_knows: bool) -> int:
+    """Write down what it came to, and tell others. Returns the exit code.
+
+    user_knows: nobody else is to be told, because who interrupted it sits before it.
+    """
+    record = replace(
+        night.record,
+        outcome=ending.outcome,
+        ended_ns=time.time_ns(),
+        findings=ending.findings,
+        findings_allowed=ending.findings_allowed,
+        unchecked=ending.unchecked,
+    )
+    record = replace(record, exit_code=_code(record))
+    with night.going_on("junit.xml was not written"):
+        write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
+    night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
+    if not user_knows:
+        with night.going_on("others were not told"):
+            _tell(options, message(night.directory, record, ending.page), night.say)
+    with night.going_on("how the night ended was not written down"):
+        night.update(record)
+    show_night(night.directory, record, night.file, ending.page, options)
+    return record.exit_code or exit_codes.FINE
+
+
+def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
+    """Tell others that a night could not begin."""
+    code = exit_codes.of(error) or exit_codes.FAILED
+    _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
+
+
+def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """Call the hooks, and say which of them failed."""
+    for command in (*options.hooks_always, *(options.hooks if content["exit_code"] else ())):
+        if (problem := call(command, content)) is not None:
+            say(f"problem: {problem}")
+
+
+def _code(record: NightRecord) -> int:
+    if record.outcome == INTERRUPTED:
+        return exit_codes.INTERRUPTED
+    return exit_code(record)
+
+
+def _check(night: Night) -> "tuple[Checked | None, str | None]":
+    """Hold the night against those before it; what came of it, or why it could not be done."""
+    from analysis.regressions.checking import check_night
+
+    with night.going_on("the night was not checked") as problems:
+        checked = check_night(night.history, night.record.night, night.record.suite)
+    for problem in night.history.problems:
+        night.say(f"problem: {problem}")
+    return (None, problems[0]) if problems else (checked, None)
+
+
+def _page(night: Night, site: Path, checked: "Checked | None") -> Path | None:
+    """Write the morning page; None, with a line that says why, if it cannot be written."""
+    from analysis.nights import write_site
+
+    suite = night.record.suite
+    left_out = [run.title for run in night.record.runs if run.state is State.SKIPPED]
+    with night.going_on("the morning page was not written"):
+        return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})
+    return None

@@ -1,0 +1,122 @@
+"""The runs of a night that are in virtual time, several at once: a process for each, which dies with us.
+
+Nothing of this machine is in such a run's result, so that they do not disturb each other; see
+`testbed.nightly.planning.ALONE` for the others. What a process does and leaves is what a sweep's task does
+(`testbed.campaign.sweep_tasks`).
+"""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.report import write_report
+from experiments.child_python import python_command
+from experiments.nights import NightRun
+from experiments.rundir import RunDirectory, read_json
+from testbed.campaign.night import Night
+from testbed.campaign.night_one import PlaceOf, failed, finished, prepared
+from testbed.campaign.progress import Follower, follower
+from testbed.campaign.sweep_tasks import SimulatePoint, result_file
+from testbed.errors import TestbedError
+from testbed.nightly.planning import SIMULATOR, budget_left_s
+from testbed.nightly.results import broken
+
+LOOK_S = 0.1
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+LOG = "task.log"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A run and the process that makes it."""
+
+    run: NightRun
+    made: RunDirectory
+    process: subprocess.Popen[bytes]
+    started_ns: int
+    ends_s: float  # by time.monotonic
+    began_s: float
+
+
+def make_side_by_side(night: Night, jobs: int, place_of: PlaceOf) -> None:
+    """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
+    waiting = [run for run in night.pending if run.place == SIMULATOR and not night.entry_of(run).sweep]
+    on: list[_Job] = []
+    with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
+        while waiting or on:
+            if waiting and len(on) < jobs:
+                run = waiting.pop(0)
+                if night.fits(run) and (job := _begun(night, run, place_of, follow)) is not None:
+                    on.append(job)
+                continue
+            over = [job for job in on if job.process.poll() is not None or time.monotonic() > job.ends_s]
+            for job in over:
+                on.remove(job)
+                follow.show(night.end(_result(night, job), job.started_ns))
+            if not over:
+                follow({})
+                time.sleep(LOOK_S)
+
+
+def _begun(night: Night, run: NightRun, place_of: PlaceOf, follow: Follower) -> _Job | None:
+    started_ns, began_s = time.time_ns(), time.monotonic()
+    limit_s = budget_left_s(run, night.record, night.file)
+    try:
+        run = prepared(night, run, place_of)
+        made = night.directory.run_of(run)
+        assert made is not None  # noqa: S101
+        command = [*DIES_WITH_US, *python_command("testbed.campaign.night_jobs", str(made.path.resolve()))]
+        with (made.logs / LOG).open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+    except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        follow.show(night.end(failed(night, run, error, time.monotonic() - began_s), started_ns))
+        return None
+    return _Job(run, made, process, started_ns, began_s + limit_s, began_s)
+
+
+def _result(night: Night, job: _Job) -> NightRun:
+    """What became of a job whose process has ended, or is to end now because its time is over."""
+    took_s = time.monotonic() - job.began_s
+    if job.process.poll() is None:
+        _end(job)
+        limit_s = job.ends_s - job.began_s
+        said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
+        return broken(job.run, said, took_s)
+    try:
+        return _finished_by_task(job, took_s)
+    except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        return failed(night, job.run, error, took_s)
+
+
+def _finished_by_task(job: _Job, took_s: float) -> NightRun:
+    """Raises TestbedError if the task could not, InputError if it died before it could say so."""
+    problem = read_json(result_file(job.made))["problem"]
+    if problem is not None:
+        raise TestbedError(problem)
+    write_report(job.made)
+    return finished(job.run, job.made, took_s)
+
+
+@contextlib.contextmanager
+def _ended(jobs: list[_Job]) -> Iterator[None]:
+    """Whatever happens inside, none of these jobs outlives it."""
+    try:
+        yield
+    finally:
+        for job in jobs:
+            _end(job)
+
+
+def _end(job: _Job) -> None:
+    job.process.kill()
+    job.process.wait()
+
+
+if __name__ == "__main__":
+    SimulatePoint(Path(sys.argv[1]), analyze=True).carry_out()

@@ -1,0 +1,173 @@
+"""Makes one run of a night: plan, run, analyse, report, into the history; or what is left of one that has
+ended. Whatever goes wrong ends the run, not the night.
+"""
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.nights import Failure, NightRun, State
+from experiments.rundir import RunDirectory
+from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.night import Night
+from testbed.campaign.night_text import place_in
+from testbed.campaign.one_run import Made, Request, conclude, make, prepare, write_page
+from testbed.campaign.progress import Follower, follower
+from testbed.campaign.sweep_run import carry_out, new_sweep
+from testbed.interrupts import Limit
+from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
+from testbed.nightly.results import broken, ended, swept, unmeasured
+from testbed.runner.start import Ended
+from testbed.sweeps import Chosen, Points
+from topologies.loader import load_topology
+
+if TYPE_CHECKING:
+    from testbed.backends.place import Place
+
+PlaceOf = Callable[[str], "Place"]
+"""The place of this name, opened if need be. Raises InputError, MachineError."""
+
+
+def make_one(night: Night, run: NightRun, place_of: PlaceOf) -> bool:
+    """Make a run and write down what became of it; false if the user ended it, and the night."""
+
+    def make(follow: Follower, began_s: float) -> NightRun:
+        started = prepared(night, run, place_of)
+        return _carried_out(night, started, place_of(run.place), follow, began_s)
+
+    return _limited(night, run, make, budget_left_s(run, night.record, night.file))
+
+
+def finish_one(night: Night, run: NightRun) -> bool:
+    """Analyse a run that has ended, and write down what became of it; false as for `make_one`."""
+
+    def finish(follow: Follower, began_s: float) -> NightRun:
+        again = night.note(replace(run, tries=run.tries + 1))
+        directory = _directory(night, run)
+        ended = Ended(directory.read_run(), by_user=False)
+        if directory.summary_json.exists():
+            write_page(directory, follow)
+            return finished(again, directory, time.monotonic() - began_s)
+        return _concluded(again, directory, Made(ended, conclude(directory, ended, follow)), began_s)
+
+    return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
+
+
+def make_sweep(night: Night, run: NightRun) -> bool:
+    """Make a whole sweep, with one page and one verdict; false as for `make_one`.
+
+    It does not enter the history: what is followed from night to night are single points. One that a crash
+    tore is made again from the beginning.
+    """
+    began_s = time.monotonic()
+    limit_s = budget_left_s(run, night.record, night.file)
+    made, goes_on = _bounded(night, run, limit_s, lambda: _swept(night, run, began_s))
+    if made is None:
+        return False
+    if made.state is State.FAILED:
+        made = replace(made, failure=Failure.HARNESS)
+    click.echo(night.leave(made), err=True)
+    return goes_on
+
+
+def _limited(
+    night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
+) -> bool:
+    """Work on a run for so long. work: is given when it began, by time.monotonic."""
+    started_ns, began_s = time.time_ns(), time.monotonic()
+    done = sum(other.ended for other in night.record.runs)
+    with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
+        made, goes_on = _bounded(night, run, limit_s, lambda: work(follow, began_s))
+        if made is None:
+            return False
+        follow.show(night.end(made, started_ns))
+    return goes_on
+
+
+def _bounded(
+    night: Night, run: NightRun, limit_s: float, work: Callable[[], NightRun]
+) -> tuple[NightRun | None, bool]:
+    """The run as it came out of so much work at most (None: the user ended it); whether the night goes on."""
+    began_s, limit = time.monotonic(), Limit()
+    try:
+        made = limit.within(limit_s, work)
+    except KeyboardInterrupt:
+        if limit.by_user or not limit.passed:
+            return None, False
+        said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
+        made = broken(night.as_noted(run), said, time.monotonic() - began_s)
+    except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        made = failed(night, run, error, time.monotonic() - began_s)
+    return made, not limit.by_user
+
+
+def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
+    """Raises KeyboardInterrupt if it was ended before its time."""
+    file, entry = night.file.experiments[run.entry], night.entry_of(run)
+    run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
+    chosen = Chosen.of(file, place=run.place, links=entry.links, seed=run.seed, repeat=None)
+    sweep = new_sweep(night.directory.runs, chosen, Points(chosen))
+    run = night.note(replace(run, run=sweep.directory.name))
+    if carry_out(sweep, analyze=True) == "interrupted":
+        raise KeyboardInterrupt
+    return swept(run, sweep.record, time.monotonic() - began_s)
+
+
+def prepared(night: Night, run: NightRun, place_of: PlaceOf) -> NightRun:
+    """The run with a directory of its own that says what is planned; night.json names it before it is used.
+
+    Raises InputError, MachineError.
+    """
+    experiment = night.file.experiments[run.entry].experiment
+    run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
+
+    def directory() -> RunDirectory:
+        made = RunDirectory.create(
+            night.directory.runs, experiment.name, datetime.now(UTC), secrets.token_hex(3)
+        )
+        night.note(replace(run, run=made.name))
+        return made
+
+    request = Request(experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links)
+    prepare(request, place_of(run.place), night.directory.runs, directory=directory)
+    return night.as_noted(run)
+
+
+def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
+    """The run whose summary stands in its directory. Raises InputError."""
+    return ended(run, made.read_run(), made.read_summary(), took_s)
+
+
+def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
+    """A run that an error ended. One that is a defect of ours has its traceback in the night's log."""
+    if isinstance(error, EXPECTED_ERRORS):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+        night.log("".join(traceback.format_exception(error)))
+    return broken(night.as_noted(run), text, took_s)
+
+
+def _carried_out(night: Night, run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
+    directory = _directory(night, run)
+    made = make(directory, place, follow)
+    return _concluded(run, directory, made, began_s)
+
+
+def _concluded(run: NightRun, directory: RunDirectory, made: Made, began_s: float) -> NightRun:
+    took_s = time.monotonic() - began_s
+    if made.summary is None:
+        return unmeasured(run, made.ended.content, took_s)
+    return finished(run, directory, took_s)
+
+
+def _directory(night: Night, run: NightRun) -> RunDirectory:
+    made = night.directory.run_of(run)
+    assert made is not None  # noqa: S101
+    return made

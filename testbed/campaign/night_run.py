@@ -1,0 +1,205 @@
+"""`cutset nightly SUITE`: makes the runs of a night one after another, and ends it.
+
+What is done is written down after each run, so that a crash, a reboot or Ctrl-C loses only the run that was
+on: `--resume` goes on there.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import partial
+
+import click
+
+from experiments.nights import NightDirectory, NightRecord, night_of
+from experiments.suite import SuiteFile, read_suite
+from testbed.backends.place import Place
+from testbed.campaign import exit_codes
+from testbed.campaign.backend_selection import check_place, opened
+from testbed.campaign.night import Night, earlier_durations_s
+from testbed.campaign.night_end import (
+    COMPLETED,
+    INTERRUPTED,
+    Ending,
+    conclude,
+    end_night,
+    tell_of_none,
+)
+from testbed.campaign.night_jobs import make_side_by_side
+from testbed.campaign.night_one import PlaceOf, make_one, make_sweep
+from testbed.campaign.night_options import NightOptions
+from testbed.campaign.night_room import make_room
+from testbed.campaign.night_text import show_planned
+from testbed.campaign.night_torn import set_torn_aside, settle_torn
+from testbed.errors import MachineError
+from testbed.interrupts import sigterm_like_ctrl_c
+from testbed.nightly.hooks import check_hooks
+from testbed.nightly.lock import night_locks
+from testbed.nightly.planning import Expected, check_jobs, digest, new_record
+from testbed.runner.versions import commit
+from topologies.errors import InputError
+
+RESUMABLE_NS = 24 * 3600 * 10**9
+"""How old a night may be that `--resume` finds by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked for."""
+
+    suite: str
+    night: date | None  # None: today, or with resume the last one
+    resume: bool
+    wait_s: float  # for another night to be over
+    options: NightOptions
+
+
+def run_night(asked: Asked) -> int:
+    """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
+    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
+    if not asked.resume:  # it may have to wait past midnight
+        asked = replace(asked, night=asked.night or today())
+    with contextlib.ExitStack() as stack:
+        told_to_end = stack.enter_context(sigterm_like_ctrl_c())
+        try:
+            night = _begun(asked, stack)
+        except exit_codes.EXPECTED_ERRORS as error:
+            tell_of_none(asked.suite, asked.night or today(), asked.options, error)
+            raise
+        return night if isinstance(night, int) else _carried_out(night, asked, told_to_end)
+
+
+def _begun(asked: Asked, stack: contextlib.ExitStack) -> Night | int:
+    """The night, which nobody else has until the stack is closed; or the exit code, if there is none to go on
+    with.
+    """
+    file = _read(asked)
+    options, say = asked.options, partial(click.echo, err=True)
+    stack.enter_context(
+        night_locks(options.history, options.out, who=file.suite.suite, wait_s=asked.wait_s, say=say)
+    )
+    return _resumed(asked, file) if asked.resume else _new(asked, file)
+
+
+def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) -> int:
+    night.say(f"night {night.record.night} of {night.record.suite}: {len(night.pending)} runs to go")
+    ending = Ending("crashed", unchecked="the night crashed")
+    interrupted = Ending(INTERRUPTED, unchecked="the night was interrupted")
+    try:
+        settle_torn(night)
+        ending = conclude(night, asked.options) if _make_all(night, asked) else interrupted
+    except KeyboardInterrupt:
+        ending = interrupted
+    except Exception as error:
+        ending = replace(ending, unchecked=f"the night crashed: {error}")
+        raise
+    finally:
+        if ending.outcome != COMPLETED:
+            with night.going_on("what was torn was not set aside"):
+                set_torn_aside(night)
+        by_user = ending.outcome == INTERRUPTED and not told_to_end()
+        code = end_night(night, ending, asked.options, user_knows=by_user)
+    return code
+
+
+def show_dry(asked: Asked) -> int:
+    """Show what would run."""
+    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
+    file = _read(asked)
+    night = asked.night or today()
+    record = new_record(file, night, commit=None, started_ns=0)
+    show_planned(file, record, Expected(file, earlier_durations_s(asked.options.out, file, record.night)))
+    return exit_codes.FINE
+
+
+def today() -> date:
+    """The night that would begin now."""
+    return night_of(datetime.now(UTC))
+
+
+def _read(asked: Asked) -> SuiteFile:
+    file = read_suite(asked.suite)
+    check_jobs(asked.options.jobs, file)
+    _ = asked.options.keep_bytes  # or it raises
+    for entry in file.suite.entries:
+        check_place(file.place(entry))
+    return file
+
+
+def _new(asked: Asked, file: SuiteFile) -> Night:
+    night = asked.night or today()
+    directory = NightDirectory.of(asked.options.out, night, file.suite.suite)
+    if directory.night_json.is_file():
+        advice = "--date gives another one a date" if directory.read().over else "--resume goes on with it"
+        raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
+    record = new_record(file, night, commit=commit(), started_ns=time.time_ns())
+    try:
+        directory.write(record)
+    except OSError as error:
+        raise MachineError(f"cannot write the night below {directory.path}: {error.strerror}") from error
+    return _night(directory, record, file, asked.options)
+
+
+def _resumed(asked: Asked, file: SuiteFile) -> Night | int:
+    """The night to go on with, or an exit code with a line that says why there is none."""
+    name = file.suite.suite
+    if asked.night is not None:
+        directory = NightDirectory.of(asked.options.out, asked.night, name)
+        if not directory.night_json.is_file():
+            raise InputError(str(directory.path), None, "", "there is no such night")
+    elif (found := NightDirectory.latest(asked.options.out, name)) is not None:
+        directory = found
+    else:
+        click.echo(f"nothing to go on with: {name} has no night yet", err=True)
+        return exit_codes.FINE
+    record = directory.read()
+    if record.over:
+        click.echo(f"nothing to go on with: the night {record.night} of {name} is over", err=True)
+        return record.exit_code or exit_codes.FINE
+    if asked.night is None and time.time_ns() - record.started_ns > RESUMABLE_NS:
+        said = f"the night {record.night} of {name} is too old; --date {record.night} goes on with it"
+        click.echo(f"nothing to go on with: {said}", err=True)
+        return exit_codes.FINE
+    if record.digest != digest(file):
+        raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
+    night = _night(directory, record, file, asked.options)
+    if record.commit != commit():
+        night.say("note: the code has changed since the night began")
+    return night
+
+
+def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, options: NightOptions) -> Night:
+    earlier_s = earlier_durations_s(options.out, file, record.night)
+    return Night(directory, record, file, options.history, earlier_s)
+
+
+def _make_all(night: Night, asked: Asked) -> bool:
+    """Make the runs that are to go; false if the user ended it."""
+    with _places() as place_of:
+        if asked.options.jobs > 1:
+            make_side_by_side(night, asked.options.jobs, place_of)
+        make_room(night, asked.options.keep_bytes)
+        for run in night.pending:
+            if not night.fits(run):
+                continue
+            whole = night.entry_of(run).sweep
+            if not (make_sweep(night, run) if whole else make_one(night, run, place_of)):
+                return False
+            make_room(night, asked.options.keep_bytes)
+    return True
+
+
+@contextlib.contextmanager
+def _places() -> Iterator[PlaceOf]:
+    """Opens each place once, when it is first needed."""
+    with contextlib.ExitStack() as stack:
+        known: dict[str, Place] = {}
+
+        def place_of(name: str) -> Place:
+            if name not in known:
+                known[name] = stack.enter_context(opened(name, lambda text: click.echo(text, err=True)))
+            return known[name]
+
+        yield place_of

@@ -1,0 +1,216 @@
+"""Makes one run: plan, check, prepare, carry out, analyse, page. The same for a run that somebody waits for,
+and for one of a sweep, of a night, or of a test.
+"""
+
+import contextlib
+import secrets
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.model import Experiment
+    from experiments.rundir import RunDirectory
+    from testbed.backends.place import Place
+    from testbed.campaign.live_view import Watching
+    from testbed.campaign.progress import Follower
+    from testbed.plan import Plan
+    from testbed.runner.start import Ended
+    from topologies.model import Topology
+
+ANALYSIS_DISK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is made from. also: what else its run.json is to say."""
+
+    experiment: "Experiment"
+    topology: "Topology"
+    seed: int
+    links: str
+    also: dict[str, Any] | None = None
+
+    def plan(self) -> "Plan":
+        """What it will do. Raises InputError."""
+        from testbed.planning import make_plan
+
+        return make_plan(self.experiment, self.topology, seed=self.seed, links_kind=self.links)
+
+    def described(self) -> dict[str, Any]:
+        """Its inputs as plain JSON."""
+        from testbed.sweeps import plain
+
+        return {
+            "experiment": plain(self.experiment),
+            "topology": plain(self.topology),
+            **(self.also or {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run that was made. summary: summary.json; None: it was not analysed."""
+
+    ended: "Ended"
+    summary: dict[str, Any] | None
+
+
+def prepare(
+    request: Request, place: "Place", out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
+) -> "RunDirectory":
+    """The directory of a run below `out`, with a run.json that says what is planned.
+
+    directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
+    it or it cannot be written.
+    """
+    return write(planned(request, place, out), request, out, directory=directory)
+
+
+def planned(
+    request: Request, place: "Place", out: Path, *, adapt: "Callable[[Plan], Plan]" = lambda plan: plan
+) -> "Plan":
+    """The plan as the place carries it out, which is up to it. adapt: changes what all would do.
+
+    Raises InputError, MachineError.
+    """
+    plan = place.fitted(adapt(request.plan()))
+    place.check(out, plan)
+    return plan
+
+
+def write(
+    plan: "Plan", request: Request, out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
+) -> "RunDirectory":
+    """See `prepare`."""
+    from experiments.rundir import RunDirectory
+    from testbed.errors import MachineError
+    from testbed.runner.start import write_plan
+
+    try:
+        if directory is not None:
+            run = directory()
+        else:
+            run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
+        write_plan(run, plan, request.described())
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+    return run
+
+
+def make(
+    run: "RunDirectory",
+    place: "Place",
+    follow: "Follower",
+    *,
+    analyze: bool = True,
+    page: Callable[[str], bool] = lambda verdict: True,
+) -> Made:
+    """Carry out a run that is prepared, analyse it and write its report.
+
+    page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
+    TestbedError if it broke, AnalysisError.
+    """
+    ended = perform(run, place, follow, analyze=analyze)
+    if ended.by_user:
+        raise KeyboardInterrupt
+    if not analyze:
+        return Made(ended, None)
+    return Made(ended, conclude(run, ended, follow, page=page))
+
+
+def perform(
+    run: "RunDirectory",
+    place: "Place",
+    follow: "Follower",
+    *,
+    analyze: bool,
+    watching: "Watching | None" = None,
+) -> "Ended":
+    """Run it where it is to run.
+
+    analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
+    its parts of captures are joined in the end. Raises what the place's own way of running raises:
+    MachineError, TestbedError, KeyboardInterrupt.
+    """
+
+    def hear(message: dict[str, Any]) -> None:
+        follow(message)
+        if watching is not None:
+            watching.exchange(message, follow)
+        if analyze and message.get("did") == "drained":
+            _start_spark_aside(run)
+
+    ended = place.carry_out(run, hear)
+    if watching is not None:
+        watching.read_rest(follow)
+        _join_parts(run, follow)
+    return ended
+
+
+def conclude(
+    run: "RunDirectory",
+    ended: "Ended",
+    follow: "Follower",
+    *,
+    page: Callable[[str], bool] = lambda verdict: True,
+) -> dict[str, Any] | None:
+    """Analyse a run that has ended and write its report; the summary, or None with a line that says why."""
+    summary = analyse(run, ended, follow)
+    if summary is not None and page(summary["verdict"]):
+        write_page(run, follow)
+    return summary
+
+
+def write_page(run: "RunDirectory", follow: "Follower") -> None:
+    """Write an analysed run's report."""
+    from analysis.report import write_report
+
+    follow.say("writing the report")
+    write_report(run)
+
+
+def analyse(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[str, Any] | None:
+    """The summary, or None with a line that says why there is none."""
+    if not ended.measured:
+        follow.say("not analysed: the run ended before its nodes published anything")
+        return None
+    if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
+        follow.say(f"not analysed, for want of disk: make some free, then `cutset analyze {run.path}`")
+        return None
+    from analysis.pipeline import analyze
+
+    summary: dict[str, Any] = analyze(run, master=None, progress=follow.say)
+    return summary
+
+
+def _join_parts(run: "RunDirectory", follow: "Follower") -> None:
+    """What cannot be joined now, an analysis joins later."""
+    from experiments.capture_parts import join_all
+    from topologies.errors import InputError
+
+    follow.say("joining the parts of captures")
+    try:
+        join_all(run.captures)
+    except InputError as error:
+        follow.show(f"problem: {error}")
+
+
+def _start_spark_aside(run: "RunDirectory") -> None:
+    """Java needs seconds to start: let it, if this run is going to need it, while the run's last files are
+    closed and nothing is measured any more.
+    """
+
+    def start() -> None:
+        from analysis.errors import AnalysisError
+        from analysis.workers.choice import start_ahead
+
+        # The analysis starts it again, and says what is wrong.
+        with contextlib.suppress(AnalysisError):
+            start_ahead(run)
+
+    threading.Thread(target=start, name="spark", daemon=True).start()

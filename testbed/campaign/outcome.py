@@ -1,0 +1,137 @@
+"""The short summary of a run on standard output: verdict, numbers, expectations, where to read on."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.rundir import RunDirectory
+from testbed.campaign import exit_codes
+
+if TYPE_CHECKING:
+    from testbed.runner.start import Ended
+
+LABEL_WIDTH = 12
+UNPROVEN_MAX = 4
+COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
+INTERRUPTED = "interrupted: it was ended before its time"
+RECOVERY = {
+    "detect_s": "noticed",
+    "switch_s": "new way",
+    "catch_up_s": "caught up",
+    "settled_s": "latency settled",
+}
+
+
+def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, Any] | None) -> None:
+    """Print it. `content` is run.json's; without a summary only what the run itself knows is shown."""
+    for problem in content["problems"]:
+        row("problem", problem)
+    if summary is None:
+        row("run", f"{content['outcome']} ({content['phase']})")
+        row("captures", str(run.captures))
+        return
+    row("verdict", _verdict(content, summary))
+    for label, text in summary_rows(summary):
+        row(label, text)
+    row("report", str(run.report_html))
+    row("summary", str(run.summary_json))
+
+
+def exit_code(ended: "Ended", summary: dict[str, Any] | None, *, analyze: bool) -> int:
+    """Of a run. analyze: whether it was to be analysed."""
+    if ended.by_user:
+        return exit_codes.INTERRUPTED
+    if summary is None:
+        return exit_codes.FINE if ended.completed and not analyze else exit_codes.FAILED
+    return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
+
+
+def _verdict(content: dict[str, Any], summary: dict[str, Any]) -> str:
+    """A run that somebody ended also counts as crashed, and is told apart here."""
+    verdict = summary["verdict"]
+    if verdict == "crashed" and content["outcome"] == "interrupted":
+        return click.style(INTERRUPTED, fg="yellow", bold=True)
+    return click.style(verdict, fg=COLOURS.get(verdict), bold=True)
+
+
+def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Label and text of each line about the numbers."""
+    fidelity = summary["fidelity"]
+    rows = [("fidelity", "valid" if fidelity["valid"] else "invalid")]
+    rows += [("", reason) for reason in fidelity["reasons"]]
+    rows.append(("events", _events(summary["events"])))
+    rows.append(("throughput", f"{number(summary['throughput']['events_per_s'])} events/s at a client"))
+    rows.append(("latency", _latency(summary["latency"])))
+    rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
+    if convergence := summary.get("convergence"):
+        rows.append(("at rest", _convergence(convergence)))
+    for expectation in summary["expectations"]:
+        held = "held" if expectation["held"] else "NOT HELD"
+        rows.append(("expected", f"{expectation['text']}: {held} ({number(expectation['value'])})"))
+    rows += [("unproven", text) for text in _unproven(summary)]
+    return rows + [("note", note) for note in fidelity["notes"]]
+
+
+def _unproven(summary: dict[str, Any]) -> list[str]:
+    """The links that expectations rest on and that nothing shows to have been as configured."""
+    resting: dict[str, int] = {}
+    for expectation in summary["expectations"]:
+        for text in expectation.get("unproven") or ():
+            resting[text] = resting.get(text, 0) + 1
+    shown = [
+        f"{text} ({count} expectation{'s' if count > 1 else ''} rest{'' if count > 1 else 's'} on it)"
+        for text, count in list(resting.items())[:UNPROVEN_MAX]
+    ]
+    more = len(resting) - len(shown)
+    return [*shown, f"and {more} more: see the report"] if more else shown
+
+
+def _latency(latency: dict[str, Any]) -> str:
+    """The percentiles, and by how much they may be wrong where several clocks measured them."""
+    figures = {name: f"{number(value)} ms" for name, value in latency.items()}
+    bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
+    shown = ", ".join(f"{name[:-3]} {figure}" for name, figure in figures.items())
+    return shown if bar is None else f"{shown} (clocks: ±{bar}, at most ±{bar_max})"
+
+
+def _events(events: dict[str, Any]) -> str:
+    published, delivered = number(events["published"]), number(events["delivered"])
+    seldom = [name for name in ("resurrected", "unordered_publishers") if events.get(name)]
+    faults = ", ".join(
+        f"{number(events[name])} {name.replace('_', ' ')}"
+        for name in ("lost", "duplicated", "out_of_order", "corrupted", *seldom)
+    )
+    return f"{published} published, {delivered} deliveries; {faults}"
+
+
+def _recovery(times: dict[str, Any]) -> str:
+    shown = [
+        f"{label} {number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
+    ]
+    return ", ".join(shown) or "nothing measured"
+
+
+def _convergence(figures: dict[str, Any]) -> str:
+    """After the last change."""
+    since = f"from {number(figures['last_change_s'])} s on"
+    switches = f"{figures['late_switches']} late changes of source"
+    if figures["stalled"]:
+        why = "" if figures["connected"] else ", which the links that are up do not all join"
+        return f"{since} {number(figures['stalled'])} streams of clients stay stalled{why}; {switches}"
+    return f"{since} every stream flows after {number(figures['full_s'])} s; {switches}"
+
+
+def number(value: Any) -> str:
+    """With a sensible number of digits; "unknown" for what was not measured."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, float) and abs(value) < 1000:
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+    if isinstance(value, int | float):
+        return f"{value:,.0f}"
+    return str(value)
+
+
+def row(label: str, text: str) -> None:
+    """Print a line with its label."""
+    click.echo(f"{label:<{LABEL_WIDTH}} {text}")

@@ -1,0 +1,75 @@
+"""Writes runs of tests into a history, so that they are compared with those of other nights."""
+
+import os.path
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from testbed.campaign.made_runs import MadeRun
+from testbed.campaign.series import AUTO, is_file, series_name
+from testbed.sweeps import Chosen
+
+SUITE = "pytest"
+"""The suite that runs of tests belong to."""
+
+
+class Recorder:
+    """Knows which history and which night. Runs of the same experiment with the same settings are a series,
+    whichever tests they are for.
+    """
+
+    def __init__(self, folder: Path, night: str) -> None:
+        """night: its date, as 2026-03-14."""
+        from analysis.history import History
+
+        self._history = History(folder)
+        self._night = night
+
+    def note(self, made: MadeRun, chosen: Chosen, settings: Mapping[str, Any]) -> None:
+        """A run that has a directory. Raises AnalysisError if the history cannot be written."""
+        from analysis.history import record_of
+
+        record = record_of(
+            made.directory,
+            night=self._night,
+            suite=SUITE,
+            entry=entry_of(chosen, settings),
+            repeat=made.repetition,
+            settings=settings,
+        )
+        self._history.append(record)
+
+    def note_failed_start(
+        self, problem: str, chosen: Chosen, settings: Mapping[str, Any], repetition: int
+    ) -> None:
+        """A run that the machine could not start."""
+        from analysis.history import record_of_failed_start
+
+        record = record_of_failed_start(
+            problem,
+            night=self._night,
+            suite=SUITE,
+            entry=entry_of(chosen, settings),
+            repeat=repetition,
+            settings=settings,
+            experiment=chosen.file.experiment.name,
+            started_ns=time.time_ns(),
+            seed=chosen.seed + repetition,
+        )
+        self._history.append(record)
+
+
+def entry_of(chosen: Chosen, settings: Mapping[str, Any]) -> str:
+    """What a series of tests' runs is called: the place and the links count among what was changed."""
+    experiment, folder = chosen.file.experiment, chosen.file.folder
+    place = {"on": chosen.place} if chosen.place != experiment.on else {}
+    links = {"links": chosen.links} if chosen.links != AUTO else {}
+    changed = {**settings, **place, **links}
+    lasting = {path: _lasting(value, folder) for path, value in changed.items()}
+    return series_name(experiment.name, changed, lasting)
+
+
+def _lasting(value: Any, folder: Path) -> Any:
+    """A value that stays the same if a checkout moves: files count from the experiment's folder."""
+    return os.path.relpath(value, folder) if is_file(value) and Path(value).is_absolute() else value

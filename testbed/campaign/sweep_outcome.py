@@ -1,0 +1,80 @@
+"""The short summary of a sweep on standard output: how many passed, which did not and how to replay them."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from testbed.campaign.outcome import COLOURS, number, row
+from testbed.campaign.sweep_text import point_title, replay_command
+from testbed.sweeps import missed
+
+SHOWN_MAX = 10  # of the runs that did not pass
+
+
+def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str, Sequence[str]]) -> None:
+    """Print it. given: the experiment as the user named it, and the overrides."""
+    verdict = verdict_of(record)
+    row("verdict", click.style(verdict, fg=COLOURS.get(verdict), bold=True))
+    row("runs", runs_text(record))
+    for expectation in record.expectations:
+        for text in expectation_lines(expectation):
+            row("expected", text)
+    for point in not_passed(record)[:SHOWN_MAX]:
+        row(point.verdict or "crashed", " ".join(filter(None, [point_title(point), point.problem])))
+        row("", f"replay: {replay_command(*given, point, record.place)}")
+    if (more := len(not_passed(record)) - SHOWN_MAX) > 0:
+        row("", f"and {more} more")
+    if any(not point.ended for point in record.points):
+        name, overrides = given
+        words = ["cutset", "run", name, *(word for override in overrides for word in ("--set", override))]
+        words += ["--seed", str(record.seed), "--repeat", str(record.repeat), "--on", record.place]
+        words += ["--links", record.links, "--resume", str(directory.path)]
+        row("go on with", shlex.join(words))
+    if directory.report_html.exists():
+        row("report", str(directory.report_html))
+    row("sweep", str(directory.sweep_json))
+
+
+def verdict_of(record: SweepRecord) -> str:
+    """Of the whole: passed only if every run did, and what was expected of all together held."""
+    if not_passed(record) or missed(record):
+        return "failed"
+    if any(not point.ended for point in record.points):
+        return "interrupted"
+    return "passed" if all(point.verdict for point in record.points) else "not analysed"
+
+
+def expectation_lines(expectation: Mapping[str, Any]) -> Iterator[str]:
+    """What was expected of all runs together, and each group of runs in which it did not hold."""
+    groups = [group for group in expectation["groups"] if not group["held"]]
+    yield f"{expectation['text']}: {_said(expectation)}"
+    for group in groups[:SHOWN_MAX]:
+        yield f"  {group['of']}: {_said(group)}"
+    if (more := len(groups) - SHOWN_MAX) > 0:
+        yield f"  and {more} more"
+
+
+def _said(judged: Mapping[str, Any]) -> str:
+    return f"{'held' if judged['held'] else 'NOT HELD'} ({number(judged['value'])})"
+
+
+def not_passed(record: SweepRecord) -> list[PointRecord]:
+    """The runs that went wrong."""
+    return [
+        point
+        for point in record.points
+        if point.outcome == "crashed" or point.verdict not in {None, "passed"}
+    ]
+
+
+def runs_text(record: SweepRecord) -> str:
+    """`14 passed, 1 failed; 15 in all`."""
+    counts = Counter(
+        point.verdict or ("not analysed" if point.ended else point.outcome or "not run")
+        for point in record.points
+    )
+    return f"{', '.join(f'{count} {kind}' for kind, count in counts.items())}; {len(record.points)} in all"

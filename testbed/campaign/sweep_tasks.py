@@ -1,0 +1,138 @@
+"""The runs of a sweep in virtual time, spread over Spark's tasks: one task simulates one run and analyses it.
+
+A task reads what is planned from its run directory and leaves there what a run leaves; the same seed gives
+the same, wherever and in whatever order tasks run. The driver looks into the directories to say how far the
+sweep is, so they must be on a file system that all tasks share: this machine's, unless there is a cluster.
+"""
+
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import AnalysisError
+from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.sweepdir import PointRecord
+from testbed.campaign.backend_selection import SIMULATOR, opened
+from testbed.campaign.progress import Follower, follower
+from testbed.campaign.sweep_progress import Sweep, broken, outcome_of
+from topologies.errors import InputError
+
+LOOK_S = 0.25
+STOP_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatePoint:
+    """One run, for a task. Its result stands in the run's directory."""
+
+    run: Path
+    analyze: bool
+
+    def carry_out(self) -> None:
+        """Never raises: what goes wrong is part of the result."""
+        from testbed.backends.simulator import simulate
+
+        run = RunDirectory(self.run)
+        began_s = time.monotonic()
+        problem = None
+        try:
+            simulate(run, lambda message: None)
+            if self.analyze:
+                from analysis.pipeline import analyze_here
+
+                analyze_here(run, progress=lambda text: None)
+        except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+        write_json(result_file(run), {"problem": problem, "duration_s": time.monotonic() - began_s})
+
+
+def result_file(run: RunDirectory) -> Path:
+    """What a task says of its run when it is done."""
+    return run.logs / "task.json"
+
+
+def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
+    """Make the runs that are to go. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
+    from analysis.session import spark_session
+
+    points = sweep.pending
+    with (
+        follower(terse=f"{len(points)} runs in virtual time") as follow,
+        opened(SIMULATOR, follow.say) as place,
+    ):
+        for point in points:
+            sweep.make_run(point, place)
+        tasks = [SimulatePoint(sweep.directory.run_of(point).path.resolve(), analyze) for point in points]
+        follow.say("starting Spark")
+        context = spark_session().sparkContext
+        job = _Job(context, tasks)
+        try:
+            _follow(sweep, points, job, follow)
+        finally:
+            job.stop()
+
+
+class _Job:
+    """The tasks as one job of Spark, in a thread."""
+
+    def __init__(self, context: Any, tasks: list[SimulatePoint]) -> None:
+        self._context = context
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(tasks,), name="sweep", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no task will do anything any more. Raises AnalysisError if Spark broke."""
+        if self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise AnalysisError(
+                f"the sweep's tasks broke: {str(self._error).strip().partition(chr(10))[0]}"
+            ) from self._error
+        return True
+
+    def stop(self) -> None:
+        """Take back what was not done. Idempotent."""
+        if self._thread.is_alive():
+            self._context.cancelAllJobs()
+            self._thread.join(STOP_TIMEOUT_S)
+
+    def _run(self, tasks: list[SimulatePoint]) -> None:
+        try:
+            self._context.parallelize(tasks, len(tasks)).foreach(lambda task: task.carry_out())
+        except Exception as error:  # noqa: BLE001 - for the thread that waits
+            self._error = error
+
+
+def _follow(sweep: Sweep, points: list[PointRecord], job: _Job, follow: Follower) -> None:
+    """Note each run as it is done, until all are."""
+    waiting = list(points)
+    while waiting:
+        ended = job.ended
+        done = [point for point in waiting if result_file(sweep.directory.run_of(point)).exists()]
+        for point in done:
+            waiting.remove(point)
+            follow.show(sweep.note(_result(sweep, point)))
+        if ended and not done and waiting:
+            raise AnalysisError(f"{len(waiting)} runs were never made, {waiting[0].name} among them")
+        if not done:
+            follow({})
+            time.sleep(LOOK_S)
+
+
+def _result(sweep: Sweep, point: PointRecord) -> PointRecord:
+    """What became of a run whose task is done."""
+    run = sweep.directory.run_of(point)
+    said = read_json(result_file(run))
+    if said["problem"] is not None:
+        return broken(point, said["problem"], said["duration_s"])
+    try:
+        summary = run.read_summary() if run.summary_json.exists() else None
+        return outcome_of(point, run.read_run(), summary, said["duration_s"])
+    except InputError as error:
+        return broken(point, str(error), said["duration_s"])

@@ -1,0 +1,187 @@
+"""`cutset run --live`: what can be watched, and that whatever becomes of who watches, the run does not
+notice.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import pipeline
+from experiments import capture_parts
+from experiments.loader import load_experiment, read_experiment
+from experiments.rundir import RunDirectory
+from testbed.campaign import live_view
+from testbed.campaign.live_view import Watching, check_watchable, watched
+from testbed.campaign.progress import Situation
+from testbed.cli import main
+from testbed.cli.analyze import _Work
+from testbed.plan import Plan
+from testbed.planning import make_plan
+from testbed.sweeps import Chosen
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+
+def plan_of(*overrides: str) -> Plan:
+    experiment = load_experiment("link-failure", list(overrides))
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+
+
+def chosen(*overrides: str, place: str | None = None, repeat: int | None = None) -> Chosen:
+    file = read_experiment("link-failure", list(overrides))
+    return Chosen.of(file, place=place, links="auto", seed=None, repeat=repeat)
+
+
+def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes() -> None:
+    before, after = plan_of(), watched(plan_of())
+    assert {capture.file.split("-")[1] for capture in after.captures if capture.in_parts} == {
+        "client",
+        "driver",
+    }
+    whole = tuple(replace(capture, in_parts=False) for capture in after.captures)
+    assert replace(after, captures=whole) == before
+
+
+@pytest.mark.parametrize("overrides", [["captures=none"], ["captures={snaplen: full, where: [gateways]}"]])
+def test_without_captures_of_hosts_there_is_nothing_to_watch(overrides: list[str]) -> None:
+    with pytest.raises(InputError, match=r"--live.*needs captures of hosts"):
+        watched(plan_of(*overrides))
+
+
+def test_a_system_whose_messages_are_unknown_cannot_be_watched() -> None:
+    with pytest.raises(InputError, match=r"--live.*does not know the messages of other"):
+        watched(replace(plan_of(), system="other"))
+
+
+def test_one_run_on_this_machine_can_be_watched() -> None:
+    check_watchable(chosen(), resumed=False)
+    with pytest.raises(InputError, match="not a sweep or a repetition"):
+        check_watchable(chosen(repeat=2), resumed=False)
+    with pytest.raises(InputError, match="not a sweep or a repetition"):
+        check_watchable(chosen(), resumed=True)
+    with pytest.raises(InputError, match="needs packets as they come"):
+        check_watchable(chosen(place="simulator"), resumed=False)
+
+
+def test_the_command_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["run", "link-failure", "--live", "--repeat", "2"]) == 2
+    assert capsys.readouterr().err == "cutset: --live: shows one run, not a sweep or a repetition\n"
+
+
+def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.make()
+    folder = capture_parts.folder_of(run.capture("x.pcap"))
+    folder.mkdir()
+    (folder / "1.pcap").write_bytes(b"header of 24 bytes......record")
+    found: list[bytes] = []
+
+    def look(given: RunDirectory, **_: Any) -> dict[str, Any]:
+        found.append(given.capture("x.pcap").read_bytes())
+        return {}
+
+    monkeypatch.setattr(pipeline, "analyze", look)
+    _Work(None, None).analyze(run, lambda _: None)
+    assert found == [b"header of 24 bytes......record"]
+
+
+class Heard:
+    """A follower that keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        self.messages.append(message)
+
+    def until(self, live: Watching, did: str) -> dict[str, Any]:
+        """Exchange, as the command does while a run goes on, until this was said."""
+        while True:
+            live.exchange({}, self)  # type: ignore[arg-type]
+            if found := [message for message in self.messages if message["did"] == did]:
+                return found[0]
+
+
+@contextmanager
+def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watching]:
+    """Watching by a program of ours instead of `analysis.live`."""
+    run = RunDirectory(tmp_path / "run")
+    run.make()
+    real = live_view.subprocess.Popen
+
+    def start(_command: list[str], **options: Any) -> Any:
+        return real([sys.executable, "-c", script], **options)
+
+    monkeypatch.setattr(live_view.subprocess, "Popen", start)
+    with Watching(run) as live:
+        yield live
+
+
+def test_its_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Heard()
+    with watching_with("raise SystemExit(1)", tmp_path, monkeypatch) as live:
+        assert heard.until(live, "unwatched")["text"] == "the live view ended by itself: see logs/live.log"
+        live.exchange({"did": "phase", "phase": "running"}, heard)  # type: ignore[arg-type]
+        live.read_rest(heard)  # type: ignore[arg-type]
+    assert [message["did"] for message in heard.messages] == ["unwatched"]
+
+
+def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(live_view, "REST_TIMEOUT_S", 0.1)
+    deaf = 'import signal, sys; print(\'{"did": "watching", "url": "x"}\', flush=True); signal.pause()'
+    with watching_with(deaf, tmp_path, monkeypatch) as live:
+        heard = Heard()
+        heard.until(live, "watching")
+        for _ in range(100):
+            live.exchange({"did": "problem", "text": "x" * 10_000}, heard)  # type: ignore[arg-type]
+        live.read_rest(heard)  # type: ignore[arg-type]
+        process = live._process
+    assert process is not None
+    assert process.returncode == -9
+
+
+def test_only_what_concerns_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
+    echo = """import sys
+for line in sys.stdin:
+    print('{"did": "echo", "of": %s}' % line.strip(), flush=True)
+"""
+    heard = Heard()
+    with watching_with(echo, tmp_path, monkeypatch) as live:
+        for did in ("drained", "progress", "phase"):
+            live.exchange({"did": did, "phase": "running"}, heard)  # type: ignore[arg-type]
+        assert heard.until(live, "echo")["of"]["did"] == "phase"
+
+
+def test_the_line_on_the_terminal_has_latency_disturbance_and_how_far_behind() -> None:
+    there = Situation()
+    there.take({"did": "phase", "phase": "running"})
+    there.take({"did": "running", "zero_ns": 0, "duration_us": 60_000_000})
+    there.take({"did": "progress", "events_per_s": 79_812})
+    there.take({"did": "timelines", "p95_ms": 62.31, "disturbed": ["cut r2-r3"], "behind_s": 1.94})
+    text = " ".join(there.text(23_000_000_000).split())
+    assert text == "running 23 of 60 s 79,812 events/s p95 62.3 ms cut r2-r3 1.9 s behind"
+    assert there.take({"did": "unwatched", "text": "the live view ended"}) == "the live view ended"
+    assert " ".join(there.text(23_000_000_000).split()) == "running 23 of 60 s 79,812 events/s"
+
+
+def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
+    there = Situation()
+    there.take({"did": "phase", "phase": "running"})
+    there.take({"did": "timelines", "p95_ms": None, "disturbed": [], "behind_s": 1.0})
+    assert there.text(0).endswith("no fault  1.0 s behind")
+    assert "p95" not in there.text(0)
+
+
+def test_where_to_look_is_said_once_it_is_known() -> None:
+    assert (
+        Situation().take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
+    )

@@ -1,0 +1,92 @@
+"""Nights whose runs are on the machines of an inventory."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.nights import State
+from experiments.rundir import RunDirectory
+from testbed.backends import ssh_hosts
+from testbed.backends.simulator import Simulator
+from testbed.errors import MachineError
+from testbed.hosts.inventory import Inventory
+from testbed.runner.start import Ended, Follow
+from tests.testbed.campaign.nights import Nights
+from tests.testbed.hosts.lab import Lab, why_no_lab
+from tests.testbed.runner.live import CUTSET, write_experiment
+
+TWO = """inventory: lab
+user: cutset
+key: ./id_lab
+machines:
+  - {name: h0, control: h0.example.org, experiment: 10.10.1.10}
+  - {name: h1, control: h1.example.org, experiment: 10.10.1.11}
+"""
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    return Nights(tmp_path)
+
+
+class Machines(Simulator):
+    """Stands in for machines by SSH: who logs in to which is noted, and which runs come to them."""
+
+    def __init__(self, came: list[str]) -> None:
+        self._came = came
+
+    def __call__(self, inventory: Inventory, *_: object) -> "Machines":
+        self._came.append("opened " + ", ".join(machine.name for machine in inventory.machines))
+        return self
+
+    def __enter__(self) -> "Machines":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._came.append("closed")
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+        self._came.append(f"run of {run.read_run()['plan']['experiment']}")
+        raise MachineError("the machines are asleep")
+
+
+def test_runs_of_an_entry_with_an_inventory_come_to_its_machines_which_are_opened_once(nights, monkeypatch):
+    came: list[str] = []
+    monkeypatch.setattr(ssh_hosts, "SshHosts", Machines(came))
+    (nights.folder / "two.yaml").write_text(TWO)
+    nights.suite("name: spread, on: ./two.yaml, repeat: 2")
+    assert nights.run() == 3
+    assert came == ["opened h0, h1", "run of tiny", "run of tiny", "closed"]
+    assert [(run.place, run.problem) for run in nights.record.runs] == [
+        (str(nights.folder / "two.yaml"), "the machines are asleep")
+    ] * 2
+
+
+def test_an_inventory_that_is_not_there_is_refused_before_anything_runs(nights, capsys):
+    nights.suite("name: good", "name: spread, on: ./none.yaml")
+    assert nights.run() == 2
+    assert "none.yaml" in capsys.readouterr().err
+    assert not nights.directory.path.exists()
+
+
+@pytest.mark.network
+@pytest.mark.machines
+@pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root")
+def test_a_night_on_machines_of_a_lab(nights, tmp_path):
+    if (reason := why_no_lab()) is not None:
+        pytest.skip(reason)
+    write_experiment(tmp_path)
+    with Lab(2) as lab:
+        serve = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}}
+        inventory = lab.write_inventory("two.yaml", machines=serve)
+        nights.suite(f"name: spread, on: {inventory}")
+        done = lab.run([*CUTSET, *nights.command()])
+    [run] = nights.record.runs
+    assert run.state is State.DONE, done.stderr
+    assert run.place == str(inventory)
+    made = nights.directory.run_of(run)
+    assert {machine["name"] for machine in made.read_run()["machines"]} == {"h0", "h1"}
+    assert made.read_summary()["events"]["lost"] == 0
+    assert nights.kept() == {run.run: 1}
+    assert (nights.history / "site/index.html").is_file()

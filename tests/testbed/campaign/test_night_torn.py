@@ -1,0 +1,107 @@
+"""What a night that was killed left: a run that has ended is never made again, however it ended."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from experiments.nights import Failure, State
+from testbed.campaign.night import Night
+from testbed.nightly.planning import TRIES_MAX
+from tests.testbed.campaign.nights import Nights
+
+NOTED = "testbed.campaign.night:Night.leave"
+NO_ANALYSIS = """
+def broken(*_):
+    from analysis.errors import AnalysisError
+    raise AnalysisError("odd captures")
+import testbed.campaign.one_run
+testbed.campaign.one_run.analyse = broken
+"""
+CRASHES = """
+import testbed.campaign.one_run as one
+analyse = one.analyse
+def crashed(made, ended, follow):
+    made.update_run(outcome="crashed", problems=["the relay died"])
+    return analyse(made, ended, follow)
+one.analyse = crashed
+"""
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    nights = Nights(tmp_path)
+    nights.suite("name: good")
+    return nights
+
+
+def ctrl_c(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_a_run_whose_analysis_failed_stays_failed(nights):
+    nights.killed(NOTED, first=NO_ANALYSIS)
+    [torn] = nights.record.runs
+    assert torn.state is State.RUNNING
+    assert nights.kept() == {torn.run: 1}
+    assert nights.run("--resume") == 3
+    [run] = nights.record.runs
+    assert (run.run, run.state, run.failure) == (torn.run, State.FAILED, Failure.HARNESS)
+    assert (run.tries, run.torn) == (1, ())
+    assert nights.kept() == {torn.run: 1}
+
+
+@pytest.mark.slow
+def test_a_run_that_crashed_stays_crashed(nights):
+    nights.killed("testbed.campaign.one_run:write_page", first=CRASHES)
+    [torn] = nights.record.runs
+    assert nights.run("--resume") == 1
+    [run] = nights.record.runs
+    assert (run.run, run.verdict, run.failure) == (torn.run, "crashed", Failure.CRASH)
+    assert nights.directory.run_of(run).report_html.is_file()
+    assert nights.kept() == {torn.run: 1}
+
+
+@pytest.mark.slow
+def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
+    nights.killed("testbed.campaign.one_run:analyse")
+    [torn] = nights.record.runs
+    made = nights.directory.run_of(torn).read_run()
+    assert nights.run("--resume") == 0
+    [run] = nights.record.runs
+    assert (run.run, run.verdict, run.torn) == (torn.run, "passed", ())
+    assert nights.directory.run_of(run).read_run()["times"] == made["times"]
+    assert nights.kept() == {torn.run: 1}
+
+
+@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C"])
+@pytest.mark.slow
+def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch, how):
+    endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
+    nights.suite(f"name: huge, on: local, {endless}", budget="2d")
+    if how == "kill -9":
+        nights.killed(NOTED)
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(Night, "leave", ctrl_c)
+            assert nights.run() == 130
+    [name] = nights.kept()
+    assert nights.run("--resume") == 3
+    [run] = nights.record.runs
+    assert (run.state, run.failure, run.tries) == (State.FAILED, Failure.HARNESS, 1)
+    assert "the captures need about" in run.problem
+    assert nights.kept() == {name: 1}
+
+
+@pytest.mark.slow
+def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
+    nights.killed("testbed.campaign.one_run:analyse")
+    [torn] = nights.record.runs
+    nights.directory.write(nights.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
+    assert nights.run("--resume") == 3
+    [run] = nights.record.runs
+    assert (run.state, run.failure) == (State.FAILED, Failure.HARNESS)
+    assert "ended the night each time" in run.problem
+    assert run.torn == (f"{torn.run}.torn",)

@@ -1,0 +1,75 @@
+"""What a series of tests' runs is called: one name for the same settings, never one for different ones."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.loader import read_experiment
+from experiments.suite import overrides_of
+from testbed.campaign.recording import entry_of
+from testbed.campaign.series import ENTRY_MAX
+from testbed.sweeps import Chosen
+from tests.integration.test_link_failure import VIRTUAL
+from tests.testbed.runner.live import write_experiment
+
+
+def series(
+    settings: dict[str, Any], experiment: str = "link-failure", on: str | None = None, links: str = "auto"
+) -> str:
+    file = read_experiment(experiment, overrides_of(settings), ("sweep", "repeat"))
+    return entry_of(Chosen.of(file, place=on, links=links, seed=None, repeat=1), settings)
+
+
+def test_an_experiment_as_it_is_gives_its_name() -> None:
+    assert series({}) == series({}, on="local") == "link-failure"
+
+
+def test_what_was_changed_is_in_the_name_and_a_digest_of_it_at_the_end() -> None:
+    settings = {"topology": "four-regions", "duration": "50s"}
+    name = series(settings, on="simulator", links="relay")
+    assert re.fullmatch("link-failure-duration-50s-links-relay-on-simulator-[0-9a-f]{8}", name)
+    assert len(name) <= ENTRY_MAX
+    assert name == series(dict(reversed(settings.items())), on="simulator", links="relay")
+
+
+CUT = {"name": "cut", "at": "1s", "cut": ["r0", "r1"]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({**VIRTUAL, "topology": "three-regions"}, {**VIRTUAL, "topology": "four-regions"}),
+        ({"faults": [CUT]}, {"faults": [{**CUT, "at": "2s"}]}),
+        ({"expect": ["events.lost == 1"]}, {"expect": ["events.lost >= 1"]}),
+    ],
+)
+def test_other_settings_are_another_series(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert series(one) != series(other)
+
+
+def test_another_place_and_other_links_are_another_series() -> None:
+    found = {series({}), series({}, on="simulator"), series({}, links="relay"), series({}, links="netem")}
+    assert len(found) == 4
+
+
+def test_a_series_goes_on_when_its_folder_moves(tmp_path: Path) -> None:
+    names = set()
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        path = write_experiment(tmp_path / folder)
+        topology = path.parent / "two-regions.yaml"
+        names.add(series({"topology": str(topology)}, str(path)))
+    assert len(names) == 1
+
+
+def test_files_of_one_name_in_two_folders_are_two_series(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path)
+    text = (path.parent / "two-regions.yaml").read_text()
+    names = set()
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "net.yaml").write_text(text)
+        names.add(series({"topology": str(tmp_path / folder / "net.yaml")}, str(path)))
+    assert len(names) == 2
