@@ -33,7 +33,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CACHE = PROJECT / ".cache"
 
 PACKAGES = ("experiments", "node", "testbed", "topologies")
-NOT_ON_MACHINES = ("node/sim/", "testbed/backends/", "testbed/cli/", "testbed/shell/")
+NOT_ON_MACHINES = ("node/sim/", "testbed/backends/", "testbed/campaign/", "testbed/cli/", "testbed/shell/")
 DISTRIBUTIONS = (
     "annotated-types",
     "mininet",
