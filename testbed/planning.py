@@ -15,7 +15,7 @@ from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import declared_by, roles_of
 from experiments.roles import counts_in
-from testbed.fault_timeline import fault_plans, link_changes, process_changes
+from testbed.fault_timeline import fault_plans, link_changes, process_changes, separation_changes
 from testbed.plan import (
     CapturePlan,
     HostPlan,
@@ -26,7 +26,6 @@ from testbed.plan import (
     ProcessPlan,
     RegionPlan,
 )
-from testbed.separations import separation_changes
 from topologies.document import dotted
 from topologies.errors import InputError
 from topologies.model import Topology

@@ -21,9 +21,8 @@ from node.core import machine as m
 from node.sim.network import Build
 from node.sim.process import Node, Observer
 from node.systems import build_machine
-from testbed.backends.virtual_faults import VirtualFaults
 from testbed.backends.virtual_files import Files, time_ns
-from testbed.backends.virtual_network import make_network
+from testbed.backends.virtual_network import VirtualFaults, make_network
 from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults import Carried

@@ -17,16 +17,14 @@ from experiments.parameters import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive, machine_archive
-from testbed.hosts.checks import Examined, examine, raise_if_unfit
+from testbed.hosts.checks import Examined, check_room, examine, raise_if_unfit
 from testbed.hosts.conductor import Conductor
-from testbed.hosts.connecting import connected
+from testbed.hosts.connecting import Logins, connected
 from testbed.hosts.deploy import code_folder, deploy, our_python
 from testbed.hosts.inventory import Inventory, Machine, When
-from testbed.hosts.logins import Logins
 from testbed.hosts.merging import machines_json, merged
 from testbed.hosts.peer import Events, Peer
 from testbed.hosts.placement import Placement, first_network, fitted, place, shares
-from testbed.hosts.room import check_room
 from testbed.hosts.run_folders import agent_arguments
 from testbed.hosts.ssh import Connection
 from testbed.plan import Plan, plan_from_json

@@ -58,10 +58,8 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
     TOPOLOGY is a name (see `cutset list`) or a YAML file.
     """
-    from testbed.emulab.limits import doubts
-    from testbed.emulab.preparing import prepare_command
-    from testbed.emulab.request import Density, Hardware, site_request
-    from testbed.emulab.rspec import request_rspec
+    from testbed.emulab.request import Density, Hardware, doubts, site_request
+    from testbed.emulab.rspec import prepare_command, request_rspec
     from testbed.hosts.inventory import Shaping
     from topologies.loader import load_topology
 

@@ -4,6 +4,10 @@ One machine for each region, or several, or one for every few in the topology's 
 share one network and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a
 link of the site's, which delays, loses and paces as the topology says (`shaping: emulab`). Links within a
 machine stay ours. Pure: data in, data out.
+
+Emulab's own FAQ ("What are the limits for link shaping?") says what its dedicated shaping nodes can do. Sites
+differ and the FAQ is old, so a request beyond these limits is written all the same, with a note. What a link
+really does is measured in every run.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +18,7 @@ from testbed.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_names, r
 from testbed.hosts.inventory import MACHINES_MAX, Shaping
 from topologies.errors import InputError
 from topologies.model import Topology
+from topologies.quantities import DURATION, RATE
 from topologies.shape import Shape
 
 SHARED = IPv4Network("10.10.1.0/24")
@@ -183,3 +188,24 @@ def _refuse_special(topology: str, field: str, shape: Shape) -> None:
             raise InputError(
                 topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
             )
+
+
+DELAY_US_MIN = 2_000
+RATE_BITS_PER_S_MAX = 1_000_000_000
+
+
+def doubts(request: SiteRequest) -> Iterator[str]:
+    """A line for each link that asks for more than the FAQ promises."""
+    for link in request.links:
+        shapes = [shape for _, _, shape in link.shapes]
+        for said in dict.fromkeys(said for shape in shapes for said in _of_shape(shape)):
+            yield f"{link.name}: {said}"
+
+
+def _of_shape(shape: Shape) -> Iterator[str]:
+    if 0 < shape.delay_us < DELAY_US_MIN:
+        asked, least = DURATION.format(shape.delay_us), DURATION.format(DELAY_US_MIN)
+        yield f"{asked} is less than the {least} that Emulab promises"
+    if shape.rate_bits_per_s is not None and shape.rate_bits_per_s > RATE_BITS_PER_S_MAX:
+        asked, most = RATE.format(shape.rate_bits_per_s), RATE.format(RATE_BITS_PER_S_MAX)
+        yield f"{asked} is more than the {most} that Emulab promises"

@@ -5,9 +5,11 @@ stand once for each direction: capacity in kbit/s, latency in ms, packet loss as
 schemas (`vocabulary.py`), and for the units the documentation of geni-lib and of GENI's developers.
 """
 
+import shlex
 from decimal import Decimal
 from xml.etree import ElementTree
 
+from testbed.doctor import packages
 from testbed.emulab.request import Hardware, Port, SiteLink, SiteRequest
 from testbed.emulab.vocabulary import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
 from topologies.shape import Shape
@@ -79,3 +81,15 @@ def _properties(shape: Shape) -> dict[str, str]:
 def _plain(number: Decimal) -> str:
     """Without an exponent."""
     return f"{number.normalize():f}"
+
+
+MACHINE = "machine"
+
+
+def prepare_command() -> str:
+    """A command for sh(1): the packages of packages.txt for machines, as Debian and Ubuntu name them."""
+    names = shlex.join(package.name for package in packages() if package.job == MACHINE)
+    return (
+        "sudo apt-get update && sudo env DEBIAN_FRONTEND=noninteractive"
+        f" apt-get install -y --no-install-recommends {names}"
+    )

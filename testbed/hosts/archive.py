@@ -9,6 +9,10 @@ on what else this process has interned (marshal, version 2).
 
 An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
 and kept in the project's cache, under a name made from all that it depends on.
+
+Compiled Python modules often come with debugging sections, which are most of their bytes. The dynamic loader
+goes by the program headers alone, so all that is behind the last segment stays here, together with the table
+of sections that would point there. Source: elf(5).
 """
 
 import gzip
@@ -18,6 +22,7 @@ import importlib.util
 import io
 import marshal
 import platform
+import struct
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -27,7 +32,6 @@ from typing import Self
 
 from experiments.whole_files import replacing
 from testbed.errors import MachineError
-from testbed.hosts.loadable import loadable_part
 
 PROJECT = Path(__file__).resolve().parents[2]
 CACHE = PROJECT / ".cache"
@@ -169,3 +173,29 @@ def _forget_old(cache: Path, made: Path) -> None:
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[ARCHIVES_KEPT - 1 :]:
         path.unlink(missing_ok=True)
+
+
+MAGIC = b"\x7fELF"
+CLASS_64, LITTLE_ENDIAN = 2, 1
+PT_LOAD = 1
+PROGRAM_HEADERS = struct.Struct("<32xQ14xHH")  # of Elf64_Ehdr: e_phoff, e_phentsize, e_phnum
+SEGMENT = struct.Struct("<I4xQ16xQ")  # of Elf64_Phdr: p_type, p_offset, p_filesz
+HEADER_BYTES = 64
+SECTIONS_OFFSET = slice(40, 48)  # e_shoff
+SECTIONS_COUNT = slice(58, 64)  # e_shentsize, e_shnum, e_shstrndx
+
+
+def loadable_part(content: bytes) -> bytes:
+    """The shared object without sections; as it is if it is of another kind than 64-bit little-endian ELF."""
+    if len(content) < HEADER_BYTES or content[:6] != MAGIC + bytes((CLASS_64, LITTLE_ENDIAN)):
+        return content
+    table, size, count = PROGRAM_HEADERS.unpack_from(content)
+    ends = [table + size * count]
+    for number in range(count):
+        kind, offset, file_bytes = SEGMENT.unpack_from(content, table + size * number)
+        if kind == PT_LOAD:
+            ends.append(offset + file_bytes)
+    part = bytearray(content[: max(ends)])
+    for place in (SECTIONS_OFFSET, SECTIONS_COUNT):
+        part[place] = bytes(place.stop - place.start)
+    return bytes(part)

@@ -2,6 +2,8 @@
 
 One command per machine: a small program (`testbed.hosts.examination`) goes with it, answers with facts and
 then reads its clock as often as asked. What the facts mean is judged in `testbed.hosts.findings`.
+
+Whether a run's captures fit on the machines that make them is a question of its own, which needs a plan.
 """
 
 import json
@@ -23,9 +25,13 @@ from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts, r
 from testbed.hosts.findings import Finding, judge, unreachable
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.on_each import on_each
+from testbed.hosts.placement import Placement
 from testbed.hosts.request import request
 from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.plan import Plan
+from testbed.runner.start import DISK_RESERVE_BYTES
+from testbed.volume import disk_needed_bytes
 
 CLOCK_READINGS = 8
 ANSWER_S = 30.0
@@ -128,3 +134,24 @@ class _Lines:
         if code == 127:
             return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")
         return TestbedError(f"{self._name}: cannot be examined: {said or f'exit code {code}'}")
+
+
+def check_room(plan: Plan, placement: Placement, examined: Sequence[Examined]) -> None:
+    """Raises MachineError, with all machines that are too full, if the captures would not fit."""
+    free_bytes = {each.machine.name: each.facts.folder.free_bytes for each in examined if each.facts}
+    problems = []
+    for machine in placement.machines:
+        needed = needed_bytes(plan, len(placement.hosts(machine)))
+        if free_bytes[machine.name] < needed:
+            problems.append(
+                f"{machine.name}: its captures need about {needed >> 20} MiB below {machine.folder}, but only"
+                f" {free_bytes[machine.name] >> 20} MiB are free"
+            )
+    if problems:
+        advice = "name another `folder:` in the inventory, or choose a shorter run or a snap length"
+        raise MachineError(f"{'; '.join(problems)}: {advice}")
+
+
+def needed_bytes(plan: Plan, hosts: int) -> int:
+    """What a machine with so many of the plan's hosts needs: each host captures about as much as another."""
+    return disk_needed_bytes(plan) * hosts // len(plan.hosts) + DISK_RESERVE_BYTES

@@ -4,6 +4,11 @@ A thread keeps an SSH session to the machine's supervisor and puts what it says 
 session ends, however it does, it connects again, asks for what was missed, and says again what had been
 ordered (orders count once), until there is no supervisor any more. A machine of which nothing was heard for
 as long as its lease has by then ended its part by itself: it is lost for the run, though not its files.
+
+How far the machine's clock is from ours is asked over the same connection. Each answer bounds the difference:
+the machine read its clock between our asking and our hearing (RFC 5905, section 8, without its assumption
+that both ways take equally long, but for the middle that is taken). The answer that took least time counts.
+This is good to about a millisecond: enough to begin together; the analysis compares clocks by packets.
 """
 
 import itertools
@@ -15,7 +20,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts.agent.messages import Lines, Message, line_of
-from testbed.hosts.clock_readings import ClockReadings
+from testbed.hosts.facts import ClockReading, best_reading
 from testbed.hosts.inventory import Machine
 from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
 
@@ -184,3 +189,38 @@ class Peer:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+
+ASKED_MAX = 64
+READINGS_MAX = 64
+
+
+class ClockReadings:
+    """Questions under way, and the latest answers."""
+
+    def __init__(self) -> None:
+        self._asked_ns: dict[int, int] = {}
+        self._readings: list[tuple[int, int, int]] = []  # our time, theirs, our time
+
+    def asked(self, number: int, now_ns: int) -> None:
+        """A question of this number goes out."""
+        self._asked_ns[number] = now_ns
+        while len(self._asked_ns) > ASKED_MAX:
+            del self._asked_ns[next(iter(self._asked_ns))]
+
+    def answered(self, number: int, there_ns: int, now_ns: int) -> None:
+        """The answer to it came; answers to nothing that was asked count nothing."""
+        asked_ns = self._asked_ns.pop(number, None)
+        if asked_ns is None:
+            return
+        self._readings = [*self._readings[1 - READINGS_MAX :], (asked_ns, there_ns, now_ns)]
+
+    @property
+    def count(self) -> int:
+        """How many answers came."""
+        return len(self._readings)
+
+    @property
+    def best(self) -> ClockReading | None:
+        """The closest of the latest readings, if there is one."""
+        return best_reading(self._readings) if self._readings else None

@@ -3,13 +3,18 @@
 A link is wired veth - middle - veth. The middle joins two interfaces of the sandbox's root namespace and
 delays, drops and paces what crosses, per direction. Taking interfaces down (`LinkState.DOWN`) is the
 network's work (`testbed.network`), not a middle's: a middle only survives it.
+
+Links that do nothing to frames, neither at first nor later, need no middle. Such a link is one veth pair from
+end to end. It costs the processor less, and carries no counters. A link whose side is captured keeps its
+middle: the capture listens there; so does one that goes on to another machine: the tunnel is one of its ends.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from testbed.plan import Direction
+from testbed.plan import Direction, LinkChange, LinkPlan, Plan
+from testbed.share import Share, nothing
 from topologies.shape import Shape
 
 
@@ -74,3 +79,16 @@ class Middles(Protocol):
 
     def stop(self) -> None:
         """Release everything; idempotent."""
+
+
+def links_without_middle(plan: Plan, share: Share) -> tuple[str, ...]:
+    """The names of links that need no middle, in the plan's order."""
+    tunnelled = {tunnel.link for tunnel in share.tunnels}
+    changed = {change.link for change in plan.changes if isinstance(change, LinkChange)}
+    captured = {capture.link for capture in plan.captures}
+    needed = changed | captured | tunnelled
+    return tuple(link.name for link in plan.links if _does_nothing(link) and link.name not in needed)
+
+
+def _does_nothing(link: LinkPlan) -> bool:
+    return all(shape == nothing(shape) for shape in (link.forward, link.backward))

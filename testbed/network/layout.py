@@ -4,7 +4,7 @@ Outside the hosts, in the sandbox's root namespace, names are numbers, because t
 characters: `l7a` and `l7b` are the two ends between which the middle of link 7 stands, `l7p` the port of a
 region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a
 host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
-A link without a middle (`testbed.links.direct`) is one pair: a host's and its port, or two gateways'.
+A link without a middle (`testbed.links.model`) is one pair: a host's and its port, or two gateways'.
 
 Where other machines carry out parts of the plan, the layout holds what is here; `t7` is the tunnel that takes
 the place of the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.share`).
@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
-from testbed.links.direct import links_without_middle
-from testbed.links.model import LinkWiring
+from testbed.links.model import LinkWiring, links_without_middle
 from testbed.network.routes import next_links
 from testbed.plan import CapturePlan, Direction, HostPlan, Plan
 from testbed.share import Share, everything, shapes_here

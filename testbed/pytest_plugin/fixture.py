@@ -19,7 +19,6 @@ from testbed.campaign.progress import PlainFollower
 from testbed.campaign.recording import Recorder
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
-from testbed.pytest_plugin.judging import ALLOWABLE, RunFailedError, refuse_unsound
 from testbed.pytest_plugin.results import Results
 from testbed.sweeps import Chosen, Points
 from topologies.document import find_file
@@ -162,3 +161,24 @@ def _check_asked(repeat: int, links: str, allow: Collection[str]) -> None:
         for word in given:
             if word not in known:
                 raise InputError(CALL, None, field, f"there is no {word}{suggestion(word, known)}")
+
+
+ALLOWABLE = ("failed", "invalid", "crashed")
+"""The verdicts that a test can allow. A run that gave nothing to look at is never allowed."""
+
+
+class RunFailedError(AssertionError):
+    """A run is not sound, or did not hold its experiment's expectations. failure: of which kind."""
+
+    def __init__(self, failure: Failure, text: str) -> None:
+        self.failure = failure
+        super().__init__(f"{failure}: {text}")
+
+
+def refuse_unsound(runs: Collection[MadeRun], allow: Collection[str]) -> None:
+    """Raises RunFailedError for the first run whose verdict is neither passed nor allowed."""
+    for run in runs:
+        allowed = run.verdict in allow and run.problem is None
+        failure = None if allowed else run.failure
+        if failure is not None:
+            raise RunFailedError(failure, f"{run.why} ({run.directory.path})")

@@ -7,15 +7,47 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from experiments.parameters import Trait
 from testbed.errors import TestbedError
 from testbed.faults import Carried, target
 from testbed.plan import LinkChange
 from testbed.runner.by_hand import FaultsAsAsked
 from testbed.runner.prompt import Prompt
-from testbed.runner.rates import Rates
 from testbed.runner.running import SAVE_PERIOD_S, applier
 from testbed.runner.stage import Stage
 from testbed.runner.starting import Starts
+
+PERIOD_S = 1.0  # nodes report four times as often
+
+
+class Rates:
+    """`by_client` is {client: {stream: events a second}}, on average over the last period."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.by_client: dict[str, dict[str, int]] = {}
+
+    async def follow(self) -> None:
+        """Look again and again, until cancelled."""
+        before, before_s = self._delivered(), time.monotonic()
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            after, after_s = self._delivered(), time.monotonic()
+            self.by_client = {
+                name: {
+                    stream: round(max(0, seq - before.get(name, {}).get(stream, 0)) / (after_s - before_s))
+                    for stream, seq in streams.items()
+                }
+                for name, streams in after.items()
+            }
+            before, before_s = after, after_s
+
+    def _delivered(self) -> dict[str, dict[str, int]]:
+        return {
+            client.name: {str(stream): seq for stream, seq in client.delivered.items()}
+            for client in self._stage.having(Trait.SUBSCRIBER)
+        }
+
 
 Message = dict[str, Any]
 

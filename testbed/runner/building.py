@@ -11,7 +11,7 @@ import sys
 from contextlib import AsyncExitStack
 
 from testbed.captures import CapturePoint, Captures
-from testbed.links.direct import links_without_middle
+from testbed.links.model import links_without_middle
 from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Plan

@@ -1,14 +1,46 @@
 """Who is attached to a supervisor: what they said, and what they are still to be told.
 
 They may read as slowly as they like: what is kept waits where it is kept, and what is soon out of date is
-dropped when there is no room for it.
+dropped when there is no room for it. Messages of the run are numbered in the order in which they were said,
+so that who comes back misses nothing that matters. Kept to the end is what steers the run: where it waits, in
+which phase it is, how it ended. Its plan bounds how much that is. Of what only the last of its kind says, and
+of what is only shown, `LAST_KEPT` are kept; the numbers of the others stay empty.
 """
 
 import socket
+from collections import deque
 from collections.abc import Iterator
 
-from testbed.hosts.agent.kept import Kept
-from testbed.hosts.agent.messages import Lines, Message
+from testbed.hosts.agent.messages import Lines, Message, line_of
+
+LAST_KEPT = {"counts": 1, "change": 10_000}
+
+
+class Kept:
+    """What a supervisor keeps of what its run said: lines as they are sent, by number."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._last: dict[str, deque[int]] = {did: deque() for did in LAST_KEPT}
+
+    def __len__(self) -> int:
+        """The number of the next message."""
+        return len(self._lines)
+
+    def __getitem__(self, number: int) -> bytes:
+        """The line; nothing if it is not kept any more."""
+        return self._lines[number]
+
+    def add(self, message: Message) -> None:
+        """Number and keep a message."""
+        number = len(self._lines)
+        self._lines.append(line_of({**message, "n": number}))
+        did = message.get("did", "")
+        if did in LAST_KEPT:
+            self._last[did].append(number)
+            if len(self._last[did]) > LAST_KEPT[did]:
+                self._lines[self._last[did].popleft()] = b""
+
 
 PIECE_BYTES = 1 << 16
 UNSENT_BYTES_MAX = 1 << 20

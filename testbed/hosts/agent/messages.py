@@ -9,7 +9,7 @@ The controller says
     {"do": "bye"}                          the files are shipped, or never will be: end
 
 The supervisor says what the run says (`testbed.runner.record`), each with its number `n`, so that who comes
-back after a broken connection misses nothing (`testbed.hosts.agent.kept`). Only what is soon out of date, or
+back after a broken connection misses nothing (`attachment.py`). Only what is soon out of date, or
 stands in the run's files and is of no use before (`PASSING`), has none and is not said again. When the run is
 over it says {"did": "ended"}.
 """

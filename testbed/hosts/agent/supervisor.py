@@ -18,13 +18,11 @@ from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.agent import files
-from testbed.hosts.agent.attachment import Attachment
-from testbed.hosts.agent.kept import Kept
+from testbed.hosts.agent.attachment import Attachment, Kept
 from testbed.hosts.agent.messages import PASSING, Message, line_of
-from testbed.hosts.agent.tunnels import make_tunnels
 from testbed.runner.phases import RUNNER_LOG, Outcome, settle
 from testbed.sandbox import Sandbox
-from testbed.tunnel import Tunnel
+from testbed.tunnel import Tunnel, make_tunnels
 from topologies.errors import InputError
 
 LOOK_S = 0.5

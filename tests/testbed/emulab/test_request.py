@@ -5,10 +5,8 @@ from xml.etree import ElementTree
 import pytest
 
 from testbed.cli import main
-from testbed.emulab.limits import doubts
-from testbed.emulab.preparing import prepare_command
-from testbed.emulab.request import ONE_EACH, Density, Hardware, site_request
-from testbed.emulab.rspec import request_rspec
+from testbed.emulab.request import ONE_EACH, Density, Hardware, doubts, site_request
+from testbed.emulab.rspec import prepare_command, request_rspec
 from testbed.hosts.inventory import Shaping
 from tests.testbed.emulab.rspec_schema import NAMESPACE, REQUEST, breaches
 from topologies.document import parse_document, validated

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from testbed.hosts.agent.kept import LAST_KEPT, Kept
+from testbed.hosts.agent.attachment import LAST_KEPT, Kept
 from testbed.hosts.agent.messages import LineError, Lines, line_of
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.hosts import archive
-from testbed.hosts.archive import machine_archive, pack
-from testbed.hosts.loadable import loadable_part
+from testbed.hosts.archive import loadable_part, machine_archive, pack
 
 BYTES_MAX = 8 << 20
 STARTED_ON_MACHINES = (

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from testbed.hosts import conductor as conductor_module
-from testbed.hosts.clock_readings import ClockReadings
 from testbed.hosts.conductor import Conductor
-from testbed.hosts.peer import Events
+from testbed.hosts.peer import ClockReadings, Events
 
 S = 1_000_000_000
 PLACES = ("network", "probed", "ready", "drained", "finished", "measured")

@@ -16,8 +16,8 @@ import pytest
 
 from experiments.rundir import RunDirectory, write_json
 from testbed.hosts.agent import supervisor
+from testbed.hosts.agent.attachment import LAST_KEPT
 from testbed.hosts.agent.files import SOCKET
-from testbed.hosts.agent.kept import LAST_KEPT
 from testbed.hosts.agent.messages import Lines, line_of
 from testbed.hosts.agent.supervisor import Supervisor, listen
 from testbed.runner.phases import RUNNER_LOG

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from testbed.hosts.agent.tunnels import make_tunnels
 from testbed.hosts.inventory import Inventory, Machine, Shaping, Shipping, When
 from testbed.hosts.placement import Placement, shares
 from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Direction, LinkState, Plan
 from testbed.share import Share
+from testbed.tunnel import make_tunnels
 from tests.testbed.network.observations import set_link, what_sending_says
 from tests.testbed.network.plans import make_plan
 

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.nights import Failure
 from testbed.campaign.made_runs import MadeRun
-from testbed.pytest_plugin.judging import RunFailedError, refuse_unsound
+from testbed.pytest_plugin.fixture import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised
 
 UNHELD = made(
