@@ -3,12 +3,10 @@ and for one of a sweep, of a night, or of a test.
 """
 
 import contextlib
-import secrets
 import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +66,9 @@ def prepare(
     directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
     it or it cannot be written.
     """
-    return write(planned(request, place, out), request, out, directory=directory)
+    from testbed.runner import start
+
+    return start.prepare(out, planned(request, place, out), request.described(), directory)
 
 
 def planned(
@@ -81,25 +81,6 @@ def planned(
     plan = place.fitted(adapt(request.plan()))
     place.check(out, plan)
     return plan
-
-
-def write(
-    plan: "Plan", request: Request, out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
-) -> "RunDirectory":
-    """See `prepare`."""
-    from experiments.rundir import RunDirectory
-    from testbed.errors import MachineError
-    from testbed.runner.start import write_plan
-
-    try:
-        if directory is not None:
-            run = directory()
-        else:
-            run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
-        write_plan(run, plan, request.described())
-    except OSError as error:
-        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
-    return run
 
 
 def make(

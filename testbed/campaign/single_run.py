@@ -26,9 +26,10 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
     """Returns the exit code. live: show it while it goes on."""
     from testbed.campaign.backend_selection import opened
     from testbed.campaign.live_view import Watching, watched
-    from testbed.campaign.one_run import Request, conclude, perform, planned, write
+    from testbed.campaign.one_run import Request, conclude, perform, planned
     from testbed.campaign.outcome import exit_code, show_outcome
     from testbed.campaign.progress import follower
+    from testbed.runner.start import prepare
     from topologies.loader import load_topology
 
     experiment = chosen.file.experiment
@@ -37,7 +38,7 @@ def run_once(chosen: "Chosen", out: Path, *, analyze: bool, live: bool = False) 
         place = stack.enter_context(opened(chosen.place, lambda text: click.echo(text, err=True)))
         plan = planned(request, place, out, **({"adapt": watched} if live else {}))
         _warn(chosen, plan, out)
-        run = write(plan, request, out)
+        run = prepare(out, plan, request.described())
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())
         watching = stack.enter_context(Watching(run)) if live else None

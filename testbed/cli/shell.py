@@ -83,8 +83,9 @@ def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> in
 def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
     from testbed.backends.local import Local
-    from testbed.campaign.one_run import Request, planned, write
+    from testbed.campaign.one_run import Request, planned
     from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
+    from testbed.runner.start import prepare
     from topologies.loader import load_topology
 
     experiment = chosen.file.experiment
@@ -97,7 +98,7 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     experiment = open_ended(experiment, faults)
     also = {"shell": {"with_faults": with_faults}}
     request = Request(experiment, topology, chosen.seed, chosen.links, also)
-    return write(planned(request, Local(), out, adapt=_in_parts), request, out)
+    return prepare(out, planned(request, Local(), out, adapt=_in_parts), request.described())
 
 
 def _in_parts(plan: "Plan") -> "Plan":

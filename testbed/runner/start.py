@@ -5,6 +5,7 @@ mean is decided here: the first asks for a tidy stop, the second kills.
 """
 
 import contextlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -53,6 +55,28 @@ class Ended:
     def measured(self) -> bool:
         """It got as far as time 0, so that there is something to analyse."""
         return "zero_ns" in self.content["times"]
+
+
+def prepare(
+    out: Path,
+    plan: Plan,
+    described: dict[str, Any],
+    directory: Callable[[], RunDirectory] | None = None,
+) -> RunDirectory:
+    """The run's directory below `out`, with a run.json that says what is planned.
+
+    described: the resolved `experiment` and `topology` as plain JSON. directory: makes it, if its name is
+    given. Raises MachineError if it cannot be written.
+    """
+    try:
+        if directory is not None:
+            run = directory()
+        else:
+            run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
+        write_plan(run, plan, described)
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+    return run
 
 
 def check_machine(out: Path, plan: Plan) -> None:
