@@ -34,6 +34,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
         "delivered",
         "tombstoned",
         "lost",
+        "stray",
         "duplicated",
         "out_of_order",
         "resurrected",

@@ -29,6 +29,7 @@ _SECTIONS: Final[dict[str, dict[str, Better]]] = {
         "delivered": "",
         "tombstoned": "",
         "lost": "lower",
+        "stray": "lower",
         "duplicated": "lower",
         "out_of_order": "lower",
         "resurrected": "lower",

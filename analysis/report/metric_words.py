@@ -22,6 +22,7 @@ _TITLES = {
     "events.delivered": "Deliveries",
     "events.tombstoned": "Came as tombstones",
     "events.lost": "Events lost",
+    "events.stray": "Events at clients that were not to get them",
     "events.duplicated": "Events duplicated",
     "events.out_of_order": "Events out of order",
     "events.resurrected": "Events resurrected",

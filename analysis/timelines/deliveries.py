@@ -1,11 +1,9 @@
 """Holds what clients got against what the drivers know to be published: many clients and streams at once.
 
-What is expected of a client: in each session (from a start of its process to its end) every event once, in
-order, or the event's tombstone. A session that lasts to the end of the run, whenever it began, is expected to
-have everything that was acknowledged to a driver; one that ended before (a kill, a leave) everything up to
-the last event that it got.
+What each session of a client (from a start of its process to its end) must and may get, `expected` says.
 
-*Lost* is what was expected in a session and is not accounted for; a tombstone accounts for its events only as
+*Lost* is what a session must get and is not accounted for; *stray* is what came to it outside of what it may
+get; a tombstone accounts for its events only as
 far as the rule in force explains it (`finality`), and the beginning of another epoch of the stream accounts
 for nothing. *Duplicated* is an event that came again in a session, and one that was published twice
 (`verification`). *Out of order* is what came for the first time after a later one. *Resurrected* is what came
@@ -22,78 +20,100 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, codes, ints, rows
+from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.collecting import Marks
 from analysis.timelines.epochs import Layout, layout
+from analysis.timelines.expected import (
+    SUBSCRIPTIONS,
+    Expected,
+    Sessions,
+    Subscriptions,
+    expected,
+    subscriptions,
+)
 from analysis.timelines.facts import Facts
 from analysis.timelines.finality import unexplained
-from analysis.timelines.groups import SPAN, SPAN_BITS, replicated, shifted, sums, totals, within
+from analysis.timelines.groups import SPAN, SPAN_BITS, check_groups, shifted, sums, totals, within
 from analysis.timelines.pieces import Batches, digest, repeats, union
 from analysis.timelines.recorded import Got, Published
 from analysis.timelines.verification import verify
 from node.core.deliveries import RecordKind
 
+_DELIVERIES = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
+
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
-    """The sessions of all groups: the group of each, and whether it lasted to the end of the run."""
+class Arranged:
+    """What some clients recorded, and of which client each group is."""
 
-    group: Ints
-    lasted: Bools
+    got: Got
+    sessions: Sessions
+    asked: Subscriptions
+    client: Ints
+
+    @property
+    def stream(self) -> Ints:
+        """Of each group."""
+        return self.got.of_group
 
 
 def check(
     clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts, marks: Marks | None = None
 ) -> pa.Table:
-    """`schemas.DELIVERIES` of some clients, for every stream of the run.
+    """`schemas.DELIVERIES` of some clients: for every stream that they have to do with.
 
     published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
-    marks: what drivers marked, if they did.
+    marks: what drivers marked, if they did. Raises AnalysisError for records of a stream that is none of
+    the run's.
     """
     streams = list(facts.owner)
-    groups = len(clients) * len(streams)
+    refuse_unplanned([published, records], facts)
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
     known = published_of(published, facts)
-    got, sessions = _arranged(clients, records, facts)
+    arranged = _arranged(clients, records, facts)
+    got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
+    groups = len(stream)
     batches = shifted(got.session, got.first, got.reach)
     again = repeats(batches)
     again_events = _repeats_of_events(batches, got, again)
     is_event = got.events > 0
     duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
     resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)
-    late = _behind(batches) - again
+    reached = _reached(batches, len(sessions.group))
+    wanted = expected(sessions, reached, arranged.asked, known, facts)
+    stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
+    late = _behind(_in_order(batches, got, known, facts)) - again if _ordered(facts) else np.zeros_like(again)
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
-    verdict = verify(got.group % max(len(streams), 1), got, known, new, facts)
+    verdict = verify(got.stream, got, known, new, facts)
     duplicated = duplicated + verdict.published_twice
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, facts, marks)
     covered = union(shifted(got.group, got.first, got.reach))
     early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
-    stream = np.tile(np.arange(len(streams)), len(clients))
     columns = {
-        "client": pa.array(clients, pa.string()).take(
-            pa.array(np.repeat(np.arange(len(clients)), len(streams)))
-        ),
+        "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
         "stream": np.array(streams, np.int64)[stream],
         "published": totals(known.runs, len(streams))[stream],
         "delivered": sums(got.group, new_events, groups),
         "tombstoned": sums(got.group, new - new_events, groups),
         "covered": totals(covered, groups),
         "delivered_while_running": sums(got.group[early], new_events[early], groups),
-        "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, known, groups, len(streams))
+        "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, wanted, groups)
         + sums(got.group, np.where(is_event, unjustified, 0), groups),
         "duplicated": sums(got.group, duplicated, groups),
         "out_of_order": sums(got.group, late, groups),
+        "stray": sums(got.group, stray, groups),
         "resurrected": sums(got.group, resurrected, groups),
         "corrupted": sums(got.group, verdict.corrupted, groups) + _given_twice(known, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
         "duplicated_after": _per_fault(facts, got, duplicated, groups),
         "out_of_order_after": _per_fault(facts, got, late, groups),
-        "digest": _digests(covered, groups, streams, epochs),
-        "published_digest": _digests(known.runs, len(streams), streams, epochs)[stream],
+        "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
+        "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
     arrays = [columns[field.name] for field in schemas.DELIVERIES]
     return pa.Table.from_arrays(
@@ -129,25 +149,62 @@ def published_of(records: pa.Table, facts: Facts) -> Published:
     )
 
 
-def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> tuple[Got, Sessions]:
-    """The clients' records by group and session, and all sessions that there were or should have been."""
+def refuse_unplanned(tables: Sequence[pa.Table], facts: Facts) -> None:
+    """Raises AnalysisError for records of events of a stream that is none of the run's."""
+    planned = pa.array(list(facts.owner), pa.int32())
+    for table in tables:
+        strange = table.filter(
+            pc.and_(
+                pc.not_equal(table.column("kind"), int(RecordKind.SESSION)),
+                pc.invert(pc.is_in(table.column("stream"), value_set=planned)),
+            )
+        )
+        if strange.num_rows:
+            host, stream = (strange.column(name)[0].as_py() for name in ("host", "stream"))
+            raise AnalysisError(
+                f"{host} recorded events of stream {stream}, which is none of the {len(planned)} of the plan:"
+                " who is to get them is not known"
+            )
+
+
+def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> Arranged:
+    """The clients' records by group and session, and all sessions that there were or should have been.
+
+    Where everybody is to get everything these are all sessions with all streams; otherwise those of which
+    there is a record.
+    """
     streams = list(facts.owner)
     client = codes(records.column("host"), list(clients))
     last = np.array([facts.starts.get(name, 1) - 1 for name in clients], np.int64)
     session = ints(records, "session")
     np.maximum.at(last, client[client >= 0], session[client >= 0])
-    per_client = last + 1
-    before = np.cumsum(per_client) - per_client  # sessions of the clients before
     kind, stream = ints(records, "kind"), _places(ints(records, "stream"), streams)
-    said = np.isin(kind, (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE))
-    mine = np.flatnonzero(said & (client >= 0) & (stream >= 0))
-    number = before[client[mine]] * len(streams) + stream[mine] * per_client[client[mine]] + session[mine]
-    mine, number = (part[np.argsort(number, kind="stable")] for part in (mine, number))
+    there = (client >= 0) & (stream >= 0)
+    mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
+    asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
+    most = int(last.max(initial=0)) + 1
+    key = (client * len(streams) + stream) * most + session
+    if facts.declared.contract.audience == "all":
+        pairs = np.repeat(np.arange(len(clients) * len(streams)), np.repeat(last + 1, len(streams)))
+        starts = np.searchsorted(pairs, pairs)
+        keys = pairs * most + np.arange(len(pairs)) - starts
+    else:
+        keys = np.unique(key[np.concatenate((mine, asked))])
+    check_groups(len(keys))
+    groups, group = np.unique(keys // most, return_inverse=True)
+    of_client, of_stream = groups // max(len(streams), 1), groups % max(len(streams), 1)
+    present = np.array([name not in facts.gone for name in clients], bool)
+    lasted = (keys % most == last[of_client[group]]) & present[of_client[group]]
+    number = np.searchsorted(keys, key[mine])
+    order = np.argsort(number, kind="stable")
+    mine, number = mine[order], number[order]
     count = ints(records, "count")[mine]
     tombstone = kind[mine] == RecordKind.TOMBSTONE
     got = Got(
-        group=client[mine] * len(streams) + stream[mine],
+        group=group[number].astype(np.int64),
         session=number,
+        stream=stream[mine],
+        of_group=of_stream,
         first=ints(records, "first_seq")[mine],
         reach=np.maximum(count, ints(records, "covered")[mine]),
         events=np.where(tombstone, 0, count),
@@ -156,13 +213,12 @@ def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> tuple[
         crc=ints(records, "batch_crc")[mine],
         running=ints(records, "running_crc")[mine],
     )
-    groups = np.arange(len(clients) * len(streams))
-    each = np.repeat(per_client, len(streams))
-    ends = np.cumsum(each)
-    lasted = np.zeros(int(each.sum()), bool)
-    there = np.repeat([name not in facts.gone for name in clients], len(streams)).astype(bool)
-    lasted[ends[there] - 1] = True
-    return got, Sessions(np.repeat(groups, each), lasted)
+    return Arranged(
+        got,
+        Sessions(group.astype(np.int64), of_stream[group], lasted),
+        subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked])),
+        of_client,
+    )
 
 
 def _repeats_of_events(batches: Batches, got: Got, again: Ints) -> Ints:
@@ -184,25 +240,48 @@ def _repeats_over_sessions(got: Got, again: Ints, sessions: Sessions) -> Ints:
 
 def _behind(batches: Batches) -> Ints:
     """How many numbers of each batch lie before the end of an earlier batch of its session."""
-    end = batches.end_seq
+    order = np.argsort(batches.first_seq >> SPAN_BITS, kind="stable")
+    end = batches.end_seq[order]
     highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))
-    behind: Ints = np.clip(np.minimum(end, highest) - batches.first_seq, 0, None)
+    behind = np.zeros(len(order), np.int64)
+    behind[order] = np.clip(np.minimum(end, highest) - batches.first_seq[order], 0, None)
     return behind
 
 
-def _lost(
-    covered: tuple[Ints, Ints], sessions: Sessions, known: Published, groups: int, streams: int
-) -> Ints:
+def _reached(batches: Batches, sessions: int) -> Ints:
+    """One past the last number that each session got."""
+    reached = np.zeros(sessions, np.int64)
+    np.maximum.at(reached, batches.first_seq >> SPAN_BITS, batches.end_seq & (SPAN - 1))
+    return reached
+
+
+def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Expected, groups: int) -> Ints:
     """What was expected in each session and is not accounted for, summed by group."""
-    count = len(sessions.group)
-    reached = np.zeros(count, np.int64)
-    np.maximum.at(reached, covered[0] >> SPAN_BITS, covered[1] & (SPAN - 1))
-    limit = np.where(sessions.lasted, SPAN, reached)
-    expected = replicated(known.runs, streams, sessions.group % max(streams, 1), limit)
-    wanted = union(expected)
-    accounted = within(covered, wanted[0], wanted[1])
-    missing = totals(wanted, count) - sums(wanted[0] >> SPAN_BITS, accounted, count)
-    return sums(sessions.group, missing, groups)
+    first, end = wanted.must
+    accounted = within(covered, first, end)
+    return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
+
+
+def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
+    """How many numbers of each batch the session may not get."""
+    if may is None:
+        return np.zeros(len(batches.count), np.int64)
+    return batches.count - within(may, batches.first_seq, batches.end_seq)
+
+
+def _ordered(facts: Facts) -> bool:
+    return facts.declared.contract.order != "none"
+
+
+def _in_order(batches: Batches, got: Got, known: Published, facts: Facts) -> Batches:
+    """The batches in spans of what the contract orders: a session, or each publisher within it."""
+    if facts.declared.contract.order != "publisher" or not len(known.driver):
+        return batches
+    at = shifted(got.stream, got.first, got.reach).first_seq
+    place = np.maximum(np.searchsorted(known.batches.first_seq, at, side="right") - 1, 0)
+    publishers = int(known.driver.max()) + 1
+    check_groups((int(got.session.max(initial=0)) + 1) * publishers)
+    return shifted(got.session * publishers + known.driver[place], got.first, got.reach)
 
 
 def _per_fault(facts: Facts, got: Got, events: Ints, groups: int) -> pa.Array:
@@ -222,14 +301,14 @@ def _accounted(batches: Batches, got: Got, unjustified: Ints) -> Batches:
     return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
 
 
-def _digests(runs: tuple[Ints, Ints], groups: int, streams: list[int], epochs: Layout) -> Ints:
-    """`pieces.digest` of each group's runs, in sequence numbers."""
-    low = np.searchsorted(runs[0], np.arange(groups + 1, dtype=np.int64) << SPAN_BITS)
+def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
+    """`pieces.digest` of each group's runs, in sequence numbers. streams: of each group."""
+    low = np.searchsorted(runs[0], np.arange(len(streams) + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)
     length = runs[1] - runs[0]
     found = []
     for group, (a, b) in enumerate(pairwise(low.tolist())):
-        seqs = epochs.original(streams[group % len(streams)], first[a:b])
+        seqs = epochs.original(streams[group], first[a:b])
         found.append(digest((seqs, seqs + length[a:b])))
     return np.array(found, np.int64)
 

@@ -57,19 +57,19 @@ class _Case:
     @property
     def stream(self) -> Ints:
         """Of each of the records."""
-        return self.got.group[self.some] % self.streams
+        return self.got.stream[self.some]
 
     def last_unmarked(self) -> Ints:
         """For each stream, the last number that clients have and no driver knows to be acknowledged.
 
         A driver that was killed left events without marks: they may collect what is before them.
         """
-        batches = shifted(self.got.group % self.streams, self.got.first, self.got.reach)
+        batches = shifted(self.got.stream, self.got.first, self.got.reach)
         held = within(self.known.runs, batches.first_seq, batches.end_seq)
         open_ones = held < batches.count
         found = np.zeros(self.streams, np.int64)
         last = (self.got.first + self.got.reach - 1)[open_ones]
-        np.maximum.at(found, (self.got.group % self.streams)[open_ones], last)
+        np.maximum.at(found, self.got.stream[open_ones], last)
         return found
 
 
@@ -117,8 +117,7 @@ def _highest(case: _Case) -> Ints:
     got, known = case.got, case.known
     published = np.zeros(case.streams, np.int64)
     np.maximum.at(published, known.runs[0] >> SPAN_BITS, (known.runs[1] - 1) & (SPAN - 1))
-    groups = int(got.group.max(initial=-1)) + 1
-    highest = published[np.arange(groups) % case.streams]
+    highest = published[got.of_group]
     events = got.events > 0
     np.maximum.at(highest, got.group[events], (got.first + got.reach - 1)[events])
     return highest

@@ -7,6 +7,7 @@ span of numbers of its own, so far from the others that no interval reaches into
 
 import numpy as np
 
+from analysis.errors import AnalysisError
 from analysis.timelines.arrays import Ints
 from analysis.timelines.pieces import Batches
 
@@ -15,9 +16,15 @@ SPAN_BITS = 40
 SPAN = np.int64(1) << SPAN_BITS
 
 
-def shifted(group: Ints, first_seq: Ints, count: Ints) -> Batches:
+def check_groups(count: int) -> None:
+    """Raises AnalysisError if so many groups have no span each."""
+    if count >= 1 << 63 - SPAN_BITS:
+        raise AnalysisError(f"{count:,} sessions with streams are too many to be looked at together")
+
+
+def shifted(group: Ints, first_seq: Ints, count: Ints, size_max: int = int(SPAN // 4)) -> Batches:
     """Batches in their groups' spans. What lies beyond a span (a damaged record) is put at its end."""
-    size = np.clip(count, 0, SPAN // 4)
+    size = np.clip(count, 0, size_max)
     first = np.clip(first_seq, 0, SPAN - 1 - size)
     return Batches((group << SPAN_BITS) + first, size, np.zeros(len(group), np.int64))
 
@@ -48,19 +55,3 @@ def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
     inside = np.where(run >= 0, np.minimum(at, ends[run]) - starts[run], 0)
     held: Ints = before[np.maximum(run, 0)] + inside
     return held
-
-
-def replicated(known: tuple[Ints, Ints], kinds: int, kind: Ints, limit: Ints) -> Batches:
-    """For each group the runs of its kind, cut off at its limit, in the group's span.
-
-    known: maximal runs in the spans of `kinds`. kind, limit: one per group.
-    """
-    of_kind = known[0] >> SPAN_BITS
-    low = np.searchsorted(of_kind, np.arange(kinds + 1))
-    sizes = np.diff(low)[kind]
-    within_kind = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    run = np.repeat(low[:-1][kind], sizes) + within_kind
-    group = np.repeat(np.arange(len(kind)), sizes)
-    first = known[0][run] & (SPAN - 1)
-    end = np.minimum(first + known[1][run] - known[0][run], limit[group])
-    return shifted(group, first, np.maximum(end - first, 0))

@@ -6,7 +6,7 @@ direction in the one is the k-th in the other. A change that could not be carrie
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -28,6 +28,10 @@ class Period:
     queue_packets: int | None
     mtu_bytes: int
     reorder: bool = False
+
+    def like(self, other: "Period") -> bool:
+        """Whether the direction is configured as in another period."""
+        return replace(self, start_ns=None, end_ns=None) == replace(other, start_ns=None, end_ns=None)
 
     @property
     def up(self) -> bool:

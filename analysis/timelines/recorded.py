@@ -10,12 +10,15 @@ from analysis.timelines.pieces import Batches
 class Got:
     """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
 
-    group: client times streams plus stream. session: groups apart once more by session, counted densely.
+    group: a client and a stream, counted densely. session: groups apart once more by session, likewise.
+    stream: a place in the run's list. of_group: the stream of each group.
     reach: sequence numbers from `first` on, of which `events` came as events.
     """
 
     group: Ints
     session: Ints
+    stream: Ints
+    of_group: Ints
     first: Ints
     reach: Ints
     events: Ints

@@ -60,6 +60,7 @@ DELIVERIES = _schema(
     ("lost", _BIGINT, False),  # expected in some session, and not accounted for in it
     ("duplicated", _BIGINT, False),  # delivered again within a session, or published twice
     ("out_of_order", _BIGINT, False),  # delivered after a later event of the same session
+    ("stray", _BIGINT, False),  # that the client was not to get
     ("resurrected", _BIGINT, False),  # delivered after their tombstone, or collected against the rule
     ("corrupted", _BIGINT, False),  # other bytes than were published
     (

@@ -3,7 +3,8 @@
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
 `fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
-`resurrected`, `unverified` and `unordered_publishers`; `throughput.slowest_client_events_per_s`;
+`stray` (what clients were not to get), `resurrected`, `unverified` and `unordered_publishers`;
+`throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
 unproven: the worst of its periods), `unproven` periods with their reasons, `lost` packets by what took them,
@@ -33,7 +34,8 @@ from experiments.expectations import Expectation
 
 SCHEMA = 1
 PER_CLIENT = (
-    "delivered", "tombstoned", "lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified",
+    "delivered", "tombstoned", "lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted",
+    "unverified",
 )  # fmt: skip
 EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
 THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")

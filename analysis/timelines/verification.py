@@ -93,11 +93,11 @@ def _runs_astray(stream: Ints, got: Got, same: Bools, known: Published, at: Ints
 def _starts(known: Published, streams: int) -> tuple[Ints, Bools]:
     """Each stream's first published number, and whether a single session of one driver published it."""
     start, single = np.zeros(streams, np.int64), np.zeros(streams, bool)
-    for stream in range(streams):
-        mine = known.stream == stream
-        if mine.any():
-            start[stream] = known.batches.first_seq[mine][0] - (stream << SPAN_BITS)
-            single[stream] = len(np.unique(known.driver[mine])) == 1 and not known.session[mine].any()
+    low = np.searchsorted(known.stream, np.arange(streams + 1))
+    for stream in np.flatnonzero(np.diff(low)).tolist():
+        mine = slice(low[stream], low[stream + 1])
+        start[stream] = known.batches.first_seq[mine][0] - (stream << SPAN_BITS)
+        single[stream] = len(np.unique(known.driver[mine])) == 1 and not known.session[mine].any()
     return start, single
 
 

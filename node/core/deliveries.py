@@ -37,6 +37,10 @@ class RecordKind(IntEnum):
     TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
     placeholders for the others of the `covered` sequence numbers. EPOCH: the events that follow are of
     another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
+
+    SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, UNSUBSCRIBED: a client asked for a stream, or that it ends, and
+    was told that it is so. `first_seq` is the first event that it is to get, or not to get any more; 0 where
+    it cannot know. Only of systems that deliver from a subscription on.
     """
 
     DELIVERED = 0
@@ -45,6 +49,10 @@ class RecordKind(IntEnum):
     TOMBSTONE = 3
     SPARSE = 4
     EPOCH = 5
+    SUBSCRIBING = 6
+    SUBSCRIBED = 7
+    UNSUBSCRIBING = 8
+    UNSUBSCRIBED = 9
 
 
 @dataclass(frozen=True, slots=True)

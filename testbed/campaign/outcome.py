@@ -96,7 +96,7 @@ def _latency(latency: dict[str, Any]) -> str:
 
 def _events(events: dict[str, Any]) -> str:
     published, delivered = number(events["published"]), number(events["delivered"])
-    seldom = [name for name in ("resurrected", "unordered_publishers") if events.get(name)]
+    seldom = [name for name in ("stray", "resurrected", "unordered_publishers") if events.get(name)]
     faults = ", ".join(
         f"{number(events[name])} {name.replace('_', ' ')}"
         for name in ("lost", "duplicated", "out_of_order", "corrupted", *seldom)

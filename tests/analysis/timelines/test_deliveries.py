@@ -67,7 +67,7 @@ def tombstones(batches, **more):
 
 def faults_of(row):
     """What is wrong, without the zeros."""
-    names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified")
+    names = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified")
     return {name: row[name] for name in names if row[name]}
 
 

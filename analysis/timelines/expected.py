@@ -1,0 +1,274 @@
+"""Who is to get what: for each session of a client and each stream, what it must get and what it may get.
+
+Both are intervals of sequence numbers, kept only for sessions that have to do with a stream, so that a
+hundred thousand clients with a few of ten thousand topics each take what their subscriptions take. What they
+are follows from the system's contract (`node.core.declaration.Contract`):
+
+- *since the beginning*: all that was published; of a session that ended, up to the last that it got;
+- *since the subscription*: from what the client wrote down about its subscriptions. Where it knows the
+  numbers from which and up to which a subscription counts, these are the bounds; where it does not, times
+  are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way, it
+  may get, and need not;
+- what is published within a fault through which the contract does not hold, or so shortly before that it was
+  under way, nobody must get.
+
+*Lost* is must without got, *stray* is got outside of may: `deliveries` counts them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.facts import Facts, Fault
+from analysis.timelines.groups import SPAN, SPAN_BITS, shifted
+from analysis.timelines.pieces import NEVER, Batches, union
+from analysis.timelines.recorded import Published
+from node.core.deliveries import RecordKind
+
+Runs = tuple[Ints, Ints]
+"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `groups`."""
+SUBSCRIPTIONS = (
+    RecordKind.SUBSCRIBING,
+    RecordKind.SUBSCRIBED,
+    RecordKind.UNSUBSCRIBING,
+    RecordKind.UNSUBSCRIBED,
+)
+_CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions of clients with a stream, as parallel arrays.
+
+    group: a client and a stream. stream: a place in the run's list. lasted: to the end of the run.
+    """
+
+    group: Ints
+    stream: Ints
+    lasted: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """What clients wrote down about subscriptions, in order of session and of writing. number: the first that
+    a subscription brings, or the first that it brings no more; 0 where the client does not know.
+    """
+
+    session: Ints
+    kind: Ints
+    number: Ints
+    t_ns: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Sets by session, in the sessions' spans. may: None where any event may come to anybody."""
+
+    must: Runs
+    may: Runs | None
+
+
+def expected(
+    sessions: Sessions, reached: Ints, asked: Subscriptions, known: Published, facts: Facts
+) -> Expected:
+    """Of all these sessions. reached: one past the last number that each got."""
+    contract = facts.declared.contract
+    streams = len(facts.owner)
+    count = len(sessions.group)
+    published = without(known.runs, _excused(known, facts, streams))
+    limit = np.where(sessions.lasted, SPAN - 1, reached)
+    if contract.since == "beginning":
+        everything = (np.arange(count), np.zeros(count, np.int64), limit)
+        return Expected(within_windows(everything, sessions.stream, published), None)
+    clock = _Clock(known, streams)
+    settle_ns = contract.settle_us * 1000
+    late_ns = settle_ns if contract.published == "acknowledged" else 0
+    must, may = _windows(asked, sessions, clock, settle_ns, late_ns)
+    must = (must[0], must[1], np.minimum(must[2], limit[must[0]]))
+    return Expected(
+        within_windows(must, sessions.stream, published),
+        union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
+    )
+
+
+Windows = tuple[Ints, Ints, Ints]
+"""A session and the first and one past the last number of a window of it, as parallel arrays."""
+
+
+def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
+    """What was published within the windows of sessions, in the sessions' spans.
+
+    stream_of: of each session. published: in the streams' spans.
+    """
+    session, first, end = windows
+    base = stream_of[session] << SPAN_BITS
+    low = np.searchsorted(published[1], base + first, side="right")
+    high = np.searchsorted(published[0], base + np.maximum(end, first), side="left")
+    sizes = np.maximum(high - low, 0)
+    window = np.repeat(np.arange(len(session)), sizes)
+    run = np.repeat(low, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    begins = np.maximum(published[0][run] - base[window], first[window])
+    ends = np.minimum(published[1][run] - base[window], end[window])
+    return union(shifted(session[window], begins, np.maximum(ends - begins, 0), size_max=int(SPAN)))
+
+
+def without(runs: Runs, others: Runs) -> Runs:
+    """The numbers of some maximal runs that are not in others; everything in spans."""
+    if not len(others[0]) or not len(runs[0]):
+        return runs
+    edges = np.unique(np.concatenate((*runs, *others)))
+    first = edges[:-1]
+
+    def inside(some: Runs) -> Bools:
+        at = np.searchsorted(some[0], first, side="right") - 1
+        held: Bools = (at >= 0) & (first < some[1][np.maximum(at, 0)])
+        return held
+
+    kept = inside(runs) & ~inside(others)
+    sizes = np.diff(edges)[kept]
+    return union(Batches(first[kept], sizes, np.zeros(len(sizes), np.int64)))
+
+
+class _Clock:
+    """From times to numbers of streams, by when events were published."""
+
+    def __init__(self, known: Published, streams: int) -> None:
+        self._low = np.searchsorted(known.stream, np.arange(streams + 1))
+        self._batches = known.batches
+
+    def _of(self, stream: int) -> tuple[Ints, Ints]:
+        mine = slice(self._low[stream], self._low[stream + 1])
+        first = self._batches.first_seq[mine] & (SPAN - 1)
+        end = int(first[-1] + self._batches.count[mine][-1]) if len(first) else 1
+        return np.append(first, end), self._batches.t_ns[mine]
+
+    def first(self, stream: Ints, t_ns: Ints) -> Ints:
+        """The first number that was published at such a time or later."""
+        return self._at(stream, t_ns, earliest=True)
+
+    def after(self, stream: Ints, t_ns: Ints) -> Ints:
+        """The number from which on all were published at such a time or later."""
+        return self._at(stream, t_ns, earliest=False)
+
+    def _at(self, stream: Ints, t_ns: Ints, *, earliest: bool) -> Ints:
+        found = np.zeros(len(stream), np.int64)
+        order = np.argsort(stream, kind="stable")
+        names, starts = np.unique(stream[order], return_index=True)
+        for name, start, end in zip(names.tolist(), starts, np.append(starts, len(order))[1:], strict=True):
+            numbers, times = self._of(name)
+            ascending = np.maximum.accumulate(times) if earliest else np.minimum.accumulate(times[::-1])[::-1]
+            mine = order[start:end]
+            found[mine] = numbers[np.searchsorted(ascending, t_ns[mine], side="left")]
+        return found
+
+
+def _windows(
+    asked: Subscriptions, sessions: Sessions, clock: _Clock, settle_ns: int, late_ns: int
+) -> tuple[Windows, Windows]:
+    """What subscriptions bring for sure, and at most."""
+    closing = _next(asked, np.isin(asked.kind, _CLOSING))
+    final = _next(asked, asked.kind == RecordKind.UNSUBSCRIBED)
+    row = np.arange(len(asked.kind))
+    follows = np.append(asked.session[1:] == asked.session[:-1], False)[: len(row)]
+    after = np.minimum(row + 1, max(len(row) - 1, 0))
+    confirmed = (
+        (asked.kind == RecordKind.SUBSCRIBING) & follows & (asked.kind[after] == RecordKind.SUBSCRIBED)
+    )
+    before = np.append(False, confirmed)[: len(row)]
+
+    sure = np.flatnonzero(asked.kind == RecordKind.SUBSCRIBED)
+    stream = sessions.stream[asked.session[sure]]
+    number = asked.number[sure]
+    first = np.where(number > 0, number, clock.after(stream, asked.t_ns[sure] + late_ns))
+    end = _ends(asked, final[sure], np.full(len(sure), -1))
+    by_time = (end < 0) & (closing[sure] >= 0)
+    last_ns = asked.t_ns[np.maximum(closing[sure], 0)] - settle_ns
+    end = np.where(by_time, clock.first(stream, last_ns), np.where(end < 0, SPAN - 1, end))
+    must = (asked.session[sure], first, end)
+
+    opening = np.flatnonzero(
+        (asked.kind == RecordKind.SUBSCRIBING) | ((asked.kind == RecordKind.SUBSCRIBED) & ~before)
+    )
+    stream = sessions.stream[asked.session[opening]]
+    told = np.where(confirmed[opening], after[opening], opening)
+    number = np.where(asked.kind[told] == RecordKind.SUBSCRIBED, asked.number[told], 0)
+    first = np.where(number > 0, number, clock.first(stream, asked.t_ns[opening] - settle_ns))
+    end = _ends(asked, final[opening], np.full(len(opening), -1))
+    by_time = (end < 0) & (final[opening] >= 0)
+    last_ns = asked.t_ns[np.maximum(final[opening], 0)] + settle_ns
+    end = np.where(by_time, clock.after(stream, last_ns), np.where(end < 0, SPAN - 1, end))
+    return must, (asked.session[opening], first, end)
+
+
+def _ends(asked: Subscriptions, final: Ints, otherwise: Ints) -> Ints:
+    """The number up to which each counts, as the client was told; where it was not, otherwise."""
+    number = asked.number[np.maximum(final, 0)] if len(asked.number) else otherwise
+    return np.where((final >= 0) & (number > 0), number, otherwise)
+
+
+def _next(asked: Subscriptions, wanted: Bools) -> Ints:
+    """For each row the next one of its session that is wanted, or -1."""
+    rows = len(wanted)
+    place = np.where(wanted, np.arange(rows), rows)
+    following = np.append(np.minimum.accumulate(place[::-1])[::-1], rows)[1:]
+    there = following < rows
+    same = asked.session[np.minimum(following, max(rows - 1, 0))] == asked.session if rows else there
+    found: Ints = np.where(there & same, following, -1)
+    return found
+
+
+def _excused(known: Published, facts: Facts, streams: int) -> Runs:
+    """What was published within faults through which the contract does not hold; in the streams' spans."""
+    clock = _Clock(known, streams)
+    settle_ns = facts.declared.contract.settle_us * 1000
+    every = np.arange(streams)
+    found = []
+    for from_ns, to_ns in excused_times(facts):
+        first = clock.first(every, np.full(streams, from_ns - settle_ns))
+        end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
+        found.append(shifted(every, first, np.maximum(end - first, 0)))
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing
+    first, count = (
+        np.concatenate([getattr(each, name) for each in found]) for name in ("first_seq", "count")
+    )
+    return union(Batches(first, count, np.zeros(len(first), np.int64)))
+
+
+def excused_times(facts: Facts) -> Iterator[tuple[int, int]]:
+    """From when to when faults acted through which the contract does not hold."""
+    for fault in facts.applied_faults:
+        if not fault.mends and not facts.declared.contract.holds_through(fault.kind):
+            yield fault.t_ns, _mended_ns(fault, facts)
+
+
+def _mended_ns(fault: Fault, facts: Facts) -> int:
+    """When all that a fault changed was as it had been; NEVER if it stayed so."""
+    ends = [fault.t_ns]
+    for hop in fault.hops:
+        periods = facts.periods[facts.link_of[hop]]
+        same = [
+            period.start_ns
+            for period in periods
+            if period.start_ns is not None and period.start_ns > fault.t_ns and period.like(periods[0])
+        ]
+        ends.append(min(same, default=NEVER))
+    for process in fault.processes:
+        again = [
+            other.t_ns
+            for other in facts.applied_faults
+            if other.mends and process in other.processes and other.t_ns > fault.t_ns
+        ]
+        ends.append(min(again, default=NEVER))
+    return max(ends)
+
+
+def subscriptions(table: pa.Table, session: Ints) -> Subscriptions:
+    """From rows of `schemas.RECORDS` of these kinds, with the session of each, in order of writing."""
+    columns = [table.column(name).to_numpy().astype(np.int64) for name in ("kind", "first_seq", "t_ns")]
+    order = np.argsort(session, kind="stable")
+    return Subscriptions(session[order], *(column[order] for column in columns))
