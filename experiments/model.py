@@ -172,6 +172,11 @@ class Experiment(StrictModel):
                 if role not in known:
                     path = (role,) if region == DEFAULT else (region, role)
                     raise problem(f"{self.system} has no such role{suggestion(role, known)}", "roles", *path)
+        declared = declared_by(self.system)
+        if self.workload.kind not in declared.workloads:
+            raise problem(f"{self.system} takes {', '.join(declared.workloads)}", "workload", "kind")
+        if declared.streams_max is not None and self.workload.streams > declared.streams_max:
+            raise problem(f"{self.system} has {declared.streams_max} of each region", "workload", "streams")
         if not any(sum(counts.values()) for counts in self.roles.values()):
             raise problem("there is no process at all", "roles")
 

@@ -18,6 +18,7 @@ from topologies.strict import (
 )
 
 EVENT_SIZE_BYTES_MAX = 65_536
+STREAMS_MAX = 10_000
 RATE_PER_S_MAX = 100_000_000
 LAST_MAX = 1 << 62
 KEY_BYTES_MAX = 255
@@ -79,6 +80,10 @@ class Keys(StrictModel):
 class Workload(StrictModel):
     """The load of each driver."""
 
+    kind: Literal["stream"] = "stream"
+    """What is published: streams of events, numbered one after the other."""
+    streams: WholeNumber = Field(1, ge=1, le=STREAMS_MAX)
+    """Streams of each region, if the system can have several."""
     event_size_bytes: SizeBytes = Field(ge=1, le=EVENT_SIZE_BYTES_MAX)
     """Payload of an event."""
     rate_per_s: EventRatePerS | None = Field(None, gt=0, le=RATE_PER_S_MAX)
@@ -99,6 +104,8 @@ class Workload(StrictModel):
             "rate_per_s": self.rate_per_s,
             "closed_loop": self.closed_loop,
         }
+        if self.streams != 1:
+            plain["streams"] = self.streams
         if self.collect is not None:
             plain["collect"] = self.collect.as_plan()
         if self.keys is not None:

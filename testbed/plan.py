@@ -69,7 +69,15 @@ class RegionPlan:
     name: str
     subnet: str  # "10.2.0.0/16"
     gateway: str  # host name
-    stream: int  # the stream that this region owns
+    stream: int  # the first stream that this region owns
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What numbers events, and the region in which they are numbered."""
+
+    number: int
+    region: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +175,7 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
+    streams: tuple[StreamPlan, ...] = ()  # by number; a plan without has one of each region
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:

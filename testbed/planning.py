@@ -25,6 +25,7 @@ from testbed.plan import (
     ProcessChange,
     ProcessPlan,
     RegionPlan,
+    StreamPlan,
 )
 from topologies.document import dotted
 from topologies.errors import InputError
@@ -50,7 +51,6 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     return Plan(
         experiment=experiment.name,
         system=experiment.system,
-        declared=declared_by(experiment.system),
         parameters=experiment.all_parameters(),
         workload=experiment.workload.as_plan(),
         seed=run_seed,
@@ -59,13 +59,15 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         links_kind=links_kind,
         congestion_control=experiment.congestion_control,
         snaplen_bytes=experiment.captures.snaplen_bytes,
-        regions=tuple(_regions(topology)),
+        regions=tuple(_regions(topology, experiment.workload.streams)),
         hosts=hosts,
         links=links,
         processes=tuple(_processes(hosts, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
         changes=all_changes(faults, topology, experiment.duration_us),
+        streams=tuple(_streams(topology, experiment.workload.streams)),
+        declared=declared_by(experiment.system),
     )
 
 
@@ -89,9 +91,16 @@ def process_seed(run_seed: int, process: str) -> int:
     return int.from_bytes(digest, "big") >> 1  # fits a signed 64-bit number
 
 
-def _regions(topology: Topology) -> Iterator[RegionPlan]:
+def _regions(topology: Topology, streams: int) -> Iterator[RegionPlan]:
     for number, name in enumerate(topology.regions):
-        yield RegionPlan(name, str(region_network(number)), f"{name}-gw", stream=number)
+        yield RegionPlan(name, str(region_network(number)), f"{name}-gw", stream=number * streams)
+
+
+def _streams(topology: Topology, streams: int) -> Iterator[StreamPlan]:
+    """So many of each region, region by region."""
+    for number, name in enumerate(topology.regions):
+        for each in range(streams):
+            yield StreamPlan(number * streams + each, name)
 
 
 def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:

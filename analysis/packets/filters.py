@@ -219,7 +219,9 @@ def stream_of(name: int | str, owner: Mapping[int, str], option: str = "") -> in
 
     Raises InputError for another name, with those that there are.
     """
-    regions = {region: stream for stream, region in owner.items()}
+    regions = {
+        region: stream for stream, region in sorted(owner.items(), reverse=True)
+    }  # the first of several
     if name in regions:
         return regions[str(name)]
     number = str(name).removeprefix("s")

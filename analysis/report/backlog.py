@@ -103,7 +103,7 @@ def _backlog(record: RunRecord, region: str, row: Row) -> Backlog:
     return Backlog(
         fault=row["fault"],
         stream=stream,
-        origin=record.regions[stream] if 0 <= stream < len(record.regions) else "?",
+        origin=record.origin(stream),
         region=region,
         rate=rate,
         gap_s=gap_s,

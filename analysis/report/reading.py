@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from analysis.clocks.machines import ONE_CLOCK, Clocks
 from analysis.clocks.making import read_details, read_on_reference
+from analysis.timelines.facts import owners
 from analysis.unanalysed import refuse
 from experiments.rundir import RunDirectory
 
@@ -59,6 +60,10 @@ class RunRecord:
     def regions(self) -> tuple[str, ...]:
         """Names of the regions in the topology's order, on which colours hang."""
         return tuple(region["name"] for region in self.plan.get("regions", ()))
+
+    def origin(self, stream: int) -> str:
+        """The region in which a stream is numbered."""
+        return owners(self.plan).get(stream, "?") if self.plan.get("regions") else "?"
 
     @property
     def wan_links(self) -> tuple[Row, ...]:

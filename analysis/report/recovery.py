@@ -161,7 +161,7 @@ def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
 
     made = (
         (
-            words(f"s{row['stream']} from {_origin(record, row['stream'])}"),
+            words(f"s{row['stream']} from {record.origin(row['stream'])}"),
             words(row["client"]),
             *(time(row, key) for key, _, _ in TIMES),
             figure(number(row.get("backlog_events")), row.get("backlog_events")),
@@ -175,7 +175,3 @@ def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
 def _slowness(row: Row) -> tuple[bool, float]:
     """What orders pairs: those that never recovered first, then the slowest."""
     return row.get("switch_s") is not None, -(row.get("switch_s") or 0.0)
-
-
-def _origin(record: RunRecord, stream: int) -> str:
-    return record.regions[stream] if 0 <= stream < len(record.regions) else "?"

@@ -228,7 +228,7 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         outcome=run.get("outcome"),
         event_bytes=workload.get("event_size_bytes"),
         hosts=_hosts(plan),
-        owner={int(region["stream"]): region["name"] for region in plan["regions"]},
+        owner=owners(plan),
         link_of=_links_by_hop(plan),
         routes=read_routes(plan),
         periods=read_periods(run),
@@ -247,6 +247,13 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if run.get("machines") else times.get("started_ns"),
     )
+
+
+def owners(plan: Json) -> dict[int, str]:
+    """The region in which each stream is numbered."""
+    if streams := plan.get("streams"):
+        return {int(stream["number"]): str(stream["region"]) for stream in streams}
+    return {int(region["stream"]): region["name"] for region in plan["regions"]}
 
 
 def _last_change_ns(run: Json) -> int:

@@ -62,6 +62,7 @@ class Declared:
     contract: Contract = field(default_factory=Contract)
     workloads: tuple[str, ...] = ("stream",)
     ports: tuple[str, ...] = ("port",)  # names of the parameters that are ports of its servers
+    streams_max: int | None = 1  # of a region; None: any number
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """The roles that have any of these traits."""
@@ -87,6 +88,7 @@ class Declared:
             contract=Contract(**contract),
             workloads=tuple(given["workloads"]),
             ports=tuple(given["ports"]),
+            streams_max=given.get("streams_max", 1),
         )
 
 

@@ -33,9 +33,10 @@ class NodeSpec:
     seed: int
     system: str
     members: tuple[Member, ...]
-    streams: Mapping[str, int]  # region -> the stream that it owns
+    streams: Mapping[str, int]  # region -> the first stream that it owns
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
+    homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it
     start: int = 0  # how often this process was started before
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
@@ -51,6 +52,6 @@ class NodeSpec:
             raise ValueError(f"node specification: unknown {', '.join(unknown)}")
         try:
             members = tuple(Member(**member) for member in given["members"])
-            return cls(**{**given, "members": members})
+            return cls(**{**given, "members": members, "homes": tuple(given.get("homes", ()))})
         except (KeyError, TypeError) as error:
             raise ValueError(f"node specification of {given.get('name', '?')}: {error}") from error

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments.parameters import Trait
+from experiments.draining import settles_by_time
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.sim.network import Build
@@ -96,7 +96,7 @@ class _Simulation:
         self._files = Files(record.directory)
         observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
         self._network = make_network(plan, record.directory, observer, build)
-        self._processes = VirtualProcesses(self._network, plan.declared.having(Trait.SUBSCRIBER))
+        self._processes = VirtualProcesses(self._network, plan.declared)
         self._faults = VirtualFaults(plan, self._network, self._processes)
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
@@ -153,6 +153,9 @@ class _Simulation:
 
     def _drain(self) -> None:
         self._record.phase(Phase.DRAINING)
+        contract = self._plan.declared.contract
+        if settles_by_time(contract):
+            self._pass(self._now_us + min(contract.settle_us, self._plan.drain_us))
         if self._until(self._plan.drain_us, self._processes.everything_delivered):
             self._record.time("drained_ns", self._now_ns)
         self._record.tell("drained")

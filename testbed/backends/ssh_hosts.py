@@ -147,6 +147,7 @@ class _Run:
             self._follow,
             clients=clients,
             duration_us=self._plan.duration_us,
+            contract=self._plan.declared.contract,
         )
         with run_lock(self._run, who="cutset run"), interruptible(self._hear_user) as user:
             self._note_where(conductor)

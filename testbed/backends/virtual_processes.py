@@ -1,9 +1,10 @@
 """What is known of simulated processes: the counterpart of `testbed.processes`."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.draining import reached
+from experiments.parameters import Declared, Trait
 from node.core import machine as m
 from node.sim.network import Network
 from node.sim.process import Node
@@ -23,10 +24,9 @@ class Life:
 class VirtualProcesses:
     """All that were started, and how each ended."""
 
-    def __init__(self, network: Network, subscribers: Collection[str]) -> None:
-        """subscribers: the roles of those that take events."""
+    def __init__(self, network: Network, declared: Declared) -> None:
         self._network = network
-        self._subscribers = subscribers
+        self._declared = declared
         self._lives: list[Life] = []
         self._last: dict[str, Life] = {}
         self._leaving: set[str] = set()
@@ -106,11 +106,8 @@ class VirtualProcesses:
                 return False
             for stream, seq in progress.published.items():
                 published[stream] = max(seq, published.get(stream, 0))
-        for client in self._clients():
-            delivered = client.machine.progress().delivered
-            if any(delivered.get(stream, 0) < seq for stream, seq in published.items()):
-                return False
-        return True
+        delivered = [client.machine.progress().delivered for client in self._clients()]
+        return reached(published, delivered, self._declared.contract)
 
     def delivered_per_client(self) -> float:
         """Events, on average."""
@@ -120,7 +117,11 @@ class VirtualProcesses:
 
     def _clients(self) -> list[Node]:
         nodes = self._network.nodes.values()
-        return [node for node in nodes if node.spec.role in self._subscribers and not node.finished]
+        return [
+            node
+            for node in nodes
+            if self._declared.has(node.spec.role, Trait.SUBSCRIBER) and not node.finished
+        ]
 
     def _running(self, name: str) -> Node:
         if not self._runs(name):

@@ -135,9 +135,12 @@ def _region_rows(plan: Plan) -> Iterator[Row]:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for process in plan.processes:
         counts[process.region][process.role] += 1
+    streams = Counter(stream.region for stream in plan.streams)
     for region in plan.regions:
         roles = ", ".join(f"{role} {count}" for role, count in counts[region.name].items())
-        yield region.name, f"stream {region.stream}", region.subnet, roles or "no processes"
+        last = region.stream + streams[region.name] - 1
+        owns = f"stream {region.stream}" if last <= region.stream else f"streams {region.stream} to {last}"
+        yield region.name, owns, region.subnet, roles or "no processes"
 
 
 def _host_rows(plan: Plan) -> Iterator[Row]:

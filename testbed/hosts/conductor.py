@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.draining import reached
+from experiments.parameters import Contract
 from testbed.hosts.peer import Events, Peer
 from testbed.one_line import one_line
-from testbed.runner.draining import highest, reached
+from testbed.runner.draining import highest
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.start import Follow
@@ -49,12 +51,14 @@ class Conductor:
         *,
         clients: Mapping[str, int],
         duration_us: int,
+        contract: Contract,
     ) -> None:
         self._peers = {peer.name: peer for peer in peers}
         self._events = events
         self._follow = follow
         self._clients = clients
         self._duration_us = duration_us
+        self._contract = contract
         self._waiting: dict[str, set[str]] = {place: set() for place in MeetingPlace}
         self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
         self._phase = Phase.PLANNED
@@ -196,7 +200,7 @@ class Conductor:
             return False
         counts = [self._counts[name] for name in self._here]
         published = highest(each.published for each in counts)
-        return reached(published, [client for each in counts for client in each.delivered])
+        return reached(published, [client for each in counts for client in each.delivered], self._contract)
 
     def _stop(self, why: str) -> None:
         if not self._stopped:

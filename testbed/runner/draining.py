@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from experiments.parameters import Trait
+from experiments.draining import reached, settles_by_time
+from experiments.parameters import Contract, Trait
 from testbed.processes import NodeProcess
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
@@ -34,6 +35,9 @@ async def _wait(stage: Stage, bound_s: float) -> None:
     ends_s = time.monotonic() + bound_s
     if not await stage.processes.wait_progress(lambda: all_silent(stage.having(Trait.PUBLISHER)), bound_s):
         return
+    contract = stage.plan.declared.contract
+    if settles_by_time(contract):
+        await asyncio.sleep(min(contract.settle_us / 1e6, max(0.0, ends_s - time.monotonic())))
     left_s = ends_s - time.monotonic()
     if await (_all_here(stage, left_s) if stage.meeting.alone else _all_everywhere(stage, left_s)):
         stage.record.time("drained_ns")
@@ -41,7 +45,8 @@ async def _wait(stage: Stage, bound_s: float) -> None:
 
 async def _all_here(stage: Stage, bound_s: float) -> bool:
     def done() -> bool:
-        return everything_delivered(stage.processes.nodes.values(), stage.having(Trait.SUBSCRIBER))
+        clients = stage.having(Trait.SUBSCRIBER)
+        return everything_delivered(stage.processes.nodes.values(), clients, stage.plan.declared.contract)
 
     return await stage.processes.wait_progress(done, bound_s)
 
@@ -61,7 +66,7 @@ async def _tell_counts(stage: Stage) -> None:
     while True:
         published = highest(node.published for node in stage.processes.nodes.values())
         clients = [client.delivered for client in stage.having(Trait.SUBSCRIBER)]
-        delivered = [lowest(clients)] if clients else []
+        delivered = [lowest(clients, stage.plan.declared.contract)] if clients else []
         if (published, delivered) != told:
             told = (published, delivered)
             stage.record.tell("counts", published=published, delivered=delivered)
@@ -73,16 +78,12 @@ def all_silent(drivers: Iterable[NodeProcess]) -> bool:
     return all(driver.silent for driver in drivers)
 
 
-def everything_delivered(nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess]) -> bool:
-    """Whether each client has got, in order, all that was acknowledged to any driver of any stream."""
-    return reached(highest(node.published for node in nodes), [client.delivered for client in clients])
-
-
-def reached(published: Mapping[int, int], delivered: Iterable[Mapping[int, int]]) -> bool:
-    """Whether each client has as much as was published: sequence numbers by stream."""
-    return all(
-        client.get(stream, 0) >= sequence for client in delivered for stream, sequence in published.items()
-    )
+def everything_delivered(
+    nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess], contract: Contract
+) -> bool:
+    """Whether each client has got all that it is to get of what was published."""
+    published = highest(node.published for node in nodes)
+    return reached(published, [client.delivered for client in clients], contract)
 
 
 def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
@@ -94,7 +95,9 @@ def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
     return found
 
 
-def lowest(delivered: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    """How far all clients are with each stream; who has nothing of it yet is at 0."""
+def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[int, int]:
+    """How far all clients are with each stream; who has nothing of it yet is at 0, if it is to get it."""
     streams = sorted({stream for client in delivered for stream in client})
+    if contract.audience != "all":
+        return {s: min(client[s] for client in delivered if s in client) for s in streams}
     return {stream: min(client.get(stream, 0) for client in delivered) for stream in streams}

@@ -28,6 +28,7 @@ def node_specs(
         "parameters": plan.parameters,
         "workload": plan.workload,
         "streams": streams,
+        "homes": [stream.region for stream in plan.streams],
     }
     members = _members(plan, streams)
     unknown = {

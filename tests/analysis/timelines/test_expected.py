@@ -41,7 +41,8 @@ def rows(host, *given):
     return [
         {
             "host": host, "session": 0, "position": position, "kind": int(kind), "stream": stream,
-            "first_seq": seq, "count": count, "t_ns": t_ns, "batch_crc": 0, "running_crc": 0, "covered": count,
+            "first_seq": seq, "count": count, "t_ns": t_ns, "batch_crc": 0, "running_crc": 0,
+            "covered": count,
         }
         for position, (kind, stream, seq, count, t_ns) in enumerate(given)
     ]  # fmt: skip

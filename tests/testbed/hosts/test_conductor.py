@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.parameters import Contract
 from testbed.hosts import conductor as conductor_module
 from testbed.hosts.conductor import Conductor
 from testbed.hosts.peer import ClockReadings, Events
@@ -88,6 +89,7 @@ def lead(
         hear,
         clients={machine.name: 1 for machine in machines},
         duration_us=1,
+        contract=Contract(),
     )
     conductor.lead()
     return conductor, [message for message in followed if message]

@@ -5,10 +5,14 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from experiments.draining import reached
+from experiments.parameters import Contract, oldest
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.draining import drain, everything_delivered, highest, lowest, reached
+from testbed.runner.draining import drain, everything_delivered, highest, lowest
 from testbed.runner.ending import Ending
 
+ALL = Contract()
+TOPICS = Contract(audience="topic", since="subscription")
 DRIVERS = [
     NodeProcess("r0/driver-0", "r0-driver-0", published={0: 100}),
     NodeProcess("r0/driver-1", "r0-driver-1", published={0: 120}),
@@ -23,21 +27,27 @@ def client(**delivered: int) -> NodeProcess:
 
 
 def test_drained_when_each_client_has_each_stream_to_its_end() -> None:
-    assert everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=120, s1=50)])
+    assert everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=120, s1=50)], ALL)
 
 
 def test_not_while_one_client_lacks_the_end_of_one_stream() -> None:
-    assert not everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=119, s1=50)])
-    assert not everything_delivered(DRIVERS, [client(s0=120)])
+    assert not everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=119, s1=50)], ALL)
+    assert not everything_delivered(DRIVERS, [client(s0=120)], ALL)
 
 
 def test_a_client_may_have_what_was_not_acknowledged_in_time() -> None:
-    assert everything_delivered(DRIVERS, [client(s0=121, s1=50)])
+    assert everything_delivered(DRIVERS, [client(s0=121, s1=50)], ALL)
+
+
+def test_who_follows_some_topics_is_waited_for_with_those_alone() -> None:
+    assert everything_delivered(DRIVERS, [client(s0=120), client(s1=50), client()], TOPICS)
+    assert not everything_delivered(DRIVERS, [client(s0=120), client(s1=49)], TOPICS)
+    assert lowest([{0: 120}, {0: 119, 1: 50}], TOPICS) == {0: 119, 1: 50}
 
 
 def test_nothing_published_and_nobody_listening_is_drained() -> None:
-    assert everything_delivered([], [client()])
-    assert everything_delivered(DRIVERS, [])
+    assert everything_delivered([], [client()], ALL)
+    assert everything_delivered(DRIVERS, [], ALL)
 
 
 def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
@@ -47,7 +57,7 @@ def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
         [{0: 120, 1: 50}, {0: 119, 1: 50}],
         [{0: 120}, {1: 50}],
     ):
-        assert reached(published, [lowest(counts)]) == reached(published, counts)
+        assert reached(published, [lowest(counts, ALL)], ALL) == reached(published, counts, ALL)
 
 
 class Draining:
@@ -67,7 +77,8 @@ class Draining:
             content={"times": {"stopped_ns": 0}}, phase=lambda _: None, tell=self.told.append, time=self._note
         )
         stage = SimpleNamespace(
-            record=record, ending=Ending(), plan=SimpleNamespace(drain_us=drain_us), processes=self.processes,
+            record=record, ending=Ending(), plan=SimpleNamespace(drain_us=drain_us, declared=oldest()),
+            processes=self.processes,
             meeting=SimpleNamespace(alone=True),
             having=lambda trait: self.drivers if trait == "publisher" else self.clients,
         )  # fmt: skip

@@ -1,0 +1,1 @@
+"""A system of the tests' own, which nothing outside knows."""

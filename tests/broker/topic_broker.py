@@ -1,0 +1,223 @@
+"""A broker with topics, at most once: publishers publish; subscribers follow some topics, and then others.
+
+Each region has a broker. It passes what its publishers publish to its subscribers and to the other brokers,
+which pass it on to theirs. Nothing is sent again: what a broken connection does not take is lost. A topic is
+numbered by the one publisher that it has.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from node.core import machine as m
+from node.core.declaration import Contract, Declared, Reading, System, Trait
+from node.core.deliveries import RecordKind
+from node.core.layout import SEQ, Codec, Field, Layout, Tail
+from node.core.small_machine import SmallMachine
+
+Topic = Annotated[int, Field("I", "", "the topic")]
+On = Annotated[int, Field("B", "", "1: from now on; 0: no longer")]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What an experiment may set."""
+
+    port: int = 7100
+    tick_us: int = 50_000  # between two publications, and between two heartbeats of brokers
+    silence_us: int = 600_000  # a broker that was not heard for so long is given up
+    topics: int = 2  # that each subscriber follows
+    change_us: int = 2_000_000  # so often a subscriber leaves a topic for another one
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """I live; from brokers to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """I follow a topic, or no longer."""
+
+    stream: Topic
+    on: On
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """So be it, from this event on."""
+
+    stream: Topic
+    on: On
+    next: Annotated[int, Field("Q", SEQ, "the first event that it concerns")]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Events of a topic, from its publisher."""
+
+    stream: Topic
+    first_seq: Annotated[int, Field("Q", SEQ, "the first one's number")]
+    count: Annotated[int, Field("I", "events", "how many")]
+    payload: Annotated[bytes, Tail("bytes", "the events, one after the other")]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward(Publish):
+    """The same, from a broker."""
+
+
+MESSAGES = (Hello, Subscribe, Subscribed, Publish, Forward)
+CODEC = Codec([Layout(message, number) for number, message in enumerate(MESSAGES, 1)])
+
+
+class Node(SmallMachine):
+    """What all roles share: a connection to the region's broker, which makes them ready."""
+
+    def __init__(self, spec, rng):
+        self.parameters = Parameters(**spec.parameters)
+        super().__init__(spec, rng, port=self.parameters.port, tick_us=self.parameters.tick_us)
+        self.start_us = None
+
+    def begin(self):
+        self.keep(next(each for each in self.brokers() if each.region == self.spec.region))
+
+    def brokers(self):
+        return [each for each in self.spec.members if each.role == "broker" and each.name != self.spec.name]
+
+    def joined(self, connection, peer):
+        self.ready()
+
+    def go(self, start_us):
+        self.start_us = start_us
+
+
+class Publisher(Node):
+    """Publishes events of its region's topics in turn, at the workload's rate."""
+
+    stopped, sent, counts = False, 0, {}
+
+    def begin(self):
+        super().begin()
+        self.counts = {n: 0 for n, home in enumerate(self.spec.homes) if home == self.spec.region}
+
+    def stop(self):
+        self.stopped = True
+
+    def tick(self):
+        if self.start_us is None or self.stopped or not self.peers:
+            return
+        size, rate = (self.spec.workload[name] for name in ("event_size_bytes", "rate_per_s"))
+        due = max(0, int((self.now_us - self.start_us) * rate / 1e6) - self.sent)
+        for topic, before in self.counts.items():
+            count = due // len(self.counts)
+            if count:
+                self.counts[topic] += count
+                events = b"".join(b"%0*d" % (size, topic << 32 | before + n + 1) for n in range(count))
+                self.send(*self.peers.values(), Publish(topic, before + 1, count, events))
+                self.record(RecordKind.PUBLISHED, topic, before + 1, count, events)
+                self.sent += count
+
+    def progress(self):
+        return m.Progress({topic: last for topic, last in self.counts.items() if last}, silent=self.stopped)
+
+
+class Broker(Node):
+    """Passes events on, once, to whoever follows their topic."""
+
+    def begin(self):
+        self.followers, self.heard_us, self.passed = {}, {}, {}
+        self.emit(m.Listen(self.parameters.port))
+        for broker in self.brokers():
+            self.keep(broker)
+
+    def joined(self, connection, peer):
+        self.heard_us[connection] = self.now_us
+
+    def left(self, connection):
+        for following in self.followers.values():
+            following.discard(connection)
+
+    def tick(self):
+        for peer, connection in list(self.peers.items()):
+            if self.now_us - self.heard_us[connection] > self.parameters.silence_us:
+                self.emit(m.Log("broker_silent", {"peer": peer}))
+                self.drop(peer)
+            else:
+                self.send(connection, Hello())
+        if len(self.peers) == len(self.brokers()):
+            self.ready()
+
+    def take(self, connection, message):
+        self.heard_us[connection] = self.now_us
+        if isinstance(message, Hello) and connection not in self.peers.values():
+            self.send(connection, message)  # the other one keeps this connection: show it that we live
+        elif isinstance(message, Subscribe):
+            following = self.followers.setdefault(message.stream, set())
+            (following.add if message.on else following.discard)(connection)
+            following_event = self.passed.get(message.stream, 0) + 1
+            self.send(connection, Subscribed(message.stream, message.on, following_event))
+        elif isinstance(message, Publish):
+            self.passed[message.stream] = message.first_seq + message.count - 1
+            self.pass_on(message, from_broker=isinstance(message, Forward))
+
+    def pass_on(self, message, *, from_broker):
+        onward = Forward(message.stream, message.first_seq, message.count, bytes(message.payload))
+        others = [] if from_broker else self.peers.values()
+        for connection in [*sorted(self.followers.get(message.stream, ())), *others]:
+            self.send(connection, onward)
+
+
+class Subscriber(Node):
+    """Follows some topics, and now and then others."""
+
+    def begin(self):
+        super().begin()
+        self.following, self.got, self.changes = set(), {}, 0
+
+    def tick(self):
+        due_us = (self.start_us or 0) + self.changes * self.parameters.change_us
+        if self.start_us is None or self.now_us < due_us or not self.peers:
+            return
+        self.changes += 1
+        others = [topic for topic in range(len(self.spec.homes)) if topic not in self.following]
+        if self.following and others:
+            self.ask(sorted(self.following)[self.rng.randrange(len(self.following))], on=False)
+        while others and len(self.following) < self.parameters.topics:
+            self.ask(others.pop(self.rng.randrange(len(others))), on=True)
+
+    def ask(self, topic, *, on):
+        (self.following.add if on else self.following.discard)(topic)
+        self.record(RecordKind.SUBSCRIBING if on else RecordKind.UNSUBSCRIBING, topic)
+        self.send(*self.peers.values(), Subscribe(topic, on))
+
+    def take(self, connection, message):
+        if isinstance(message, Subscribed):
+            kind = RecordKind.SUBSCRIBED if message.on else RecordKind.UNSUBSCRIBED
+            self.record(kind, message.stream, message.next)
+        elif isinstance(message, Forward):
+            self.deliver(message)
+
+    def deliver(self, message):
+        self.got[message.stream] = message.first_seq + message.count - 1
+        events = bytes(message.payload)
+        self.record(RecordKind.DELIVERED, message.stream, message.first_seq, message.count, events)
+
+    def progress(self):
+        return m.Progress(delivered={topic: self.got.get(topic, 0) for topic in self.following})
+
+
+SYSTEM = System(
+    Declared(
+        "broker",
+        {"broker": (Trait.SERVER,), "publisher": (Trait.PUBLISHER,), "subscriber": (Trait.SUBSCRIBER,)},
+        Contract("sent", "topic", "subscription", "stream", "at-most-once", survives=(), settle_us=1_500_000),
+        streams_max=None,
+    ),
+    Parameters,
+    {"broker": Broker, "publisher": Publisher, "subscriber": Subscriber},
+    CODEC,
+    Reading(
+        carries=("FORWARD",), publish=("PUBLISH", "PUBLISH"), asks=("SUBSCRIBE",),
+        noticed=("broker_silent",), heartbeat="HELLO",
+    ),
+)  # fmt: skip
