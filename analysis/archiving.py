@@ -1,4 +1,4 @@
-"""Makes the archive of Spark's Java classes (`analysis.archive`): `python -m analysis.archiving`, once.
+"""Makes the archive of Spark's Java classes (`analysis.session`): `python -m analysis.archiving`, once.
 
 A session does a little of everything that an analysis does, so that its classes are loaded; Java then writes
 them down while it exits. It takes about 40 s.
@@ -14,8 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-from analysis.archive import archive_path
-from analysis.session import JAVA_OPTIONS, spark_session
+from analysis.session import JAVA_OPTIONS, archive_path, spark_session
 
 WAIT_S = 120.0  # for Java to write the archive while it exits
 

@@ -20,8 +20,8 @@ from analysis.clocks import notes as clock_notes
 from analysis.clocks.machines import Clocks, on_reference, wires_of
 from analysis.clocks.making import make_clocks, read_details
 from analysis.extraction import listed_captures
-from analysis.making import in_the_making
 from analysis.schemas import TRANSFERS
+from analysis.tables import in_the_making
 from analysis.timelines import acts, convergence, latency, recovery_table, throughput
 from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts

@@ -5,11 +5,15 @@ crash leaves a run that is whole in the history, or none of it that counts. When
 made one in each table (`compact`). A run counts once, whatever was killed in between. What cannot be read is
 named in `problems` and left out; nothing but `compact` removes files, and only those whose rows it has
 written and read again.
+
+Here records become rows, too.
 """
 
 import contextlib
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +28,8 @@ from analysis.history.files import (
     read_rows,
     write_rows,
 )
-from analysis.history.record import RunRecord, check_night
-from analysis.history.rows import rows_of
-from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMAS, shown_schema
+from analysis.history.record import RunRecord, check_night, settings_json
+from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS, shown_schema
 from analysis.history.where import EVERYTHING, Where, of_these
 from experiments.locks import folder_lock
 from experiments.whole_files import sync_folder
@@ -198,3 +201,45 @@ class History:
         paths = [os.path.normpath(base / path) if path else "" for path in runs["path"].to_pylist()]
         column = runs.schema.get_field_index("path")
         return runs.set_column(column, runs.schema.field(column), pa.array(paths, pa.string()))
+
+
+_AS_THEY_ARE = (
+    "path", "experiment", "seed", "repeat", "commit", "cutset", "python", "kernel", "links", "place",
+    "outcome", "verdict", "valid", "allow_failure", "started_ns", "duration_s", "captures_bytes",
+)  # fmt: skip
+
+
+def rows_of(record: RunRecord, path: str) -> dict[str, pa.Table]:
+    """A record's rows in each table. path: of its directory, as the history writes it.
+
+    Raises AnalysisError if a number is too large for its column.
+    """
+    key = {"schema": SCHEMA, "run": record.run, "suite": record.suite, "entry": record.entry}
+    run = {
+        **key,
+        **{name: getattr(record, name) for name in _AS_THEY_ARE},
+        "path": path,
+        "settings": settings_json(record.settings),
+        "machine": settings_json(record.machine),
+        "reasons": list(record.reasons),
+        "problems": list(record.problems),
+    }
+    metrics = (
+        {**key, "metric": metric.name, "value": metric.value, "unit": metric.unit, "better": metric.better}
+        for metric in record.metrics
+    )
+    kept = (
+        {**key, "text": each.text, "value": each.value, "held": each.held} for each in record.expectations
+    )
+    return {
+        METRICS: _table(METRICS, metrics),
+        EXPECTATIONS: _table(EXPECTATIONS, kept),
+        RUNS: _table(RUNS, [run]),
+    }
+
+
+def _table(table: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(list(rows), schema=SCHEMAS[table])
+    except (pa.ArrowException, OverflowError) as error:
+        raise AnalysisError(f"a row of the history's {table} cannot be written: {error}") from None

@@ -1,14 +1,59 @@
-"""How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`."""
+"""How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
 
+`node.core.layout` says what phrases are. They are parsed here, for rows of a table, and for the dissector in
+Wireshark (`analysis.messages.wireshark`).
+"""
+
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from analysis.messages.phrases import MORE, ROWS_SHOWN, Phrase, Value, phrases, value_names
 from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
 from node.core.epochs import written
 from node.core.layout import SEQ, Layout
 from node.systems import codec_of
+
+_VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
+ROWS_SHOWN = 8  # a line has room for
+MORE = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is filled in: a field's value; the last of as many numbers as `count` says, if there is one."""
+
+    field: str
+    count: str = ""
+    optional: bool = False  # 0 is not worth saying
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Pieces of text with values between them: there is one text more than there are values."""
+
+    texts: tuple[str, ...]
+    values: tuple[Value, ...]
+
+
+def phrases(layout: Layout) -> tuple[Phrase, ...]:
+    """The phrases of a message or row."""
+    return tuple(_phrase(text) for text in layout.reads)
+
+
+def _phrase(text: str) -> Phrase:
+    parts = _VALUE.split(text)
+    values = zip(parts[1::4], parts[2::4], parts[3::4], strict=True)
+    return Phrase(
+        tuple(parts[0::4]), tuple(Value(field, count or "", bool(mark)) for field, count, mark in values)
+    )
+
+
+def value_names(layout: Layout, field: str) -> dict[int, str]:
+    """What people call a field's values; empty for a field of plain numbers."""
+    values = next((each.values for each in layout.fields if each.name == field), None)
+    return {} if values is None else {int(each): each.name.lower().replace("_", " ") for each in values}
 
 
 def label(row: Mapping[str, Any], system: str) -> str:

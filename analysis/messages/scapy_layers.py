@@ -43,7 +43,7 @@ from scapy.fields import (
 from scapy.layers.inet import TCP
 from scapy.packet import Packet, bind_bottom_up, bind_top_down, split_bottom_up, split_top_down
 
-from analysis.messages.phrases import value_names
+from analysis.messages.label import value_names
 from analysis.messages.scapy_streams import tcp_reassemble, whole_frames
 from node.core.framing import (
     FRAME_LIMIT_BYTES,

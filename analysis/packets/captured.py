@@ -1,21 +1,27 @@
 """The captures of a run and the packets in them, by time: what takes bytes from captures reads through this.
 
 A capture that cannot be used is left out, as the analysis does; its table of captures says why.
+
+A message's place on the wire is where its packets may be seen, and for how long.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis.clocks.clock import REFERENCE, Clock
 from analysis.clocks.machines import clock_of_capture
 from analysis.clocks.making import read_clocks
 from analysis.extraction import listed_captures, load_indices
-from analysis.packets.filters import within
+from analysis.packets.filters import Filter, within
+from analysis.packets.reading import transfers
+from analysis.packets.wire import read_openings
 from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.compressed import capture_name, readable
 from analysis.pcap.fields import Columns
 from analysis.pcap.index import CaptureIndex
+from analysis.schemas import ARRIVED
 from analysis.timelines.facts import Facts
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
@@ -86,3 +92,47 @@ def at_place(captures: Sequence[Captured], place: str, facts: Facts) -> list[Cap
         said = f"known are {known}" if known else "there are none in this run"
         raise InputError(f"--at {place}", None, "", f"no such place with a capture: {said}")
     return found
+
+
+Row = Mapping[str, Any]
+
+_COLUMNS = (
+    "t_ns", "sender", "receiver", "src", "dst", "sport", "dport", "connection", "stream_offset", "length",
+    "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate", "retransmitted",
+)  # fmt: skip
+
+
+def placed(run: RunDirectory, wanted: Filter, columns: Iterable[str] = ()) -> Iterator[tuple[Row, int]]:
+    """Each matching message, and the sequence number of its first byte.
+
+    columns: of TRANSFERS, besides those that say where it was. Messages whose SYN was not captured are left
+    out. Raises InputError if the run was not analysed.
+    """
+    openings = read_openings(run)
+    for table in transfers(run, wanted, tuple(dict.fromkeys((*columns, *_COLUMNS)))):
+        for row in table.to_pylist():
+            first = openings.first_byte(row)
+            if first is not None:
+                yield row, first
+
+
+@dataclass(slots=True)
+class Extent:
+    """From when to when packets of some messages may have been seen."""
+
+    first_ns: int | None = None
+    end_ns: int | None = None
+    open: bool = False  # some were lost or sent again: nobody knows until when
+
+    def add(self, row: Row) -> None:
+        """Take a message's times."""
+        times = (row[name] for name in ("t_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns"))
+        known = [t_ns for t_ns in times if t_ns is not None]
+        self.first_ns = min(known) if self.first_ns is None else min(self.first_ns, *known)
+        self.end_ns = max(known) + 1 if self.end_ns is None else max(self.end_ns, max(known) + 1)
+        self.open |= bool(row["retransmitted"]) or row["fate"] != ARRIVED
+
+    @property
+    def times(self) -> TimeRange:
+        """As a range of times."""
+        return TimeRange(self.first_ns, None if self.open else self.end_ns)

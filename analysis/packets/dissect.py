@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.messages.phrases import value_names
+from analysis.messages.label import value_names
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
 from node.core.layout import Codec, Layout
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from analysis.packets.captured import Captured, captures_of
+from analysis.packets.captured import Captured, Extent, Row, captures_of, placed
 from analysis.packets.filters import Filter
-from analysis.packets.placed import Extent, Row, placed
 from analysis.packets.wire import (
     KEY,
     SEQUENCE_NUMBERS,

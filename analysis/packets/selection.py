@@ -18,10 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.packets.arrays import to_arrow
-from analysis.packets.captured import Captured, at_place, captures_of
+from analysis.packets.captured import Captured, Extent, Row, at_place, captures_of, placed
 from analysis.packets.filters import Filter
 from analysis.packets.pcapng_writer import PcapngWriter
-from analysis.packets.placed import Extent, Row, placed
 from analysis.packets.reading import Step, merge
 from analysis.packets.wire import KEY, Keys, Ranges, direction_of, halves
 from analysis.pcap.batches import TimeRange

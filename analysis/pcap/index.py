@@ -38,7 +38,6 @@ from analysis.pcap.format import (
 )
 from analysis.pcap.fragments import Fragment, Fragments
 from analysis.pcap.link_types import is_known
-from analysis.pcap.mapping import release
 from analysis.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
 from analysis.pcap.records import Records, read_records
 from analysis.pcap.walk import walk
@@ -274,3 +273,13 @@ def _from_json(text: str) -> CaptureIndex:
 
 def _format(interfaces: list[dict[str, Any]], **rest: Any) -> Format:
     return Format(interfaces=tuple(Interface(**interface) for interface in interfaces), **rest)
+
+
+def release(data: Bytes) -> None:
+    """Let go of all pages of a file that `map_bytes` mapped; they are mapped again when touched (madvise(2)).
+
+    Of an array that is no mapping, nothing.
+    """
+    owner = getattr(data.base, "obj", None)
+    if isinstance(owner, mmap.mmap):
+        owner.madvise(mmap.MADV_DONTNEED)

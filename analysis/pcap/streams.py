@@ -20,8 +20,7 @@ from analysis.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.pcap.decode import Decoder
 from analysis.pcap.fields import Columns
 from analysis.pcap.format import Bytes, Integers
-from analysis.pcap.index import load_index, map_bytes
-from analysis.pcap.mapping import release
+from analysis.pcap.index import load_index, map_bytes, release
 from analysis.pcap.pieces import Segments
 from analysis.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, Settled
 from analysis.schemas import DECODING, GAPS

@@ -4,11 +4,13 @@ Each series is asked twice: for change points anywhere in the year, and whether 
 its present level, or lacks the figure that they had. Hundreds of series are looked at, and each answer may be
 chance, so that each has to be as sure as all of them together shall be (Bonferroni): on a night when nothing
 changed, anything at all is found with a chance of at most WRONG_MAX.
+
+Tonight's verdicts stand entry by entry, with when each was last fine.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -16,12 +18,11 @@ from analysis.history import History
 from analysis.history.record import check_night as check_date
 from analysis.history.where import Where
 from analysis.regressions.change_points import Shift, change_points
-from analysis.regressions.entries import verdicts_of
-from analysis.regressions.findings import Checked, Finding
+from analysis.regressions.failures import failure_of, why
+from analysis.regressions.findings import Checked, EntryVerdict, Finding, RunVerdict
 from analysis.regressions.flakes import flakes_of
 from analysis.regressions.missing import Measured, measured_nights, missing
-from analysis.regressions.resolution import is_worth_a_word, resolution_of
-from analysis.regressions.series import Series, series_of
+from analysis.regressions.series import Series, is_worth_a_word, resolution_of, series_of
 from analysis.regressions.telling import levels, of_departure, of_missing, of_shift
 from analysis.regressions.tonight import departure, first_of_its_kind
 
@@ -137,3 +138,51 @@ def _pressing(found: Finding) -> tuple[object, ...]:
 
 def _days_before(night: str, days: int) -> str:
     return (date.fromisoformat(night) - timedelta(days=days - 1)).isoformat()
+
+
+Row = Mapping[str, Any]
+Kept = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
+
+
+def verdicts_of(runs: Sequence[Row], expectations: Kept, night: str) -> list[EntryVerdict]:
+    """Each entry that ran tonight, in the order in which they began.
+
+    runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
+    """
+    tonight: dict[tuple[str, str], list[Row]] = {}
+    before: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for run in runs:
+        key = run["suite"], run["entry"]
+        if run["night"] == night:
+            tonight.setdefault(key, []).append(run)
+        else:
+            before.setdefault(key, {}).setdefault(run["night"], []).append(run)
+    entries = sorted(tonight.items(), key=lambda item: min(run["started_ns"] for run in item[1]))
+    return [_entry(mine, before.get(key, {}), expectations) for key, mine in entries]
+
+
+def _entry(mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectations: Kept) -> EntryVerdict:
+    good = [
+        night for night, runs in sorted(before.items()) if all(run["verdict"] == "passed" for run in runs)
+    ]
+    return EntryVerdict(
+        suite=mine[0]["suite"],
+        entry=mine[0]["entry"],
+        experiment=mine[0]["experiment"],
+        runs=tuple(_run(run, expectations) for run in mine),
+        last_good_night=good[-1] if good else None,
+        last_good_runs=tuple(run["run"] for run in before[good[-1]]) if good else (),
+    )
+
+
+def _run(run: Row, expectations: Kept) -> RunVerdict:
+    missed = [text for text, held in expectations.get((run["night"], run["run"]), ()) if not held]
+    return RunVerdict(
+        run=run["run"],
+        path=run["path"],
+        repeat=run["repeat"],
+        verdict=run["verdict"],
+        failure=failure_of(run, missed),
+        why=why(run, missed),
+        allowed=run["allow_failure"],
+    )

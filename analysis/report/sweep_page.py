@@ -4,17 +4,17 @@ Like a run's page it is one file with everything in it (see `page`), and asks th
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from analysis.report.formatting import count_of, large, with_unit
 from analysis.report.page import environment, plotly_script, short_commit
 from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
-from analysis.report.sweep_expectations import expectations_table, missed_text
 from analysis.report.sweep_figures import write_figures
-from analysis.report.tables import Cell, Column, Table, figure, table, words
+from analysis.report.tables import Cell, Column, Table, figure, plain_text, table, words
 from analysis.sweeps import Sweep, SweptRun, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
@@ -210,3 +210,30 @@ def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
         ("Outcome", record.outcome or "not ended"),
     ]
     return tuple((name, value) for name, value in entries if value)
+
+
+ALL_RUNS = "all runs"
+
+
+def expectations_table(sweep: Sweep) -> Table | None:
+    """Each expectation with its value, of each group of runs that it was asked of; None without any."""
+    if not sweep.record.expectations:
+        return None
+    columns = (Column("Expectation"), Column("Of"), Column("Value", numeric=True), Column("Held"))
+    return table("expected", columns, (row for each in sweep.record.expectations for row in _rows(each)))
+
+
+def missed_text(sweep: Sweep) -> str | None:
+    """`1 of 3 expectations of all runs together did not hold`, or None if all held."""
+    expectations = sweep.record.expectations
+    missed = sum(not each["held"] for each in expectations)
+    if not missed:
+        return None
+    return f"{missed} of {count_of(len(expectations), 'expectation')} of all runs together did not hold"
+
+
+def _rows(expectation: Mapping[str, Any]) -> Iterator[list[Cell]]:
+    for each in expectation["groups"] or [{**expectation, "of": ALL_RUNS}]:
+        held = words("held", "good") if each["held"] else words("did not hold", "bad")
+        value = each["value"]
+        yield [words(expectation["text"]), words(each["of"]), figure(plain_text(value), value), held]

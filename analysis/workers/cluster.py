@@ -4,6 +4,9 @@ Whether they see the run's files where this process sees them is asked of each e
 reads and a file that it writes tell. If all do, they work on the files themselves; if not, files are sent
 (`analysis.workers.sending`). Spark is stopped at the end, however it ends: what was sent is gone then, and
 the cluster is free for others.
+
+The job brings along our own modules as a zip file, of the packages that tasks are made of; NumPy and PyArrow
+the executors have.
 """
 
 import secrets
@@ -11,6 +14,7 @@ import shutil
 import socket
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +25,6 @@ from analysis.errors import AnalysisError
 from analysis.session import JAVA_OPTIONS, spark_context
 from analysis.workers.probe import Question, Sight, look
 from analysis.workers.sending import Sending
-from analysis.workers.shipping import write_modules
 from analysis.workers.spark import Executors, collected
 from analysis.workers.work import Workers
 from experiments.rundir import RunDirectory
@@ -147,3 +150,16 @@ def check(sights: Sequence[Sight]) -> None:
 
 def _is_one_of_us(sight: Sight, folder: Path) -> bool:
     return sight.reads and sight.written is not None and (folder / sight.written).exists()
+
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("analysis", "experiments", "node", "topologies")
+
+
+def write_modules(path: Path) -> Path:
+    """Write the zip file, which Python can import from; returns its path."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            for file in sorted((CHECKOUT / package).rglob("*.py")):
+                archive.write(file, file.relative_to(CHECKOUT))
+    return path

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.matching import Matcher, Reach, Receivers, match
-from analysis.ordering import InOrder
 from analysis.schemas import DECODING, MESSAGES, TRANSFERS
-from analysis.transfers import MatchTransfers, tasks
+from analysis.transfers import InOrder, MatchTransfers, tasks
 from experiments.rundir import RunDirectory
 
 HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}

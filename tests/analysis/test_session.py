@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis import archive
+from analysis import session
 from analysis.session import spark_session
 
 CHECKOUT = Path(__file__).parents[2]
@@ -113,16 +113,16 @@ def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: Spark
 def test_an_archive_of_classes_is_used_only_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "FOLDER", tmp_path)
-    assert archive.archive_options() == ()
-    archive.archive_path().touch()
-    assert f"-XX:SharedArchiveFile={archive.archive_path()}" in archive.archive_options()
+    monkeypatch.setattr(session, "ARCHIVE_FOLDER", tmp_path)
+    assert session.archive_options() == ()
+    session.archive_path().touch()
+    assert f"-XX:SharedArchiveFile={session.archive_path()}" in session.archive_options()
 
 
 def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = archive.archive_path()
+    before = session.archive_path()
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\n")
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert archive.archive_path() != before
+    assert session.archive_path() != before

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from analysis.messages.phrases import Phrase, Value, phrases, value_names
+from analysis.messages.label import Phrase, Value, phrases, value_names
 from node.core.epochs import written
 from node.core.layout import SEQ, Layout, wire_name
 

@@ -1,21 +1,196 @@
-"""The kinds of generated topologies, by the word that a file gives as `kind`."""
+"""The kinds of generated topologies, by the word that a file gives as `kind`.
 
-from typing import Any, get_args
+Each says which regions are joined. Regular graphs, which are drawn, stand in `regular.py`.
+"""
 
+import itertools
+from collections.abc import Iterator
+from typing import Any, Literal, Self, get_args
+
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from topologies.document import Document, validated
-from topologies.generated.cliques import Cliques
-from topologies.generated.grid import Grid
-from topologies.generated.line import Line
-from topologies.generated.mesh import Mesh
-from topologies.generated.model import Generated
+from topologies.generated.model import Edge, Generated, GeneratedGraph, RegionCount
 from topologies.generated.regular import Regular
-from topologies.generated.ring import Ring
-from topologies.generated.star import Star
-from topologies.generated.tree import Tree
-from topologies.model import Topology
-from topologies.strict import suggestion
+from topologies.model import LINKS_MAX, REGIONS_MAX, Topology
+from topologies.strict import WholeNumber, problem, suggestion
+
+MESH_MAX = 150  # regions; more would have too many links
+
+
+class Ring(GeneratedGraph):
+    """A ring of regions."""
+
+    kind: Literal["ring"]
+    """A ring: each region is joined with the next, the last with the first."""
+    regions: RegionCount = Field(ge=3)
+    """How many there are."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        yield from ((number, (number + 1) % self.regions) for number in range(self.regions))
+
+
+class Line(GeneratedGraph):
+    """A line of regions."""
+
+    kind: Literal["line"]
+    """A line: each region is joined with the next."""
+    regions: RegionCount = Field(ge=2)
+    """How many there are."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        yield from ((number, number + 1) for number in range(self.regions - 1))
+
+
+class Star(GeneratedGraph):
+    """A hub with its regions."""
+
+    kind: Literal["star"]
+    """A star: the first region is joined with all others."""
+    regions: RegionCount = Field(ge=3)
+    """How many there are, the hub included."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        yield from ((0, number) for number in range(1, self.regions))
+
+
+class Mesh(GeneratedGraph):
+    """A full mesh of regions."""
+
+    kind: Literal["mesh"]
+    """A full mesh: each region is joined with each other."""
+    regions: WholeNumber = Field(ge=2, le=MESH_MAX)
+    """How many there are."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        yield from itertools.combinations(range(self.regions), 2)
+
+
+class Grid(GeneratedGraph):
+    """Regions in rows and columns."""
+
+    kind: Literal["grid"]
+    """A grid: each region is joined with its neighbours to the right and below."""
+    rows: WholeNumber = Field(ge=2, le=REGIONS_MAX)
+    """How many rows there are."""
+    columns: WholeNumber = Field(ge=2, le=REGIONS_MAX)
+    """How many columns there are; regions are counted row by row."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.rows * self.columns
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        for number in range(self.region_count):
+            if (number + 1) % self.columns:
+                yield number, number + 1
+            if number + self.columns < self.region_count:
+                yield number, number + self.columns
+
+    @model_validator(mode="after")
+    def _not_too_large(self) -> Self:
+        if self.region_count > REGIONS_MAX:
+            raise problem(f"makes {self.region_count} regions: at most {REGIONS_MAX} are possible", "columns")
+        return self
+
+
+class Tree(GeneratedGraph):
+    """A tree with cross links."""
+
+    kind: Literal["tree"]
+    """A tree: every region has `children` regions below it, filled level by level, and cross links."""
+    regions: RegionCount = Field(ge=2)
+    """How many there are; the first is the root."""
+    children: WholeNumber = Field(2, ge=1)
+    """How many regions are joined below each, at most."""
+    cross_links: WholeNumber = Field(0, ge=0, le=LINKS_MAX)
+    """How many further links there are, between regions that are drawn."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined: those of the tree, then the cross links."""
+        yield from self._branches()
+        yield from sorted(self.drawing("cross links").sample(self._unjoined(), self.cross_links))
+
+    def _branches(self) -> list[Edge]:
+        return [((number - 1) // self.children, number) for number in range(1, self.regions)]
+
+    def _unjoined(self) -> list[Edge]:
+        joined = set(self._branches())
+        return [pair for pair in itertools.combinations(range(self.regions), 2) if pair not in joined]
+
+    @model_validator(mode="after")
+    def _cross_links_fit(self) -> Self:
+        if self.cross_links > (possible := len(self._unjoined())):
+            raise problem(f"only {possible} pairs of regions are not joined yet", "cross_links")
+        return self
+
+
+class Cliques(GeneratedGraph):
+    """Full meshes joined by few links."""
+
+    kind: Literal["cliques"]
+    """Full meshes of regions, each joined with the next by few links."""
+    cliques: WholeNumber = Field(2, ge=2, le=MESH_MAX)
+    """How many meshes there are."""
+    size: WholeNumber = Field(ge=2, le=MESH_MAX)
+    """How many regions each mesh has."""
+    joined_by: WholeNumber = Field(2, ge=1, le=MESH_MAX)
+    """How many links join a mesh with the next, each between regions that have no other such link between
+    these two."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.cliques * self.size
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined: mesh by mesh, then what joins them."""
+        starts = range(0, self.region_count, self.size)
+        for start in starts:
+            yield from itertools.combinations(range(start, start + self.size), 2)
+        for start in starts[1:]:
+            yield from ((start - self.size + number, start + number) for number in range(self.joined_by))
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.joined_by > self.size:
+            raise problem(f"is more than the {self.size} regions of a mesh", "joined_by")
+        if self.region_count > MESH_MAX:
+            raise problem(f"makes {self.region_count} regions: at most {MESH_MAX} are possible", "size")
+        return self
+
 
 MODELS: tuple[type[Generated], ...] = (Ring, Line, Star, Mesh, Grid, Tree, Cliques, Regular)
 

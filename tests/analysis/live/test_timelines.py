@@ -6,11 +6,9 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from analysis.live import latencies
+from analysis.live import timelines as live_timelines
 from analysis.live.decoder import Batch
-from analysis.live.intervals import Intervals
-from analysis.live.latencies import Latencies
-from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, LiveTimelines
+from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
 from analysis.timelines.facts import Facts
 from analysis.timelines.stream_groups import pieces
@@ -134,7 +132,7 @@ def test_a_client_that_does_not_count_is_not_waited_for() -> None:
 def test_a_stream_of_which_somebody_lost_an_event_goes_on_when_too_much_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(latencies, "WAITING_MAX", 3)
+    monkeypatch.setattr(live_timelines, "WAITING_MAX", 3)
     stream = Latencies(CLIENTS)
     for number in range(5):
         stream.add(published(1 + number, 1, number))

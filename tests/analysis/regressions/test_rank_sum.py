@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from analysis.regressions.rank_sum import deflated, neighbours_correlation, rank_sum_p
+from analysis.regressions.change_points import deflated, neighbours_correlation, rank_sum_p
 
 
 def counted_out(one: list[float], other: list[float]) -> float:

@@ -5,9 +5,8 @@ import subprocess
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.workers.cluster import check
+from analysis.workers.cluster import check, write_modules
 from analysis.workers.probe import Question, Sight, look
-from analysis.workers.shipping import write_modules
 from tests.analysis.workers.standalone import python
 
 
