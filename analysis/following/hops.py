@@ -2,8 +2,9 @@
 
 A hop is a copy of the event with its place in the tree: the sender had the event from the hop by which it
 first came there. The links' delay is what they were configured to have when the message left (LAN, WAN,
-LAN); what the first byte took beyond it is queueing, and what the rest of the message took after its first
-byte is completing (for messages over several packets, and for the bytes before it in the stream).
+LAN), or as much more or less as their jitter explains; what the first byte took beyond that is queueing, and
+what the rest of the message took after its first byte is completing (for messages over several packets, and
+for the bytes before it in the stream).
 """
 
 from collections import defaultdict
@@ -26,7 +27,8 @@ class Hop:
     had_ns: int | None  # when the sender had the event
     is_first: bool  # it is how the event first came to the receiver
     asked: Asked | None  # the receiver asked the sender for the stream while the sender had the event
-    link_ns: int  # the links' delay
+    delay_ns: int  # the links', as configured
+    jitter_ns: int  # by which they may keep a packet longer or shorter than that
     sightings: tuple[Sighting, ...]
 
     @property
@@ -40,9 +42,16 @@ class Hop:
         return _between(self.copy.sent_ns, self._arriving_ns)
 
     @property
+    def link_ns(self) -> int:
+        """What delay and jitter of the links explain of the first byte's way; the delay if it never came."""
+        if (crossed_ns := self._crossed_ns) is None:
+            return self.delay_ns
+        return min(max(crossed_ns, self.delay_ns - self.jitter_ns), self.delay_ns + self.jitter_ns)
+
+    @property
     def queued_ns(self) -> int | None:
-        """What the first byte took beyond the links' delay."""
-        crossed_ns = _between(self._arriving_ns, self.copy.arrived_ns)
+        """What the first byte took beyond that."""
+        crossed_ns = self._crossed_ns
         return None if crossed_ns is None else crossed_ns - self.link_ns
 
     @property
@@ -70,11 +79,16 @@ class Hop:
         return [one for one in self.sightings if one.place.is_host and one.place.name == self.copy.sender]
 
     @property
+    def _crossed_ns(self) -> int | None:
+        """From the sending that arrived until it did."""
+        return _between(self._arriving_ns, self.copy.arrived_ns)
+
+    @property
     def _arriving_ns(self) -> int | None:
         """When the first byte left for the time that it arrived: a packet is never early on a link."""
         if self.copy.arrived_ns is None:
             return None
-        latest_ns = self.copy.arrived_ns - self.link_ns
+        latest_ns = self.copy.arrived_ns - (self.delay_ns - self.jitter_ns)
         in_time = [one.t_ns for one in self._sendings if one.first == 0 and one.t_ns <= latest_ns]
         return max(in_time, default=self.copy.sent_ns)
 
@@ -99,8 +113,8 @@ def hops(found: Found, facts: Facts, look: Look) -> tuple[Hop, ...]:
         for copy in sent_by.get(host, ()):
             is_first = first.get(copy.receiver) is copy
             asked = _last_asked(copy, had.get(copy.sender), found.asked)
-            hop = Hop(copy, depth, had.get(copy.sender), is_first, asked, link_ns(copy, facts), look(copy))
-            yield hop
+            links = delay_ns(copy, facts), jitter_ns(copy, facts)
+            yield Hop(copy, depth, had.get(copy.sender), is_first, asked, *links, look(copy))
             if is_first:
                 yield from below(copy.receiver, depth + 1)
 
@@ -142,10 +156,19 @@ def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[Asked]) -> Asked
     return max(between, key=lambda one: one.complete_ns, default=None)
 
 
-def link_ns(copy: Copy, facts: Facts) -> int:
+def delay_ns(copy: Copy, facts: Facts) -> int:
     """The configured delay from host to host when the message left; 0 for hosts that are not the run's."""
     sender, receiver = facts.hosts.get(copy.sender), facts.hosts.get(copy.receiver)
     if sender is None or receiver is None:
         return 0
     wan_us = facts.delay_us((sender.region, receiver.region), copy.t_ns)
     return 1_000 * (sender.lan_delay_us[0] + wan_us + receiver.lan_delay_us[1])
+
+
+def jitter_ns(copy: Copy, facts: Facts) -> int:
+    """By how much all these links together may be off that."""
+    sender, receiver = facts.hosts.get(copy.sender), facts.hosts.get(copy.receiver)
+    if sender is None or receiver is None:
+        return 0
+    wan_us = facts.jitter_us((sender.region, receiver.region), copy.t_ns)
+    return 1_000 * (sender.lan_jitter_us[0] + wan_us + receiver.lan_jitter_us[1])

@@ -29,13 +29,14 @@ MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "jo
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of the run; `lan_delay_us` is one way, to and from its gateway."""
+    """A host of the run; `lan_delay_us` and `lan_jitter_us` are one way, to and from its gateway."""
 
     name: str
     region: str
     role: str
     address: str
     lan_delay_us: tuple[int, int] = (0, 0)
+    lan_jitter_us: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +159,15 @@ class Facts:
         """The one-way delay that the route from one region to another was configured to have at `t_ns`; 0
         where there is none.
         """
+        return sum(period.delay_us for period in self._on_route(hop, t_ns))
+
+    def jitter_us(self, hop: Hop, t_ns: int) -> int:
+        """By how much that delay may be off, at most."""
+        return sum(period.jitter_us for period in self._on_route(hop, t_ns))
+
+    def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
         ways = [self.link_of[each] for each in self.routes.get(hop, ())]
-        return sum(period_at(self.periods[way], t_ns).delay_us for way in ways)
+        return [period_at(self.periods[way], t_ns) for way in ways]
 
     def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
         """The links, as hops, that packets between these pairs of regions cross."""
@@ -179,8 +187,8 @@ class Facts:
         return region in known
 
     def _up(self, hop: Hop, t_ns: int) -> bool:
-        ways = [self.link_of[each] for each in self.routes.get(hop, ())]
-        return bool(ways) and all(period_at(self.periods[way], t_ns).up for way in ways)
+        periods = self._on_route(hop, t_ns)
+        return bool(periods) and all(period.up for period in periods)
 
     @property
     def window(self) -> RunWindow:
@@ -266,10 +274,13 @@ def _hosts(plan: Json) -> dict[str, Host]:
     lans = {link["name"]: link for link in plan["links"] if link["kind"] == "lan"}
     hosts = {}
     for host in plan["hosts"]:
-        lan = lans.get(host.get("lan_link") or "")
-        delays = (lan["forward"]["delay_us"], lan["backward"]["delay_us"]) if lan else (0, 0)
+        lan = lans.get(host.get("lan_link") or "", {})
+        shapes = [lan.get(direction) or {} for direction in ("forward", "backward")]
+        delays, jitters = (
+            (shapes[0].get(what) or 0, shapes[1].get(what) or 0) for what in ("delay_us", "jitter_us")
+        )
         name = plain_name(host["name"], RUN_JSON)
-        hosts[name] = Host(name, host["region"], host["role"], host["address"], delays)
+        hosts[name] = Host(name, host["region"], host["role"], host["address"], delays, jitters)
     return hosts
 
 

@@ -108,6 +108,31 @@ def test_what_was_sent_again_until_it_came_counts_as_that_and_not_as_queueing(tm
     assert hop.sent_again_ns == (ZERO + CUT + 201 * MS,)
 
 
+@pytest.mark.parametrize(
+    ("took_ms", "link_ms", "queued_ms"), [(14, 14, 0), (17, 17, 0), (19.5, 19.5, 0), (25, 20, 5)]
+)
+def test_what_jitter_explains_is_the_links_and_no_queue(tmp_path, took_ms, link_ms, queued_ms):
+    world = Scenario()
+    for link in world.run["plan"]["links"]:
+        link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000  # 3 ms over all three
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", -50, took_ms, stream=2, first_seq=1, count=9, covered=9)
+    story, _ = story_of(world.write(tmp_path / "run"), seq=3)
+    (hop,) = story.hops
+    assert (hop.link_ns, hop.queued_ns) == (link_ms * MS, queued_ms * MS)
+    assert hop.link_ns + hop.queued_ns == hop.total_ns
+
+
+def test_what_left_again_and_came_early_by_the_links_jitter_was_sent_again(tmp_path):
+    world = Scenario()
+    for link in world.run["plan"]["links"]:
+        link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", -300, 215, stream=2, first_seq=1, count=9, covered=9)
+    world.packet("r2-proxy-0", ZERO + CUT - 100 * MS)
+    story, _ = story_of(world.write(tmp_path / "run"), seq=3)
+    (hop,) = story.hops
+    assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (200 * MS, 0, 15 * MS)
+
+
 def test_a_later_copy_is_told_from_the_first(tmp_path):
     world = Scenario()
     batch = {"stream": 2, "first_seq": 1, "count": 9, "covered": 9}
