@@ -1,18 +1,21 @@
 """When the network or a process was disturbed, for the grey bands behind every timeline.
 
-A band opens when a fault's change takes a link's direction (or a process) out of its normal state and closes
-when a later change, of whichever fault, brings it back. The plan says what each change means, run.json when
-it was applied; the k-th change of a fault to a direction in the one is the k-th in the other. Where a change
-was never applied (the run ended early) the planned time stands in only if the run has no applied times at
-all, and lasted until then.
+A band opens when a fault's change takes a link's direction (or a process) out of its normal state, or changes
+what another fault has done to it, and closes with the fault's own end, or when a change of whichever fault
+brings back the normal state. The plan says what each change means, run.json when it was applied; the k-th
+change of a fault to a direction in the one is the k-th in the other. Where a change was never applied (the
+run ended early) the planned time stands in only if the run has no applied times at all, and lasted until
+then. A fault that could change nothing, because another did the same already, has the times that it was
+planned for.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
+from analysis.timelines.facts import MENDING
 
 _PROCESS_ENDS = {"continue", "restart", "replace", "rejoin"}
 _APART = {"separate", "rejoin"}  # packets, not the process itself
@@ -33,34 +36,83 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class _Subject:
+    """A link's direction, a process (aspect ""), or a process apart from a peer."""
+
+    name: str
+    aspect: str
+    is_link: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Change:
     at_s: float
+    planned_us: int
     fault: str
-    subject: tuple[str, str]  # (link, direction), or (process, "")
+    subject: _Subject
     disturbs: bool
+
+
+_Span = tuple[_Change, float | None]  # what began it, and its end
 
 
 def bands(record: RunRecord) -> tuple[Band, ...]:
     """Every disturbance of the run, by start. A flapping link gives one band per time it was down."""
-    open_since: dict[tuple[str, str], _Change] = {}
-    spans: list[tuple[_Change, float | None]] = []
+    faults = {fault["name"]: fault for fault in record.plan.get("faults", ())}
+    opened: dict[_Subject, dict[str, _Change]] = defaultdict(dict)  # by fault
+    spans: list[_Span] = []
     for change in _changes(record):
-        before = open_since.get(change.subject)
-        if before is not None and not change.disturbs:
-            spans.append((open_since.pop(change.subject), change.at_s))
-        elif before is None and change.disturbs:
-            open_since[change.subject] = change
-    spans.extend((change, None) for change in open_since.values())
-    return tuple(_merge(spans, _labels(record)))
+        within = opened[change.subject]
+        over = [fault for fault in within if _is_over(fault, change, faults)]
+        spans += [(within.pop(fault), _end_s(fault, change, faults)) for fault in over]
+        mends = faults.get(change.fault, {}).get("kind") in MENDING
+        if change.disturbs and change.fault not in over and not mends:
+            within[change.fault] = change
+    spans += [(change, None) for within in opened.values() for change in within.values()]
+    found = _merge(
+        spans, {name: fault_label(fault["kind"], fault["target"]) for name, fault in faults.items()}
+    )
+    return tuple(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s))
+
+
+def _is_over(fault: str, change: _Change, faults: Mapping[str, Row]) -> bool:
+    """Whether a change of its subject ends what a fault does to it: all of them, its own, or a later one."""
+    until_us = faults.get(fault, {}).get("until_us")
+    past = until_us is not None and until_us <= change.planned_us
+    return not change.disturbs or change.fault == fault or past
+
+
+def _end_s(fault: str, change: _Change, faults: Mapping[str, Row]) -> float:
+    """When that was: before the change, if another fault went on with what it did."""
+    until_us = faults.get(fault, {}).get("until_us")
+    return change.at_s if until_us is None or until_us >= change.planned_us else until_us / 1e6
+
+
+def _hidden(record: RunRecord, found: Sequence[Band]) -> Iterator[Band]:
+    """Faults that had nothing to change, for all that they would have done another did already."""
+    usual = _usual_shapes(record)
+    changing = {change["fault"] for change in record.plan.get("changes", ()) if _disturbs(change, usual)}
+    links = {f"{a}-{b}": link["name"] for link in record.plan.get("links", ()) for a, b in _both_ways(link)}
+    for fault in record.plan.get("faults", ()):
+        start_s, until_us = fault["at_us"] / 1e6, fault.get("until_us")
+        within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)
+        if within and fault["name"] not in changing and fault["kind"] not in MENDING:
+            yield Band(
+                fault["name"],
+                fault_label(fault["kind"], fault["target"]),
+                start_s,
+                None if until_us is None else until_us / 1e6,
+                links=(links[fault["target"]],) if fault["target"] in links else (),
+            )
+
+
+def _both_ways(link: Row) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (link["a"], link["b"]), (link["b"], link["a"])
 
 
 def _changes(record: RunRecord) -> list[_Change]:
     """The plan's changes at the times at which they were applied."""
-    base = {
-        (link["name"], direction): link[direction]
-        for link in record.plan.get("links", ())
-        for direction in ("forward", "backward")
-    }
+    usual = _usual_shapes(record)
     applied = _applied_times(record)
     changes = []
     for planned in record.plan.get("changes", ()):
@@ -76,17 +128,37 @@ def _changes(record: RunRecord) -> list[_Change]:
         if "process" in planned:
             if planned["action"] in _PEACEFUL:
                 continue
-            disturbs, subject = planned["action"] not in _PROCESS_ENDS, _of_process(planned)
+            subjects = _of_process(planned)
         else:
-            subject = (planned["link"], planned["direction"])
-            disturbs = planned["state"] != "up" or planned["shape"] != base.get(subject)
-        changes.append(_Change(at_s, planned["fault"], subject, disturbs))
+            subjects = [_Subject(planned["link"], planned["direction"], is_link=True)]
+        what = (at_s, planned["at_us"], planned["fault"])
+        changes += [_Change(*what, subject, _disturbs(planned, usual)) for subject in subjects]
     return sorted(changes, key=lambda change: change.at_s)
 
 
-def _of_process(change: Row) -> tuple[str, str]:
-    """What of a process is disturbed: it may be stopped and kept apart at once."""
-    return (change["process"], "apart" if change["action"] in _APART else "")
+def _usual_shapes(record: RunRecord) -> dict[tuple[str, str], Row]:
+    return {
+        (link["name"], direction): link[direction]
+        for link in record.plan.get("links", ())
+        for direction in ("forward", "backward")
+    }
+
+
+def _disturbs(planned: Row, usual: Mapping[tuple[str, str], Row]) -> bool:
+    """Whether something is not as it usually is after a change."""
+    if "process" in planned:
+        return str(planned["action"]) not in _PROCESS_ENDS
+    way = (planned["link"], planned["direction"])
+    return str(planned["state"]) != "up" or bool(planned["shape"] != usual.get(way))
+
+
+def _of_process(change: Row) -> list[_Subject]:
+    """What of a process is disturbed: it may be stopped, and kept apart from several, at once."""
+    apart = [f"apart from {peer}" for peer in change.get("peers") or ("others",)]
+    return [
+        _Subject(change["process"], aspect, is_link=False)
+        for aspect in (apart if change["action"] in _APART else [""])
+    ]
 
 
 def _applied_times(record: RunRecord) -> dict[tuple[str, str, str], list[float]] | None:
@@ -108,30 +180,24 @@ def _key(change: Row) -> tuple[str, str, str]:
     return (change["fault"], change["link"], change["direction"])
 
 
-def _labels(record: RunRecord) -> dict[str, str]:
-    return {
-        fault["name"]: fault_label(fault["kind"], fault["target"]) for fault in record.plan.get("faults", ())
-    }
-
-
 def fault_label(kind: str, target: str) -> str:
     """What a fault does to what, as a person says it: "cut r2-r3", with a dash."""
     return f"{kind} {target.replace('-', EN_DASH) if '/' not in target else target}"
 
 
-def _merge(spans: Iterable[tuple[_Change, float | None]], labels: dict[str, str]) -> Iterable[Band]:
+def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[Band]:
     """One band for what one fault did at one time to several links, directions or processes."""
-    groups: list[list[tuple[_Change, float | None]]] = []
+    groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda span: (span[0].fault, span[0].at_s)):
         first = groups[-1][0][0] if groups else None
         if first and first.fault == span[0].fault and span[0].at_s - first.at_s < _SAME_TIME_S:
             groups[-1].append(span)
         else:
             groups.append([span])
-    return sorted((_band(group, labels) for group in groups), key=lambda band: band.start_s)
+    return [_band(group, labels) for group in groups]
 
 
-def _band(group: list[tuple[_Change, float | None]], labels: dict[str, str]) -> Band:
+def _band(group: Sequence[_Span], labels: Mapping[str, str]) -> Band:
     fault = group[0][0].fault
     ends = [end_s for _, end_s in group]
     return Band(
@@ -139,6 +205,6 @@ def _band(group: list[tuple[_Change, float | None]], labels: dict[str, str]) -> 
         label=labels.get(fault, fault),
         start_s=group[0][0].at_s,
         end_s=None if None in ends else max(end for end in ends if end is not None),
-        links=tuple(sorted({change.subject[0] for change, _ in group if change.subject[1]})),
-        processes=tuple(sorted({change.subject[0] for change, _ in group if not change.subject[1]})),
+        links=tuple(sorted({change.subject.name for change, _ in group if change.subject.is_link})),
+        processes=tuple(sorted({change.subject.name for change, _ in group if not change.subject.is_link})),
     )

@@ -23,7 +23,8 @@ from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
 
-INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#e6e7ea", "#b3261e"
+NAME_ROWS, NAME_ROW_POINTS = 3, 11  # of bands within others
+INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c20", "#b3261e"
 LABEL_GAP = 0.052  # of the axis' height, between two direct labels
 HEADROOM = 1.14  # above the highest value, for the names of faults
 DPI = 160
@@ -127,26 +128,28 @@ def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
         )
     axes.tick_params(length=0, axis="y")
     axes.tick_params(length=3, color=GRID, axis="x")
-    free = 0.0  # in pixels: names that would overlap are left out
+    free = [0.0] * NAME_ROWS  # in pixels: names that would overlap in all rows are left out
     for band in chart.bands:
         end_s = chart.x_end_s if band.end_s is None else band.end_s
         axes.axvspan(band.start_s, end_s, color=BAND, linewidth=0, zorder=0)
         if not chart.links or {*chart.links} & {*band.links}:
-            free = _name_band(axes, band, free)
+            _name_band(axes, band, free)
     _label_directly(axes, lines, chart.x_end_s)
 
 
-def _name_band(axes: Axes, band: Band, free: float) -> float:
-    """Its name, if it begins beyond `free`; from where on the next one may."""
+def _name_band(axes: Axes, band: Band, free: list[float]) -> None:
+    """Its name, in the first row in which it begins beyond what is `free`; moves that on."""
     name = axes.annotate(
         band.label, (band.start_s, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
         textcoords="offset points", va="top", color=MUTED, size=8.5,
     )  # fmt: skip
     extent = name.get_window_extent()
-    if extent.x0 < free:
+    row = next((row for row, end in enumerate(free) if extent.x0 >= end), None)
+    if row is None:
         name.remove()
-        return free
-    return float(extent.x1)
+    else:
+        name.set_position((3, -3 - row * NAME_ROW_POINTS))
+        free[row] = float(extent.x1)
 
 
 def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:

@@ -118,3 +118,69 @@ def test_a_change_that_was_never_applied_makes_no_band() -> None:
     )
     record.run["changes"][:] = [change for change in record.run["changes"] if change["fault"] == "cut"]
     assert spans(record) == [("cut", 19.05, None)]
+
+
+def test_a_fault_within_another_has_a_band_of_its_own() -> None:
+    slow = replace(BASE, delay_us=80_000)
+    record = record_of(
+        (5, "slow", "r2-r3", UP, slow),
+        (8, "cut", "r2-r3", BLACKHOLE, slow),
+        (12, "cut", "r2-r3", UP, slow),
+        (20, "slow", "r2-r3", UP, BASE),
+    )
+    assert spans(record) == [("slow", 5, 20), ("cut", 8, 12)]
+    assert [band.links for band in bands(record)] == [("r2-r3",)] * 2
+
+
+def test_faults_that_overlap_have_each_its_own_end() -> None:
+    slow = replace(BASE, delay_us=80_000)
+    record = record_of(
+        (5, "slow", "r2-r3", UP, slow),
+        (8, "cut", "r2-r3", BLACKHOLE, slow),
+        (10, "slow", "r2-r3", BLACKHOLE, BASE),
+        (12, "cut", "r2-r3", UP, BASE),
+    )
+    assert spans(record) == [("slow", 5, 10), ("cut", 8, 12)]
+
+
+def test_a_link_that_flaps_while_it_is_slow_is_slow_all_the_time() -> None:
+    slow = replace(BASE, delay_us=80_000)
+    flaps = [(at_s, "flap", "r2-r3", BLACKHOLE if at_s % 2 else UP, slow) for at_s in (7, 8, 9, 10)]
+    record = record_of((5, "slow", "r2-r3", UP, slow), *flaps, (20, "slow", "r2-r3", UP, BASE))
+    assert spans(record) == [("slow", 5, 20), ("flap", 7, 8), ("flap", 9, 10)]
+
+
+def test_a_stopped_process_that_is_killed_has_both_bands() -> None:
+    process = "r2/proxy-0"
+    record = record_of(
+        (2, "stop", process, ProcessAction.STOP, None),
+        (4, "kill", process, ProcessAction.KILL, None),
+        (8, "back", process, ProcessAction.RESTART, None),
+    )
+    assert spans(record) == [("stop", 2, 8), ("kill", 4, 8)]
+
+
+def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
+    record = record_of((5, "cut", "r2-r3", BLACKHOLE, None), (12, "later", "r2-r3", UP, None))
+    later = {"name": "later", "kind": "cut", "target": "r3-r2", "at_us": 8_000_000, "until_us": 12_000_000}
+    cut = {"name": "cut", "kind": "cut", "target": "r2-r3", "at_us": 5_000_000, "until_us": 10_000_000}
+    record.plan["faults"][:] = [cut, later]
+    assert spans(record) == [("cut", 5, 10), ("later", 8, 12)]
+    assert [band.links for band in bands(record)] == [("r2-r3",)] * 2
+    later["until_us"] = 9_000_000
+    record.plan["changes"][2:] = [{**change, "fault": "cut"} for change in record.plan["changes"][2:]]
+    assert spans(record)[1] == ("later", 8, 9)
+
+
+def test_two_separations_of_one_process_end_apart_from_each_other() -> None:
+    record = record_of(
+        (2, "one", "r2/proxy-0", ProcessAction.SEPARATE, None),
+        (3, "two", "r2/proxy-0", ProcessAction.SEPARATE, None),
+        (4, "one", "r2/proxy-0", ProcessAction.REJOIN, None),
+        (6, "two", "r2/proxy-0", ProcessAction.REJOIN, None),
+    )
+    for change in record.plan["changes"]:
+        change["peers"] = ["r2/client-0"] if change["fault"] == "one" else ["r2/client-1"]
+    assert spans(record) == [("one", 2, 4), ("two", 3, 6)]
+    assert [band.processes for band in bands(record)] == [("r2/proxy-0",)] * 2
+    assert [band.links for band in bands(record)] == [()] * 2
