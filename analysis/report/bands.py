@@ -11,12 +11,14 @@ planned for.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from analysis.report.formatting import EN_DASH
 from analysis.report.reading import Row, RunRecord
 from analysis.timelines.facts import MENDING
 
+NAME_ROWS = 3
 _PROCESS_ENDS = {"continue", "restart", "replace", "rejoin"}
 _APART = {"separate", "rejoin"}  # packets, not the process itself
 _PEACEFUL = {"join", "leave", "give-up"}  # nothing is disturbed by clients that come and go, or by words
@@ -33,6 +35,7 @@ class Band:
     end_s: float | None
     links: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
+    row: int = 0  # where its name stands, below those of bands that it is within
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,16 @@ def bands(record: RunRecord) -> tuple[Band, ...]:
     found = _merge(
         spans, {name: fault_label(fault["kind"], fault["target"]) for name, fault in faults.items()}
     )
-    return tuple(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s))
+    return tuple(_in_rows(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s)))
+
+
+def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
+    """Each in the first row that has no band any more when it begins, or in the last."""
+    free_s = [0.0] * NAME_ROWS
+    for band in found:
+        row = next((row for row, end_s in enumerate(free_s) if end_s <= band.start_s), NAME_ROWS - 1)
+        free_s[row] = inf if band.end_s is None else band.end_s
+        yield replace(band, row=row)
 
 
 def _is_over(fault: str, change: _Change, faults: Mapping[str, Row]) -> bool:

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
-from analysis.report.bands import Band
+from analysis.report.bands import NAME_ROWS, Band
 from analysis.report.charts import Chart, Line, latency_chart, link_charts, throughput_chart
 from analysis.report.clocks import Track, tracks
 from analysis.report.direct_labels import at_ends
@@ -23,7 +23,7 @@ from analysis.report.reading import RunRecord
 from analysis.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
 
-NAME_ROWS, NAME_ROW_POINTS = 3, 11  # of bands within others
+NAME_ROW_POINTS = 11
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c20", "#b3261e"
 LABEL_GAP = 0.052  # of the axis' height, between two direct labels
 HEADROOM = 1.14  # above the highest value, for the names of faults
@@ -128,7 +128,7 @@ def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
         )
     axes.tick_params(length=0, axis="y")
     axes.tick_params(length=3, color=GRID, axis="x")
-    free = [0.0] * NAME_ROWS  # in pixels: names that would overlap in all rows are left out
+    free = [0.0] * NAME_ROWS  # in pixels, by row: names that would overlap are left out
     for band in chart.bands:
         end_s = chart.x_end_s if band.end_s is None else band.end_s
         axes.axvspan(band.start_s, end_s, color=BAND, linewidth=0, zorder=0)
@@ -138,18 +138,17 @@ def _draw(axes: Axes, chart: Chart, lines: Sequence[Line], top: float) -> None:
 
 
 def _name_band(axes: Axes, band: Band, free: list[float]) -> None:
-    """Its name, in the first row in which it begins beyond what is `free`; moves that on."""
+    """Its name, if it begins beyond what is `free` in its row; moves that on."""
     name = axes.annotate(
-        band.label, (band.start_s, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
+        band.label, (band.start_s, 1), xycoords=("data", "axes fraction"),
+        xytext=(3, -3 - band.row * NAME_ROW_POINTS),
         textcoords="offset points", va="top", color=MUTED, size=8.5,
     )  # fmt: skip
     extent = name.get_window_extent()
-    row = next((row for row, end in enumerate(free) if extent.x0 >= end), None)
-    if row is None:
+    if extent.x0 < free[band.row]:
         name.remove()
     else:
-        name.set_position((3, -3 - row * NAME_ROW_POINTS))
-        free[row] = float(extent.x1)
+        free[band.row] = float(extent.x1)
 
 
 def _label_directly(axes: Axes, lines: Sequence[Line], end_s: float) -> None:

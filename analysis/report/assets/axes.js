@@ -3,7 +3,6 @@
 const Axes = (() => {
   const LABEL_HEIGHT = 15; // pixels between two direct labels
   const BAND_FONT = 12; // pixels, of the names of faults
-  const NAME_ROWS = 3; // of those within others
   const HEADROOM = 1.14; // above the highest value, for the names of faults
   const HOVER = { ms: "%{y:,.1f} ms", "events/s": "%{y:,.0f} events/s", "B/s": "%{y:.3~s}B/s" };
   const GROUP_DASH = { p95: "dash", p99: "dot" };
@@ -121,7 +120,7 @@ const Axes = (() => {
   const faults = (chart, bands, state, look, width) => {
     const shapes = [], names = [];
     const pixels = (seconds) => (seconds - state.range[0]) / (state.range[1] - state.range[0]) * width;
-    const free = Array(NAME_ROWS).fill(-Infinity);
+    const free = []; // by row
     for (const band of bands) {
       const end = band.end_s ?? state.end;
       if (end < state.range[0] || band.start_s > state.range[1]) continue;
@@ -131,12 +130,11 @@ const Axes = (() => {
       });
       const touches = !chart.links.length || band.links.includes(chart.links[0]);
       const start = Math.max(band.start_s, state.range[0]);
-      const row = free.findIndex((end) => pixels(start) >= end);
-      if (!band.named || !touches || row < 0) continue;
-      free[row] = pixels(start) + textWidth(band.label, BAND_FONT) + 8;
+      if (!band.named || !touches || pixels(start) < (free[band.row] ?? -Infinity)) continue;
+      free[band.row] = pixels(start) + textWidth(band.label, BAND_FONT) + 8;
       names.push({
         xref: "x", yref: "paper", x: start, y: 1, xanchor: "left", yanchor: "top",
-        xshift: 3, yshift: -row * (BAND_FONT + 3), showarrow: false, text: escape(band.label), font: { color: look.muted, size: BAND_FONT },
+        xshift: 3, yshift: -band.row * (BAND_FONT + 3), showarrow: false, text: escape(band.label), font: { color: look.muted, size: BAND_FONT },
       });
     }
     return { shapes, names };

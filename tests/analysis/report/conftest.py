@@ -22,7 +22,7 @@ SCENARIOS = {
     "crashed": Scenario(crashed=True),
     "undisturbed": Scenario(fault=False, paper=None),
     "uncaptured": Scenario(captures=False),
-    "crowded": Scenario(more_cuts=(("r0-r1", 22.0), ("r1-r2", 25.0), ("r0-r3", 50.0))),
+    "crowded": Scenario(more_cuts=(("r0-r1", 22.0), ("r1-r2", 25.0), ("r0-r2", 28.0), ("r0-r3", 50.0))),
     "hostile": Scenario(
         regions=("r0", "r1", "<i>r2</i>", 'r3"onload="x'),
         experiment=HOSTILE,

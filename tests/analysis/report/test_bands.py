@@ -130,6 +130,7 @@ def test_a_fault_within_another_has_a_band_of_its_own() -> None:
     )
     assert spans(record) == [("slow", 5, 20), ("cut", 8, 12)]
     assert [band.links for band in bands(record)] == [("r2-r3",)] * 2
+    assert [band.row for band in bands(record)] == [0, 1]  # names stand below each other
 
 
 def test_faults_that_overlap_have_each_its_own_end() -> None:
@@ -148,6 +149,7 @@ def test_a_link_that_flaps_while_it_is_slow_is_slow_all_the_time() -> None:
     flaps = [(at_s, "flap", "r2-r3", BLACKHOLE if at_s % 2 else UP, slow) for at_s in (7, 8, 9, 10)]
     record = record_of((5, "slow", "r2-r3", UP, slow), *flaps, (20, "slow", "r2-r3", UP, BASE))
     assert spans(record) == [("slow", 5, 20), ("flap", 7, 8), ("flap", 9, 10)]
+    assert [band.row for band in bands(record)] == [0, 1, 1]
 
 
 def test_a_stopped_process_that_is_killed_has_both_bands() -> None:
