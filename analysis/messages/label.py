@@ -1,11 +1,11 @@
 """How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
 
-`node.core.layout` says what phrases are. They are parsed here, for rows of a table, and for the dissector in
-Wireshark (`analysis.messages.wireshark`).
+`node.core.layout` says what phrases are. They are parsed and filled in here: for rows of a table, for messages
+themselves (golden scenarios), and parsed alone for the dissector in Wireshark (`analysis.messages.wireshark`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -56,6 +56,29 @@ def value_names(layout: Layout, field: str) -> dict[int, str]:
     return {} if values is None else {int(each): each.name.lower().replace("_", " ") for each in values}
 
 
+def filled(said: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
+    """The phrases with what `show` says of their values, without those of which it leaves one empty."""
+    texts = []
+    for phrase in said:
+        values = [show(value) for value in phrase.values]
+        if "" not in values:
+            following = zip(values, phrase.texts[1:], strict=True)
+            texts.append(phrase.texts[0] + "".join(value + text for value, text in following))
+    return texts
+
+
+def number_text(layout: Layout, field: str, number: int) -> str:
+    """A field's value as people write it: by its name, or as a number."""
+    names, is_seq = _how_written(layout, field)
+    return names.get(number) or (written(number) if is_seq else str(number))
+
+
+@cache
+def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], bool]:
+    is_seq = any(each.name == field and each.unit == SEQ for each in layout.fields)
+    return value_names(layout, field), is_seq
+
+
 def label(row: Mapping[str, Any], system: str) -> str:
     """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message of a system.
 
@@ -73,15 +96,7 @@ def _reading(system: str, name: str) -> tuple[Layout | None, tuple[Phrase, ...]]
 
 
 def _filled(said: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | None) -> list[str]:
-    filled = []
-    for phrase in said:
-        values = [_value(value, row, layout) for value in phrase.values] if layout else []
-        if "" not in values:
-            filled.append(
-                phrase.texts[0]
-                + "".join(value + text for value, text in zip(values, phrase.texts[1:], strict=True))
-            )
-    return filled
+    return filled(said, lambda value: _value(value, row, layout)) if layout else []
 
 
 def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
@@ -90,16 +105,10 @@ def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
     number = row.get(COLUMN_OF.get(value.field, value.field))
     if number is None or (value.optional and number == 0):
         return ""
-    text = written if _is_seq(layout, value.field) else str
     if not value.count:
-        return value_names(layout, value.field).get(number, text(number))
+        return number_text(layout, value.field, number)
     count = row.get(COLUMN_OF.get(value.count, value.count))
-    return "" if count is None else text(number + count - 1)
-
-
-@cache
-def _is_seq(layout: Layout, field: str) -> bool:
-    return any(each.name == field and each.unit == SEQ for each in layout.fields)
+    return "" if count is None else number_text(layout, value.field, number + count - 1)
 
 
 def _rows(row: Mapping[str, Any], layout: Layout) -> str:

@@ -1,13 +1,12 @@
-"""A message in one line, by the phrases of its layout, as `analysis.messages.label` has rows of tables."""
+"""A message in one line, by the phrases that `analysis.messages.label` also fills with rows of tables."""
 
 import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from analysis.messages.label import Phrase, Value, phrases, value_names
-from node.core.epochs import written
-from node.core.layout import SEQ, Layout, wire_name
+from analysis.messages.label import Value, filled, number_text, phrases
+from node.core.layout import Layout, wire_name
 
 U32 = struct.Struct(">I")
 
@@ -22,29 +21,18 @@ def in_words(message: Any, is_shown: Callable[[Any], bool]) -> tuple[str, str]:
 
 
 def _parts(layout: Layout, message: Any) -> list[str]:
-    return [text for phrase in phrases(layout) if (text := _fill(layout, phrase, message))]
+    return filled(phrases(layout), lambda value: _value(layout, value, message))
 
 
-def _fill(layout: Layout, phrase: Phrase, message: Any) -> str | None:
-    filled = [phrase.texts[0]]
-    for value, text in zip(phrase.values, phrase.texts[1:], strict=True):
-        shown = _value(layout, value, message)
-        if shown is None:
-            return None
-        filled += [shown, text]
-    return "".join(filled)
-
-
-def _value(layout: Layout, value: Value, message: Any) -> str | None:
+def _value(layout: Layout, value: Value, message: Any) -> str:
     found = getattr(message, value.field)
     if value.optional and not found:
-        return None
+        return ""
     if layout.row is not None and value.field == layout.tail_name:
-        return ", ".join(" ".join(_parts(layout.row, row)) for row in found) or None
+        return ", ".join(" ".join(_parts(layout.row, row)) for row in found)
     if value.count:
         found += max(_count(layout, value.count, message), 1) - 1
-    unit = next((each.unit for each in layout.fields if each.name == value.field), "")
-    return value_names(layout, value.field).get(found) or (written(found) if unit == SEQ else str(found))
+    return number_text(layout, value.field, found)
 
 
 def _count(layout: Layout, name: str, message: Any) -> int:
