@@ -1,7 +1,7 @@
 """How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
 
-`node.core.layout` says what phrases are. They are parsed and filled in here: for rows of a table, for messages
-themselves (golden scenarios), and parsed alone for the dissector in Wireshark (`analysis.messages.wireshark`).
+`node.core.layout` says what phrases are. They are parsed and filled in here: for rows of a table, and for
+messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
 """
 
 import re
