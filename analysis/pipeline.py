@@ -37,10 +37,11 @@ from analysis.timelines.tasks import (
     CheckPublisher,
     Files,
     FollowRecords,
-    FollowStream,
+    FollowStreams,
     MeasureLink,
     MessagesToEvents,
     Task,
+    Written,
     carry_out,
     nothing,
     write,
@@ -51,20 +52,22 @@ from analysis.workers.work import Workers
 from experiments.parameters import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
+from node.systems import codec_of
 
 Results = dict[str, pa.Table]
 
 NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
 NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and drivers wrote down"
-FROM_ACKNOWLEDGEMENT = (
-    "latency counts from the driver's acknowledgement: no proxy wrote down when it took events"
-)
+NOT_DECODED = "the messages of {} are not known here: events rest on what clients and publishers wrote down"
+FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
 NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
 _TABLES = {"events": EVENTS, "transfers": TRANSFERS}
 """Tables that many tasks write, a file each."""
+STREAM_TASKS_MAX = 64
+"""So many tasks follow streams at most: each reads what there is once, for its share of them."""
 TASK_BYTES = 32 << 20
 """Of records, which a worker takes apart to some ten times as much."""
 
@@ -77,6 +80,7 @@ class _Case:
     content: Json  # of run.json
     facts: Facts
     hosts: bool  # whether there is a capture of any host
+    decoded: bool  # whether its messages can be decoded, too, and say which events they carry
     links: bool  # whether there is a capture of any link
     recorded: bool  # whether any driver or client left a record of deliveries
     taken: bool  # whether any proxy did: of when it took events
@@ -135,11 +139,13 @@ def _open(run: RunDirectory, clocks: Clocks) -> _Case:
     files = ((capture, Path(capture["file"]).name) for capture in listed_captures(run))
     there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
     writers = (*facts.having(Trait.PUBLISHER), *facts.clients)
+    hosts = any(capture.get("host") for capture in there)
     return _Case(
         run=run,
         content=content,
         facts=facts,
-        hosts=any(capture.get("host") for capture in there),
+        hosts=hosts,
+        decoded=hosts and bool(facts.reading.carries) and codec_of(facts.declared.name) is not None,
         links=any(capture.get("link") for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
         taken=any(_records(run, name) for name in facts.having(Trait.SERVER)),
@@ -163,18 +169,17 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
+    written = Written(
+        _files(run, clients),
+        _files(run, facts.having(Trait.PUBLISHER)),
+        _files(run, facts.having(Trait.SERVER)),
+    )
     streams: list[Task] = [
-        FollowStream(stream, run.table("events"), facts, clients, sources.get(stream, {}))
-        if case.hosts
-        else FollowRecords(
-            stream,
-            _files(run, clients),
-            _files(run, facts.having(Trait.PUBLISHER)),
-            _files(run, facts.having(Trait.SERVER)),
-            facts,
-            sources.get(stream, {}),
-        )
-        for stream in facts.owner
+        FollowStreams(some, run.table("events"), written, facts, clients, logged)
+        if case.decoded
+        else FollowRecords(some, written, facts, logged)
+        for some in _shared_out(tuple(facts.owner), STREAM_TASKS_MAX)
+        if (logged := {stream: sources[stream] for stream in some if stream in sources}) is not None
     ]
     followed = carry_out(workers, streams, "following streams")
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage", "convergence")}
@@ -188,7 +193,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts = case.run, case.facts
     drivers = _files(run, facts.having(Trait.PUBLISHER))
-    messages = sorted(run.table("messages").glob("*.parquet")) if case.hosts else []
+    messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[Crossing]] = {}
     for crossing in crossings(case.content) if case.links else ():
@@ -198,11 +203,17 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
         *(transfers.tasks(run, facts.host_at, folders["transfers"]) if case.hosts else ()),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
         *(
-            CheckClients(clients, drivers, marks, facts, count=not case.hosts)
+            CheckClients(clients, drivers, marks, facts, count=not case.decoded)
             for clients in _together(_files(run, facts.clients))
         ),
         *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
     ]
+
+
+def _shared_out(streams: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
+    """Streams in at most so many shares, alike in size."""
+    count = min(most, len(streams))
+    return [streams[number::count] for number in range(count)]
 
 
 def _together(files: Sequence[Files]) -> list[tuple[Files, ...]]:
@@ -225,7 +236,7 @@ def _clients(case: _Case) -> tuple[str, ...]:
     Of a run that did not come to its end all do: their captures are torn, but tell everything until then.
     """
     clients = case.facts.clients
-    if not case.hosts or case.facts.outcome != "completed":
+    if not case.decoded or case.facts.outcome != "completed":
         return clients
     damaged = _damaged(case)
     return tuple(name for name in clients if name not in damaged) or clients
@@ -260,14 +271,15 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes = [] if case.recorded else [NO_RECORDS]
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
-    notes += [] if case.hosts or case.taken else [FROM_ACKNOWLEDGEMENT]
+    notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(facts.declared.name)]
+    notes += [] if case.decoded or case.taken else [FROM_ACKNOWLEDGEMENT]
     notes += [] if results["samples"].num_rows or facts.window.problem else [NO_LATENCY]
     notes += [] if facts.window.problem else outside_notes(results["outside"], facts.window)
     machines = read_details(run)
     notes += clock_notes.notes(machines, facts.zero_ns)
     damaged = _damaged(case) if case.hosts else {}
     unfit = unfit_hosts(case.content, facts, damaged)
-    comparable = case.hosts and case.recorded
+    comparable = case.decoded and case.recorded
     return Findings(
         deliveries=deliveries.to_pylist() if deliveries is not None else None,
         publishers=results["publishers"].to_pylist(),

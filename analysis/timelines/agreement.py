@@ -41,10 +41,12 @@ def coverage(stream: int, events: pa.Table, facts: Facts) -> pa.Table:
     arrived = of_roles(rows(events, kind="arrived"), facts.declared.having(Trait.SUBSCRIBER))
     places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, facts.clients)}
     runs = {host: union(mine) for host, mine in places.items()}
+    everything = facts.declared.contract.audience == "all"
     return pa.Table.from_pylist(
         [
             {"host": host, "stream": stream, "events": total(have), "digest": digest(have)}
             for host, have in runs.items()
+            if everything or len(have[0])
         ],
         schema=schemas.COVERAGE,
     )

@@ -30,19 +30,26 @@ SETTLED_NS = 5_000_000_000
 
 
 def flows(history: History) -> pa.Table:
-    """`schemas.CONVERGENCE` of one stream: a row for each client that was there in the end."""
+    """`schemas.CONVERGENCE` of one stream: a row for each client that was there in the end and must get it.
+
+    Who subscribed only after the last change counts from what was due to it first.
+    """
     facts, cut = history.facts, history.cut
     since_ns = facts.last_change_ns
     after = (cut.published_ns != NEVER) & (cut.published_ns >= since_ns)
     clients = [client for client in cut.hosts if client not in facts.gone] if after.any() else []
     found = []
     for client in clients:
+        mine = after & cut.wanted_at(client)
+        if not mine.any():
+            continue
         came_ns = cut.at(client)
-        came = after & (came_ns != NEVER)
+        came = mine & (came_ns != NEVER)
         row = {"stream": history.stream, "client": client, "flows_ns": None, "wait_ns": None, "way_ns": None}
         if came.any():
             first_ns = int(came_ns[came].min())
-            row["flows_ns"] = first_ns - since_ns
+            due_ns = since_ns if cut.wanted is None else int(cut.published_ns[mine].min())
+            row["flows_ns"] = first_ns - due_ns
             row["wait_ns"] = int((came_ns[came] - cut.published_ns[came]).max())
             row["way_ns"] = _way_ns(history, client, first_ns)
         found.append(row)

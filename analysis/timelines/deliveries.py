@@ -123,6 +123,37 @@ def check(
     )  # fmt: skip
 
 
+def must_get(
+    clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts
+) -> tuple[dict[str, tuple[Ints, Ints]], dict[str, tuple[Ints, Ints]]] | None:
+    """The numbers of one stream that each client must get, and those that are due to it whatever faults
+    excuse (`expected.Expected`), in all its sessions, as maximal runs. None where everybody must get
+    everything that it lives to get.
+
+    published, records: rows of `schemas.RECORDS` of that stream.
+    """
+    contract = facts.declared.contract
+    if contract.audience == "all" and contract.since == "beginning" and contract.survives is None:
+        return None
+    arranged = _arranged(clients, records, facts)
+    got, sessions = arranged.got, arranged.sessions
+    reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
+    wanted = expected(sessions, reached, arranged.asked, published_of(published, facts), facts)
+
+    def by_client(runs: tuple[Ints, Ints]) -> dict[str, tuple[Ints, Ints]]:
+        client = arranged.client[sessions.group[runs[0] >> SPAN_BITS]]
+        first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
+        low = np.searchsorted(client, np.arange(len(clients) + 1))
+        found = {}
+        for number in np.flatnonzero(np.diff(low)).tolist():
+            mine = slice(low[number], low[number + 1])
+            none = np.zeros(len(first[mine]), np.int64)
+            found[clients[number]] = union(Batches(first[mine], size[mine], none))
+        return found
+
+    return by_client(wanted.must), by_client(wanted.due)
+
+
 def _given_twice(known: Published, streams: int) -> Ints:
     """For each stream, acknowledged events under a number that another acknowledged event has, too."""
     counted = sums(known.stream, known.batches.count, streams)

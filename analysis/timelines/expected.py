@@ -65,9 +65,14 @@ class Subscriptions:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Sets by session, in the sessions' spans. may: None where any event may come to anybody."""
+    """Sets by session, in the sessions' spans.
+
+    due: what must would be if no fault were an excuse; recovery is measured by it. may: None where any event
+    may come to anybody.
+    """
 
     must: Runs
+    due: Runs
     may: Runs | None
 
 
@@ -78,18 +83,22 @@ def expected(
     contract = facts.declared.contract
     streams = len(facts.owner)
     count = len(sessions.group)
-    published = without(known.runs, _excused(known, facts, streams))
+    excused = _excused(known, facts, streams)
+    published = without(known.runs, excused)
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
         everything = (np.arange(count), np.zeros(count, np.int64), limit)
-        return Expected(within_windows(everything, sessions.stream, published), None)
+        due = within_windows(everything, sessions.stream, known.runs)
+        must = within_windows(everything, sessions.stream, published) if len(excused[0]) else due
+        return Expected(must, due, None)
     clock = _Clock(known, streams)
     settle_ns = contract.settle_us * 1000
     late_ns = settle_ns if contract.published == "acknowledged" else 0
-    must, may = _windows(asked, sessions, clock, settle_ns, late_ns)
-    must = (must[0], must[1], np.minimum(must[2], limit[must[0]]))
+    sure, may = _windows(asked, sessions, clock, settle_ns, late_ns)
+    sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
     return Expected(
-        within_windows(must, sessions.stream, published),
+        within_windows(sure, sessions.stream, published),
+        within_windows(sure, sessions.stream, known.runs),
         union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
     )
 

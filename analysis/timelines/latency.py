@@ -8,8 +8,8 @@ Where there are no captures, the records tell. A proxy's record of when it took 
 is where the paper's latency begins; a driver only writes down when it had the acknowledgement, which is
 later by the way back and, of a chain, by the way down and up it, but not later than the first client had it.
 
-"Every client" means the clients that ran from beginning to end. Events that some client never got have no
-latency; they are counted as lost elsewhere.
+"Every client" means the clients that must get it and ran from beginning to end. Events that some client never
+got have no latency; they are counted as lost elsewhere.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,10 @@ def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
     steady = [number for number, client in enumerate(cut.hosts) if client not in facts.disturbed]
     steady = steady or list(range(len(cut.hosts)))
-    came_ns = cut.arrived_ns[steady].max(axis=0, initial=-1)
+    arrived_ns = cut.arrived_ns[steady]
+    if cut.wanted is not None:  # who need not get it is not waited for
+        arrived_ns = np.where(cut.wanted[steady], arrived_ns, -1)
+    came_ns = arrived_ns.max(axis=0, initial=-1)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
     published_ns = cut.published_ns[known]
     columns = [

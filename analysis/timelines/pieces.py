@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
+from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.run_window import RunWindow
 
 NEVER = np.iinfo(np.int64).max
@@ -41,7 +41,8 @@ NONE = Batches(*(np.zeros(0, np.int64) for _ in range(3)))
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """The pieces of one stream, by sequence number. `arrived_ns` has a row per host of `hosts`; NEVER where
-    not.
+    not. `wanted` says which of them each host must get, `due` which it would have to if no fault were an
+    excuse; None: all.
     """
 
     first_seq: Ints
@@ -49,6 +50,22 @@ class Pieces:
     published_ns: Ints
     hosts: tuple[str, ...]
     arrived_ns: Ints
+    wanted: Bools | None = None
+    due: Bools | None = None
+
+    def wanted_at(self, host: str) -> Bools:
+        """Which pieces `host` must get."""
+        if self.wanted is None:
+            return np.ones(len(self.count), bool)
+        row: Bools = self.wanted[self.hosts.index(host)]
+        return row
+
+    def due_at(self, host: str) -> Ints:
+        """When each piece was published that is due to `host`; NEVER for the others."""
+        if self.due is None:
+            return self.published_ns
+        times: Ints = np.where(self.due[self.hosts.index(host)], self.published_ns, NEVER)
+        return times
 
     def at(self, host: str) -> Ints:
         """When each piece came to `host`."""

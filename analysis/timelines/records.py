@@ -29,9 +29,9 @@ def read_file(host: str, path: Path, clocks: Clocks = ONE_CLOCK) -> pa.Table:
 
 
 def read_files(
-    files: Sequence[tuple[str, Path]], stream: int | None = None, *, clocks: Clocks = ONE_CLOCK
+    files: Sequence[tuple[str, Path]], streams: Sequence[int] | None = None, *, clocks: Clocks = ONE_CLOCK
 ) -> pa.Table:
-    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of one stream only, if given. Times
+    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of some streams only, if given. Times
     are by the run's reference clock.
 
     Raises AnalysisError as `read_file`.
@@ -41,8 +41,8 @@ def read_files(
         rows = _records(path)
         session = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
         beside = np.stack((np.full(len(rows), number), session, np.arange(len(rows))))
-        if stream is not None:
-            wanted = rows["stream"] == stream
+        if streams is not None:
+            wanted = np.isin(rows["stream"], streams)
             rows, beside = rows[wanted], beside[:, wanted]
         clock = clocks.of(host)
         if not clock.is_reference:

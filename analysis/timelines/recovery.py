@@ -30,6 +30,10 @@ from experiments.parameters import Trait
 from topologies.routes import Hop
 
 
+AROUND_NS = 1_000_000_000
+"""A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """What is known of one stream: its pieces at every client, and each region's sources."""
@@ -45,8 +49,22 @@ class History:
         return self.facts.owner[self.stream]
 
     def way(self, client: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The way to the client's region just before `t_ns`."""
-        return way(self.seen, self.owner, self.facts.hosts[client].region, t_ns)
+        """The way to the client's region just before `t_ns`; straight from the owner, where neither packets
+        nor logs tell any.
+        """
+        region = self.facts.hosts[client].region
+        if not any(source.names for source in self.seen.values()):
+            return () if region == self.owner else ((self.owner, region),)
+        return way(self.seen, self.owner, region, t_ns)
+
+    def was_due(self, client: str, t_ns: int) -> bool:
+        """Whether events were due to a client just before and just after `t_ns`."""
+        if self.cut.due is None:
+            return True
+        since_ns = self.cut.due_at(client) - t_ns
+        return bool(((since_ns < 0) & (since_ns > -AROUND_NS)).any()) and bool(
+            ((since_ns >= 0) & (since_ns < AROUND_NS)).any()
+        )
 
 
 def pairs(history: History) -> pa.Table:
@@ -57,7 +75,9 @@ def pairs(history: History) -> pa.Table:
     found: list[dict[str, object]] = []
     for number, fault in enumerate(history.facts.applied_faults):
         for client in history.cut.hosts:
-            affected = is_affected(history, fault, client)
+            if history.cut.due is not None and (history.cut.due_at(client) == NEVER).all():
+                continue
+            affected = history.was_due(client, fault.t_ns) and is_affected(history, fault, client)
             row: dict[str, object] = {
                 "fault": fault.name,
                 "stream": history.stream,
@@ -96,7 +116,7 @@ def lost_after(history: History, client: str) -> list[int]:
     """How many published events never came to the client, per applied fault: lost between it and the next."""
     cut, came_ns = history.cut, history.cut.at(client)
     seen_ns = np.minimum.accumulate(came_ns[::-1])[::-1]
-    missing = (came_ns == NEVER) & (cut.published_ns != NEVER)
+    missing = (came_ns == NEVER) & (cut.published_ns != NEVER) & cut.wanted_at(client)
     starts = np.array([fault.t_ns for fault in history.facts.applied_faults], np.int64)
     fault = np.searchsorted(starts, seen_ns[missing], side="right") - 1
     lost = np.bincount(fault[fault >= 0], cut.count[missing][fault >= 0], minlength=len(starts))
@@ -127,7 +147,7 @@ def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
     """What an affected pair's row has besides."""
     cut, region = history.cut, history.facts.hosts[client].region
     since_ns = _struck_ns(history, fault, client)
-    pair = Pair(cut.count, cut.published_ns, cut.at(client), way_ns(history, client, fault.t_ns))
+    pair = Pair(cut.count, cut.due_at(client), cut.at(client), way_ns(history, client, fault.t_ns))
     stopped_ns = history.facts.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
     after_ns = history.facts.next_fault_ns(fault) or stopped_ns

@@ -106,9 +106,9 @@ def _undone(
         why = f"there is no other way from {ends[0]} to {ends[1]}"
         told = (("detect_s", done), ("resubscribe_s", asked))
         return [f"{name}: {why}" for name, found in told if not found]
-    nobody = "nobody had to subscribe anew" if fault.processes else "the proxy did not subscribe anew"
+    nobody = "nobody had to subscribe anew" if fault.processes else "no server asked for it anew"
     return [
-        *([] if done else ["detect_s: the proxy did nothing about it"]),
+        *([] if done else ["detect_s: no server did anything about it"]),
         *([] if asked else [f"resubscribe_s: {nobody}"]),
     ]
 

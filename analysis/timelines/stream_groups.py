@@ -1,13 +1,13 @@
 """Takes the events of one stream apart: its pieces, and each region's sources of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import codes, ints, of_roles, rows
+from analysis.timelines.arrays import Bools, Ints, codes, ints, of_roles, rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER, Batches, Pieces, cut
 from analysis.timelines.ways import Sources, changes
@@ -60,6 +60,29 @@ def pieces(events: pa.Table, clients: Sequence[str]) -> Pieces:
     """The stream's pieces, as published and as they came to `clients`."""
     published = batches(rows(events, kind="published"))
     return cut(published, by_host(rows(events, kind="arrived"), clients))
+
+
+Runs = Mapping[str, tuple[Ints, Ints]]
+"""Maximal runs of numbers, by host."""
+
+
+def with_wanted(whole: Pieces, sets: tuple[Runs, Runs] | None) -> Pieces:
+    """The same, with which of them each host must get, and which are due to it; None: all."""
+    if sets is None:
+        return whole
+    must, due = (_held(whole, runs) for runs in sets)
+    return replace(whole, wanted=must, due=due)
+
+
+def _held(whole: Pieces, runs: Runs) -> Bools:
+    """Which pieces the runs of each host hold."""
+    rows_of = np.zeros((len(whole.hosts), len(whole.count)), bool)
+    for number, host in enumerate(whole.hosts):
+        if host in runs:
+            first, end = runs[host]
+            at = np.searchsorted(first, whole.first_seq, side="right") - 1
+            rows_of[number] = (at >= 0) & (whole.first_seq < end[np.maximum(at, 0)])
+    return rows_of
 
 
 def sources(events: pa.Table, facts: Facts) -> dict[str, Sources]:

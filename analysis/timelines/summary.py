@@ -41,6 +41,7 @@ EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
 THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")
 STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From good to bad."""
+PUBLISHED = "events.published > 0"
 LOST = ("chance", "queue", "cut")
 LATENCY = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
 
@@ -103,11 +104,18 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     }
     if findings.clocks:
         summary["clocks"] = findings.clocks
-    wanted = (run.get("experiment") or {}).get("expect") or ()
+    wanted = _wanted(run)
     grounds = Grounds(findings.fidelity or [], findings.routes, facts)
     summary["expectations"] = [_expectation(text, summary, grounds) for text in wanted]
     summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
     return summary
+
+
+def _wanted(run: Json) -> list[str]:
+    """What is expected of the run: what it says, and that anything was published unless it speaks of that."""
+    said = [str(text) for text in (run.get("experiment") or {}).get("expect") or ()]
+    spoken = any(Expectation.parse(text).path == "events.published" for text in said)
+    return said if spoken or not run.get("experiment") else [*said, PUBLISHED]
 
 
 def _expectation(text: str, summary: Json, grounds: Grounds) -> dict[str, Any]:

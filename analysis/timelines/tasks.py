@@ -8,10 +8,11 @@ together by table. Rows never pass through Java: with joins and groups in Spark 
 for 1.2 million messages on 2 cores, this way 2 s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -37,7 +38,7 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import dated
 from analysis.timelines.records import read_file, read_files
 from analysis.timelines.run_window import outside
-from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources
+from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources, with_wanted
 from analysis.timelines.ways import Sources
 from analysis.workers import work
 from analysis.workers.work import Workers
@@ -171,63 +172,121 @@ class CheckPublisher:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowStream:
-    """One stream, over all hosts' events."""
+class FollowStreams:
+    """Some streams, over all hosts' events."""
 
-    stream: int
+    streams: tuple[int, ...]
     events: Path
+    written: "Written"
     facts: Facts
     clients: tuple[str, ...]  # that count: those whose captures can tell
-    logged: Mapping[
-        str, Sources
-    ]  # its sources by region, from the logs: where no packet between proxies was seen
+    logged: Mapping[int, Mapping[str, Sources]]
+    """Their sources by region, from the logs: where no packet between servers was seen."""
 
     def run(self) -> dict[str, pa.Table]:
         """Latency samples, recovery pairs, and what each client has."""
-        chosen = (pc.field("stream") == self.stream) & (pc.field("kind") != "sent")
-        found = pq.read_table(self.events, columns=list(COLUMNS), filters=chosen)
+        chosen = pc.field("stream").isin(self.streams) & (pc.field("kind") != "sent")
+        events_of = by_stream(pq.read_table(self.events, columns=list(COLUMNS), filters=chosen), self.streams)
+        records = self.written.read(self.streams, self.facts) if self.written.needed(self.facts) else None
+        return together(
+            self._follow(stream, found, records[stream] if records else None)
+            for stream, found in events_of.items()
+        )
+
+    def _follow(
+        self, stream: int, found: pa.Table, records: tuple[pa.Table, ...] | None
+    ) -> dict[str, pa.Table]:
         window = self.facts.window
-        cut = dated(pieces(found, self.clients), window)
+        cut = pieces(found, self.clients)
+        if records is not None:
+            published, _, got = records
+            cut = with_wanted(cut, deliveries.must_get(self.clients, published, got, self.facts))
+        cut = dated(cut, window)
         seen = sources(found.filter(pa.array(window.holds(ints(found, "t_ns")))), self.facts)
         packets_tell = any(source.names for source in seen.values())
-        history = recovery.History(self.facts, self.stream, cut, seen if packets_tell else self.logged)
+        logged = self.logged.get(stream, {})
+        history = recovery.History(self.facts, stream, cut, seen if packets_tell else logged)
         return {
-            "samples": latency.samples(self.stream, cut, self.facts),
+            "samples": latency.samples(stream, cut, self.facts),
             "pairs": recovery.pairs(history),
             "convergence": convergence.flows(history),
-            "coverage": agreement.coverage(self.stream, found, self.facts),
+            "coverage": agreement.coverage(stream, found, self.facts),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class FollowRecords:
-    """One stream, as clients, drivers and proxies wrote it down: where there are no captures."""
+    """Some streams, as subscribers, publishers and servers wrote them down: where there are no captures."""
 
-    stream: int
-    clients: tuple[Files, ...]
-    drivers: tuple[Files, ...]
-    proxies: tuple[Files, ...]
+    streams: tuple[int, ...]
+    written: "Written"
     facts: Facts
-    logged: Mapping[str, Sources]
+    logged: Mapping[int, Mapping[str, Sources]]
 
     def run(self) -> dict[str, pa.Table]:
         """Latency samples and recovery pairs."""
-        published, taken, got = (
-            read_files(files, self.stream, clocks=self.facts.clocks)
-            for files in (self.drivers, self.proxies, self.clients)
-        )
-        cut = dated(records_pieces(published, taken, got, self.names), self.facts.window)
-        history = recovery.History(self.facts, self.stream, cut, self.logged)
+        found = self.written.read(self.streams, self.facts)
+        return together(self._follow(stream, *found[stream]) for stream in self.streams)
+
+    def _follow(
+        self, stream: int, published: pa.Table, taken: pa.Table, got: pa.Table
+    ) -> dict[str, pa.Table]:
+        names = self.written.names
+        cut = records_pieces(published, taken, got, names)
+        cut = with_wanted(cut, deliveries.must_get(names, published, got, self.facts))
+        cut = dated(cut, self.facts.window)
+        history = recovery.History(self.facts, stream, cut, self.logged.get(stream, {}))
         return {
-            "samples": latency.samples(self.stream, cut, self.facts),
+            "samples": latency.samples(stream, cut, self.facts),
             "pairs": recovery.pairs(history),
             "convergence": convergence.flows(history),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What clients, publishers and servers wrote down."""
+
+    clients: tuple[Files, ...]
+    publishers: tuple[Files, ...]
+    servers: tuple[Files, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The clients."""
         return tuple(name for name, _ in self.clients)
+
+    @staticmethod
+    def needed(facts: Facts) -> bool:
+        """Whether packets alone do not say who must get what."""
+        contract = facts.declared.contract
+        return contract.audience != "all" or contract.since != "beginning" or contract.survives is not None
+
+    def read(self, streams: Sequence[int], facts: Facts) -> dict[int, tuple[pa.Table, pa.Table, pa.Table]]:
+        """Of each stream what publishers, servers and clients have; files are read once."""
+        tables = [
+            by_stream(read_files(files, streams, clocks=facts.clocks), streams)
+            for files in (self.publishers, self.servers, self.clients)
+        ]
+        return {stream: (tables[0][stream], tables[1][stream], tables[2][stream]) for stream in streams}
+
+
+def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
+    """The rows of each stream, in the order in which they stand."""
+    ordered = table.take(pa.array(np.argsort(ints(table, "stream"), kind="stable")))
+    wanted = np.array(streams, np.int64)
+    low, high = (np.searchsorted(ints(ordered, "stream"), wanted, side=side) for side in ("left", "right"))
+    return {
+        stream: ordered.slice(first, end - first)
+        for stream, first, end in zip(streams, low.tolist(), high.tolist(), strict=True)
+    }
+
+
+def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The results of several streams."""
+    results = list(found)
+    names = dict.fromkeys(name for result in results for name in result)
+    return {name: pa.concat_tables([result[name] for result in results]) for name in names}
 
 
 def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
