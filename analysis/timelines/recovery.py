@@ -49,11 +49,11 @@ class History:
         return self.facts.owner[self.stream]
 
     def way(self, client: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The way to the client's region just before `t_ns`; straight from the owner, where neither packets
-        nor logs tell any.
+        """The way to the client's region just before `t_ns`; straight from the owner, where no packet tells any
+        and the system's logs never do.
         """
         region = self.facts.hosts[client].region
-        if not any(source.names for source in self.seen.values()):
+        if not self.facts.reading.moved and not any(source.names for source in self.seen.values()):
             return () if region == self.owner else ((self.owner, region),)
         return way(self.seen, self.owner, region, t_ns)
 

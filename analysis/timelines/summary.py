@@ -121,7 +121,8 @@ def _wanted(run: Json) -> list[str]:
 def _expectation(text: str, summary: Json, grounds: Grounds) -> dict[str, Any]:
     """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
     expectation = Expectation.parse(text)
-    unproven = grounds.unproven(expectation.path)
+    implied = text == PUBLISHED  # whatever the links did
+    unproven = [] if implied else grounds.unproven(expectation.path)
     return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
 
 
