@@ -29,7 +29,6 @@ from analysis.timelines.ways import Sources, change_times, length_us, way
 from experiments.parameters import Trait
 from topologies.routes import Hop
 
-
 AROUND_NS = 1_000_000_000
 """A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
 
@@ -49,8 +48,8 @@ class History:
         return self.facts.owner[self.stream]
 
     def way(self, client: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The way to the client's region just before `t_ns`; straight from the owner, where no packet tells any
-        and the system's logs never do.
+        """The way to the client's region just before `t_ns`; straight from the owner, where no packet tells
+        any and the system's logs never do.
         """
         region = self.facts.hosts[client].region
         if not self.facts.reading.moved and not any(source.names for source in self.seen.values()):

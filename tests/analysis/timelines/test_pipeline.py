@@ -149,6 +149,7 @@ def test_the_summary_has_every_number(whole):
             {"text": "events.unordered_publishers == 0", "value": 0, "held": True},
             {"text": "recovery.cut.switch_s <= 2", "value": switch_s, "held": True},
             {"text": "fidelity.valid == true", "value": True, "held": True},
+            {"text": "events.published > 0", "value": 4 * 7000, "held": True},
         ],
     }  # fmt: skip
 
