@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
-from experiments.captures import Captures
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
@@ -27,6 +26,7 @@ from topologies.model import Topology
 from topologies.strict import (
     DurationUs,
     Name,
+    SizeBytes,
     StrictModel,
     WholeNumber,
     problem,
@@ -34,6 +34,37 @@ from topologies.strict import (
     spelled,
     suggestion,
 )
+
+FULL = "full"
+NONE = "none"
+SNAPLEN_BYTES_MIN = 96  # headers of Ethernet, IPv6 and TCP with options
+
+
+def _unless_full(given: Any) -> Any:
+    return None if given == FULL else given
+
+
+Snaplen = Annotated[
+    SizeBytes | None,
+    Field(ge=SNAPLEN_BYTES_MIN, le=262_144),
+    BeforeValidator(_unless_full),
+    WithJsonSchema({"type": "string", "default": FULL, "examples": [FULL, "128B"]}),
+]
+
+
+class Captures(StrictModel):
+    """Capture settings. `captures: none` captures nothing: the run then rests on the deliveries alone."""
+
+    snaplen_bytes: Snaplen = None
+    """How much of each packet is kept: full, or a size. Cut packets cannot be decoded into messages."""
+    where: tuple[Literal["hosts", "gateways"], ...] = ("hosts", "gateways")
+    """hosts: every node's interface. gateways: both sides of every wide-area link."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none(cls, given: Any) -> Any:
+        return {"where": []} if given == NONE else given
+
 
 DURATION_US_MIN = 1_000_000
 DURATION_US_MAX = 24 * 3600 * 1_000_000

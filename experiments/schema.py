@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from experiments.captures import NONE
-from experiments.model import Experiment
+from experiments.model import NONE, Experiment
 from experiments.parameters import known_systems, parameters_schema
 from topologies.json_schema import schema_of
 

@@ -5,11 +5,18 @@ every flush interval, and each proxy and each client takes it once. The processo
 known from earlier runs, whose run.json says how busy the processors were; their median is what the next one
 is expected to cost. Of an earlier run that was saturated it is only known that it cost at least so much.
 Without earlier runs on this machine nothing is said, nor of workloads that go as fast as they can.
+
+How much disk the captures will take is said here as well: a rough upper figure for a steady run, not a
+promise. It counts how often each published byte passes a capture point: every event is captured where it is
+published, at its proxy (in, and out to each region and client), at both sides of each WAN link that it
+crosses, and at each client. Batches leave every few milliseconds and carry headers; every second segment is
+acknowledged.
 """
 
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,3 +117,41 @@ def _busy(run: Json) -> float | None:
         if times["zero_ns"] <= sample["t_ns"] <= times["stopped_ns"]
     ]
     return fmean(mine) if len(mine) >= SECONDS_MIN else None
+
+
+BATCH_PERIOD_S = 0.005
+BATCH_OVERHEAD_BYTES = 66 + 48 + 16 + 33
+"""Ethernet, IP and TCP headers; our frame's head; the pcap record's head; half an acknowledgement's frame."""
+CLOSED_LOOP_EVENTS_PER_S = 500_000
+"""What a driver in closed loop is taken to publish: about what one does on a desktop."""
+SETTLING_S = 10.0
+"""Bring-up, drain and probes, at the full rate to be safe."""
+
+
+def capture_bytes_per_s(plan: Plan) -> float:
+    """Bytes that all captures together grow by each second while the drivers publish."""
+    if not plan.captures:
+        return 0.0
+    publishers = Counter(process.region for process in plan.having(Trait.PUBLISHER))
+    clients = len(plan.having(Trait.SUBSCRIBER))
+    total = 0.0
+    for region in plan.regions:
+        drivers = publishers[region.name]
+        copies = 2 + 2 * clients + 4 * (len(plan.regions) - 1)
+        total += drivers * copies * stream_bytes_per_s(plan)
+    return total
+
+
+def stream_bytes_per_s(plan: Plan) -> float:
+    """Bytes that one driver's events are in one capture, headers and acknowledgements included."""
+    rate = float(plan.workload.get("rate_per_s") or CLOSED_LOOP_EVENTS_PER_S)
+    batches = min(rate, 1 / BATCH_PERIOD_S)
+    payload = rate * float(plan.workload["event_size_bytes"])
+    if plan.snaplen_bytes is not None:
+        payload = min(payload, batches * plan.snaplen_bytes)
+    return payload + batches * BATCH_OVERHEAD_BYTES
+
+
+def disk_needed_bytes(plan: Plan) -> int:
+    """What the captures of the whole run take."""
+    return int(capture_bytes_per_s(plan) * (plan.duration_us / 1e6 + SETTLING_S))

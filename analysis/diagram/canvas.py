@@ -1,11 +1,74 @@
-"""What a diagram is drawn on: how times and hosts become places, and what is drawn so far."""
+"""What a diagram is drawn on: how times and hosts become places, and what is drawn so far.
 
+Its style sheet is light or dark as its viewer is, and needs no scripts and no fonts to fetch.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
-from analysis.diagram.looks import colours
 from analysis.diagram.placing import Places, Point
+from analysis.diagram.ranks import Ranks
 from analysis.diagram.scene import Scene
+from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
+
+OTHER = "var(--faint)"
+_EVENTS = "var(--events)"
+_COLOURS = {
+    "vermillion": VERMILLION,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "answers": "var(--answers)",
+}
+"""By the names that a `Reading` gives them."""
+_FREE = (PURPLE, VERMILLION, ORANGE, GREEN)  # for other types, where a picture does not need them
+STYLE = f"""
+svg {{ --paper: #ffffff; --ink: #1a1c20; --faint: #5a606a; --grid: #ececef; --line: #9aa1ab; }}
+svg {{ --band: rgb(60 66 76 / 13%); --events: {BLUE}; --answers: {SKY}; }}
+@media (prefers-color-scheme: dark) {{
+  svg {{ --paper: #1a1d23; --ink: #e9eaec; --faint: #a0a7b2; --grid: #282c34; --line: #6d7581; }}
+  svg {{ --band: rgb(200 206 216 / 15%); --events: {SKY}; --answers: {YELLOW}; }}
+}}
+.paper {{ fill: var(--paper); }}
+text {{ font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }}
+text {{ fill: var(--ink); font-variant-numeric: tabular-nums; }}
+.title {{ font-size: 18px; font-weight: 650; }}
+.faint {{ fill: var(--faint); }}
+.region {{ font-size: 14px; font-weight: 700; }}
+.command {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: 11px; }}
+.label {{ font-size: 11px; text-anchor: middle; dominant-baseline: central; }}
+.label {{ paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }}
+.fault {{ font-weight: 600; fill: var(--faint); }}
+.life {{ stroke: var(--line); stroke-width: 1.5; }}
+.grid {{ stroke: var(--grid); stroke-width: 1; }}
+.band {{ fill: var(--band); }}
+.edge {{ stroke: var(--faint); stroke-width: 1.2; stroke-dasharray: 7 5; }}
+.message {{ fill: none; stroke-width: 1.6; }}
+.member {{ fill: none; stroke-width: 0.9; stroke-opacity: 0.55; }}
+.thick {{ fill-opacity: 0.13; }}
+.lost {{ stroke-dasharray: 5 3; }}
+.unseen {{ stroke-dasharray: 1.5 3.5; }}
+.cross {{ fill: none; stroke-width: 2.4; }}
+@media (prefers-color-scheme: dark) {{
+  .member {{ stroke-opacity: 0.7; }}
+  .thick {{ fill-opacity: 0.16; }}
+}}
+""".strip()
+
+
+def colours(types: Iterable[str], ranks: Ranks) -> dict[str, str]:
+    """The colour of each type of message in a picture; those without one of their own take what is left."""
+    named = sorted(set(types))
+    own = {name: _COLOURS[colour] for name, colour in ranks.colours.items() if colour in _COLOURS}
+    own |= dict.fromkeys(ranks.events, _EVENTS)
+    used = {own.get(name) for name in named}
+    free = [each for each in _FREE if each not in used]
+    found = {}
+    for name in named:
+        found[name] = own.get(name) or (free.pop(0) if free else OTHER)
+    return found
+
 
 LEFT, RIGHT = 66.0, 30.0
 TOP = 118.0  # title and the lifelines' heads

@@ -6,18 +6,17 @@ message and its last, with a fine line for each while these can be told apart. W
 room for a label keeps it as a tooltip.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from analysis.diagram.arrow_drawing import draw_arrows, draw_label
-from analysis.diagram.canvas import LEFT, TOP, Canvas, canvas_of
-from analysis.diagram.legend import draw_legend, draw_notes
-from analysis.diagram.looks import STYLE
-from analysis.diagram.scene import Scene
+from analysis.diagram.arrow_drawing import draw_arrows, draw_end, draw_label, style_of
+from analysis.diagram.canvas import LEFT, STYLE, TOP, Canvas, canvas_of
+from analysis.diagram.placing import Point
+from analysis.diagram.scene import Arrow, Flight, Scene
 from analysis.report.formatting import EN_DASH, count_of
-from analysis.schemas import ARRIVED
+from analysis.schemas import ARRIVED, LOST, UNSEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +105,75 @@ def _draw_disturbances(canvas: Canvas) -> None:
         name = top + 15 if end - top > 20 else top - 4
         canvas.text(LEFT - 2, name, fault.label, "fault")
         canvas.places.take(LEFT - 6, name - 13, LEFT + 7.0 * len(fault.label), name + 4)
+
+
+LEGEND_ROW, NOTE_ROW = 22.0, 17.0
+
+
+def draw_legend(canvas: Canvas) -> float:
+    """Types and signs; returns the height of the last row."""
+    x, y = LEFT - 6, canvas.bottom + 34
+    entries = [(name, colour, name) for name, colour in canvas.colours.items()]
+    signs = [("lost", LOST), ("receiver not captured", UNSEEN)]
+    entries += [
+        (fate, "var(--ink)", text) for text, fate in signs if any(a.fate == fate for a in canvas.scene.arrows)
+    ]
+    if any(len(arrow.flights) > 1 for arrow in canvas.scene.arrows):
+        entries.append(("thick", "var(--faint)", "several messages in a row"))
+    if any(arrow.retransmitted for arrow in canvas.scene.arrows):
+        entries.append(("again", "", "↻ retransmitted"))
+    for kind, colour, text in entries:
+        sign = 0.0 if kind == "again" else 34.0
+        size = sign + 6.9 * len(text) + 26
+        if x + size > canvas.width:
+            x, y = LEFT - 6, y + LEGEND_ROW
+        if sign:
+            _draw_sign(canvas, kind, colour, (x, y - 4))
+        canvas.text(x + sign, y, text)
+        x += size
+    return y
+
+
+def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
+    x, y = at
+    fate = kind if kind in (LOST, UNSEEN) else ARRIVED
+    sample = Arrow(kind, "", "", fate, "", (Flight(0.0, None),), 0.0)
+    if kind == "thick":
+        canvas.parts.append(
+            f'<rect x="{x:.1f}" y="{y - 5:.1f}" width="26" height="10" class="thick" fill="{colour}"/>'
+        )
+    canvas.line((x, y), (x + (20 if fate == LOST else 26), y), style_of("message", sample), colour)
+    draw_end(canvas, sample, ((x, y), (x + (20 if fate == LOST else 26), y)), colour)
+
+
+def draw_notes(canvas: Canvas, y: float) -> float:
+    """What is not in the picture, and how to draw it again; returns the picture's lower edge."""
+    left_out = list(canvas.scene.left_out)
+    if canvas.unlined:
+        shorter = "a shorter time shows them"
+        left_out.append(f"the lines of {count_of(canvas.unlined, 'message')} within thick arrows ({shorter})")
+    if canvas.unlabelled:
+        left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
+    y += 8
+    if canvas.scene.bar_ms is not None:
+        y += NOTE_ROW
+        bar = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms, as their clocks are known"
+        canvas.text(LEFT - 6, y, bar, "faint")
+    if left_out:
+        for row in _wrapped(["Left out:", *"; ".join(left_out).split()], int((canvas.width - LEFT) / 6.6)):
+            y += NOTE_ROW
+            canvas.text(LEFT - 6, y, row, "faint")
+    y += NOTE_ROW
+    for row in _wrapped(canvas.scene.command.split(), int((canvas.width - LEFT) / 6.9)):
+        canvas.text(LEFT - 6, y, row, "faint command")
+        y += NOTE_ROW
+    return y + 4
+
+
+def _wrapped(words: Sequence[str], width: int) -> list[str]:
+    rows = [""]
+    for word in words:
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > width:
+            rows.append("")
+        rows[-1] += (" " if rows[-1] else "") + word
+    return rows

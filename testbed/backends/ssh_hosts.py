@@ -33,9 +33,8 @@ from testbed.share import share_to_json
 from testbed.shipping.limits import Limits
 from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.parts import read_parts
-from testbed.shipping.receiver import ship
+from testbed.shipping.receiver import run_lock, ship
 from testbed.shipping.result import Shipped
-from testbed.shipping.run_lock import run_lock
 
 LOOK_S = 0.25
 

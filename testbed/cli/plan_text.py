@@ -16,6 +16,7 @@ from experiments.parameters import Trait
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
+from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
 from testbed.hosts.inventory import load_inventory
 from testbed.hosts.placement import place
 from testbed.network.commands import inside_lines
@@ -25,7 +26,6 @@ from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command
 from testbed.sweeps import Chosen
-from testbed.volume import capture_bytes_per_s, disk_needed_bytes
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
 from topologies.shape import Shape

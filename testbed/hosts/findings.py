@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, State
 from testbed.errors import TestbedError
-from testbed.hosts.facts import ClockReading, Echo, Facts
+from testbed.hosts.facts import MACHINE_TOOLS, PROBE_BYTES, ClockReading, Echo, Facts
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.placement import VXLAN_OVERHEAD_BYTES
-from testbed.hosts.request import MACHINE_TOOLS, PROBE_BYTES
 from testbed.hosts.run_folders import HELD, IN_USE, LEFT
 
 MESSAGE_CHARACTERS_MAX = 200

@@ -16,12 +16,11 @@ from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting, MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.record import RunRecord
 from testbed.runner.specs import node_specs
-from testbed.runner.stage import Stage
+from testbed.runner.stage import Ending, Stage
 from testbed.share import Share, part_of
 
 READY_S = 30.0

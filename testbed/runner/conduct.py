@@ -15,13 +15,12 @@ from testbed.runner import monitor
 from testbed.runner.building import build
 from testbed.runner.collecting import collect
 from testbed.runner.draining import drain
-from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting
 from testbed.runner.phases import Outcome
 from testbed.runner.prompt import Prompt
 from testbed.runner.record import RunRecord
 from testbed.runner.running import Until, run_workload, until_duration_is_over
-from testbed.runner.stage import Stage
+from testbed.runner.stage import Ending, Stage
 from testbed.sandbox.channel import Channel
 from testbed.share import everything, share_from_json
 

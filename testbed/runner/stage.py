@@ -1,5 +1,10 @@
-"""Everything that stands while a run is on: what the phases hand to each other."""
+"""Everything that stands while a run is on: what the phases hand to each other.
 
+With it stands whether the run is to end before its time, and why; the first reason counts.
+"""
+
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +13,57 @@ from testbed.links.model import Middles
 from testbed.network import Network
 from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting
+from testbed.runner.phases import Outcome
 from testbed.runner.record import RunRecord
 from testbed.share import Share
+
+
+class Ending:
+    """Asked for by the user, by a disk that is nearly full, or by a part of the testbed that died."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self.outcome = Outcome.COMPLETED
+        self.reason = ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether the run is to end now."""
+        return self._asked.is_set()
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the testbed broke, so that parts of it no longer answer."""
+        return self.outcome is Outcome.CRASHED
+
+    def interrupt(self, reason: str) -> None:
+        """End tidily."""
+        self._ask(Outcome.INTERRUPTED, reason)
+
+    def crash(self, reason: str) -> None:
+        """End because the testbed broke; captures are kept."""
+        self._ask(Outcome.CRASHED, reason)
+
+    async def or_done(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do `work`, but give it up once the run is to end; whether it was done. Raises what it does."""
+        doing = asyncio.ensure_future(work)
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait((doing, asked), return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                return False
+            doing.result()
+            return True
+        finally:
+            for task in (doing, asked):
+                task.cancel()
+            await asyncio.gather(doing, asked, return_exceptions=True)
+
+    def _ask(self, outcome: Outcome, reason: str) -> None:
+        if not self.asked:
+            self.outcome, self.reason = outcome, reason
+            self._asked.set()
 
 
 @dataclass(frozen=True, slots=True)

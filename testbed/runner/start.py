@@ -21,6 +21,7 @@ from typing import Any
 from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
+from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
 from testbed.plan import Plan, plan_to_json
 from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
@@ -28,7 +29,6 @@ from testbed.runner.versions import made_with
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.tools import RUN_TOOLS, check_tools
-from testbed.volume import disk_needed_bytes
 
 Follow = Callable[[dict[str, Any]], None]
 """Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without

@@ -25,9 +25,8 @@ from testbed.shipping.lane import Listener
 from testbed.shipping.limits import Limits
 from testbed.shipping.over_ssh import MachineSource
 from testbed.shipping.parts import about_parts, read_parts
-from testbed.shipping.receiver import ship
+from testbed.shipping.receiver import run_lock, ship
 from testbed.shipping.result import Shipped
-from testbed.shipping.run_lock import run_lock
 from topologies.errors import InputError
 
 LOOK_S = 1.0

@@ -2,14 +2,20 @@
 
 Each machine has a thread (`lane`). The calling thread looks after them: it breaks streams that are silent for
 too long, and all when shipping is to end.
+
+One receiver brings a run at a time: two would append to the same files.
 """
 
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from experiments.locks import HeldError, file_lock
+from experiments.rundir import RunDirectory
+from testbed.errors import MachineError, TestbedError
 from testbed.shipping.lane import Company, Lane, Listener, Source
 from testbed.shipping.limits import Bounds, Disk, Limits, Rate, used_bytes
 from testbed.shipping.result import Progress, Shipped
@@ -71,3 +77,22 @@ def ship(
         for lane in lanes:
             lane.join(max(0.0, end_s - time.monotonic()))
     return {lane.source.name: lane.shipped() for lane in lanes}
+
+
+@contextmanager
+def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
+    """Be the only one that brings files of this run here.
+
+    who: what to tell others, in a few words. Raises TestbedError if somebody else does, MachineError if the
+    run directory cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(run.shipping_lock, who=who))
+        except HeldError as error:
+            raise TestbedError(
+                f"the files of {run.name} are being brought here by {error}: wait until that has ended"
+            ) from None
+        except OSError as error:
+            raise MachineError(f"cannot write {run.path}: {error.strerror}") from error
+        yield

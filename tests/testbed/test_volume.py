@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from experiments.loader import load_experiment
+from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
 from testbed.plan import Plan
 from testbed.planning import make_plan
-from testbed.volume import capture_bytes_per_s, disk_needed_bytes
 from topologies.loader import load_topology
 
 PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")

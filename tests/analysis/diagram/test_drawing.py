@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from analysis.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
+from analysis.diagram.canvas import OTHER, colours
 from analysis.diagram.drawing import diagram_svg
-from analysis.diagram.looks import OTHER, colours
 from analysis.diagram.ranks import ranks_of
 from analysis.diagram.scene import Arrow, Disturbance, Flight, Lifeline, Scene
 

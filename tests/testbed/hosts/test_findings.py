@@ -19,12 +19,13 @@ from testbed.hosts.facts import (
     Folder,
     RunFolder,
     best_reading,
+    peers,
     read_facts,
     read_time_ns,
+    request,
 )
 from testbed.hosts.findings import Finding, judge
 from testbed.hosts.inventory import Inventory, Machine, Shaping, Shipping, When
-from testbed.hosts.request import peers, request
 
 OURS, OTHERS = "a" * 64, "b" * 64
 

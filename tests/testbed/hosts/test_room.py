@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from testbed.errors import MachineError
+from testbed.forecast import disk_needed_bytes
 from testbed.hosts.checks import Examined, check_room, needed_bytes
 from testbed.hosts.facts import Folder
 from testbed.hosts.placement import place
 from testbed.plan import Plan
-from testbed.volume import disk_needed_bytes
 from tests.testbed.hosts.test_findings import FIT, inventory, machine
 from tests.testbed.test_volume import plan
 

@@ -9,7 +9,7 @@ from experiments.draining import reached
 from experiments.parameters import Contract, oldest
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.draining import drain, everything_delivered, highest, lowest
-from testbed.runner.ending import Ending
+from testbed.runner.stage import Ending
 
 ALL = Contract()
 TOPICS = Contract(audience="topic", since="subscription")

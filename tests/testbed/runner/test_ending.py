@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from testbed.runner.ending import Ending
 from testbed.runner.phases import Outcome
+from testbed.runner.stage import Ending
 
 
 async def forever() -> None:

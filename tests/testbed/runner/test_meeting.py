@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from testbed.runner import running
-from testbed.runner.ending import Ending
 from testbed.runner.meeting import Meeting, MeetingPlace
+from testbed.runner.stage import Ending
 
 S = 1_000_000_000
 A_DAY_S = 86_400.0

@@ -13,13 +13,13 @@ from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import load_inventory
 from testbed.shipping.fetching import Fetch
 from testbed.shipping.limits import Limits
-from testbed.shipping.run_lock import run_lock
+from testbed.shipping.receiver import run_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
 from experiments.rundir import RunDirectory
-from testbed.shipping.run_lock import run_lock
+from testbed.shipping.receiver import run_lock
 with run_lock(RunDirectory(Path(sys.argv[1])), who="cutset run"):
     print("held", flush=True)
     sys.stdin.read()
