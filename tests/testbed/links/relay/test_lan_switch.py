@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.testbed.links.relay import lan
+from tests.testbed.links.relay import lan, lan_disturbed
 from tests.testbed.sandboxed import sandboxed
 
 pytestmark = pytest.mark.network
 
 WAYS = ["handed", "bridged"]
+SEED = 2
 MS = 1_000_000  # ns
 BITS = (lan.BURST_BYTES + 42) * 8  # of a datagram, with its headers
 
@@ -58,6 +59,12 @@ def test_a_port_that_is_down_hears_nothing_either(way: str) -> None:
     all_three = [lan.DATAGRAMS] * 3
     without = [lan.DATAGRAMS, 0, lan.DATAGRAMS]
     assert sandboxed(lan.taken_down, way) == {"to": without, "from": without, "beside": all_three}
+
+
+def test_whatever_happens_to_links_the_same_hosts_hear_each_other() -> None:
+    handed, bridged = (sandboxed(lan_disturbed.who_hears_whom, way, SEED, 8) for way in WAYS)
+    assert handed == bridged
+    assert len({str(heard) for heard in handed}) > 4  # many cases, that is
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,0 +1,67 @@
+"""Who of a region hears whom while its links are disturbed, one after the other. Runs inside the sandbox."""
+
+import random
+import select
+import socket
+import time
+from collections import Counter
+from contextlib import suppress
+
+from testbed.links.relay.client import RelayMiddles
+from testbed.plan import Direction, LinkState
+from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host
+from tests.testbed.network.observations import in_host
+from topologies.shape import Shape
+
+HOSTS = range(3)
+EACH = 3  # datagrams from each host to each other
+QUIET_S = 0.3
+USUAL = Shape(delay_us=500)
+DISTURBANCES = (
+    (LinkState.BLACKHOLE, USUAL),
+    (LinkState.DOWN, USUAL),
+    (LinkState.UP, USUAL),
+    (LinkState.UP, Shape(delay_us=20_000, rate_bits_per_s=10_000_000)),
+    (LinkState.UP, Shape(delay_us=500, mtu_bytes=1400)),
+)
+SIZES = (60, 1450)  # the larger ones do not pass everywhere
+
+
+def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
+    """Datagrams that came, by sender, destination and receiver, after each of some changes by chance."""
+    drawn = random.Random(seed)
+    found = []
+    with Lan(USUAL, Bridged if way == "bridged" else RelayMiddles) as lan:
+        sockets = [in_host(lan, host(at), _open) for at in HOSTS]
+        for step in range(steps):
+            state, shape = drawn.choice(DISTURBANCES)
+            lan.put(drawn.choice(HOSTS), drawn.choice(tuple(Direction)), state, shape)
+            size = drawn.choice(SIZES)
+            for at, sender in enumerate(sockets):
+                for target in (*(f"10.0.0.{other + 2}" for other in HOSTS if other != at), "10.0.255.255"):
+                    for _ in range(EACH):
+                        with suppress(OSError):  # a link that is down, or too small
+                            sender.sendto(f"{step} {at}>{target}".ljust(size).encode(), (target, PORT))
+            found.append(_heard(sockets, step))
+    return found
+
+
+def _open() -> socket.socket:
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    opened.bind(("", PORT))
+    opened.setblocking(False)
+    return opened
+
+
+def _heard(sockets: list[socket.socket], step: int) -> dict[str, int]:
+    """What comes until nothing has for a while; of an earlier step nothing may."""
+    heard: Counter[str] = Counter()
+    end_s = time.monotonic() + QUIET_S
+    while (left_s := end_s - time.monotonic()) > 0:
+        for ready in select.select(sockets, [], [], left_s)[0]:
+            sent_in, said = ready.recv(2000).decode().split()
+            assert int(sent_in) == step
+            heard[f"{said} at {sockets.index(ready)}"] += 1
+            end_s = time.monotonic() + QUIET_S
+    return dict(sorted(heard.items()))
