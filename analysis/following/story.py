@@ -4,7 +4,7 @@ Of each hop on that way only what goes beyond the links' delay is held against i
 held against the detour.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.following.copies import Found
@@ -46,8 +46,13 @@ class Story:
         return self.found.publish.complete_ns if self.found.publish else None
 
 
-def tell(found: Found, all_hops: Sequence[Hop], facts: Facts) -> Story:
-    """Sum up. A client that was not there from beginning to end is not missed."""
+def tell(
+    found: Found, all_hops: Sequence[Hop], facts: Facts, expected: Collection[str] | None = None
+) -> Story:
+    """Sum up. A client that was not there from beginning to end is not missed.
+
+    expected: the clients that must get the event; None: all.
+    """
     clients = set(facts.clients)
     got = [hop for hop in all_hops if hop.is_first and hop.copy.receiver in clients]
     last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
@@ -60,8 +65,12 @@ def tell(found: Found, all_hops: Sequence[Hop], facts: Facts) -> Story:
         last=last,
         detour=_detour(way, all_hops, facts),
         reasons=tuple(_reasons(way, facts, start_ns)),
-        missing=tuple(name for name in facts.steady_clients if name not in there),
+        missing=tuple(name for name in _missed(facts, expected) if name not in there),
     )
+
+
+def _missed(facts: Facts, expected: Collection[str] | None) -> list[str]:
+    return [name for name in facts.steady_clients if expected is None or name in expected]
 
 
 def _start(way: Sequence[Hop]) -> int:

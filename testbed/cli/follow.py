@@ -30,6 +30,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from analysis.following.copies import find
     from analysis.following.hops import hops
     from analysis.following.lines import lines, to_json
+    from analysis.following.recipients import clients_of
     from analysis.following.segments import Packets
     from analysis.following.story import tell
     from analysis.packets.filters import stream_of
@@ -41,7 +42,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     facts = read_facts(*read_on_reference(run))
     found = find(run, stream_of(stream, facts.owner), seq, facts.reading)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
-    story = tell(found, hops(found, facts, Packets(run, everything).of), facts)
+    story = tell(found, hops(found, facts, Packets(run, everything).of), facts, clients_of(run, facts, found))
     with reader_may_leave():
         if as_json:
             click.echo(json.dumps(to_json(story, facts), indent=1))

@@ -6,7 +6,7 @@ numbered by the one publisher that it has.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
@@ -54,6 +54,8 @@ class Subscribed:
 @dataclass(frozen=True, slots=True)
 class Publish:
     """Events of a topic, from its publisher."""
+
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
 
     stream: Topic
     first_seq: Annotated[int, Field("Q", SEQ, "the first one's number")]

@@ -1,0 +1,142 @@
+"""What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from node.core.machine import Record
+from node.systems import build_machine
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.start import prepare
+from topologies.loader import load_topology
+
+FILE = str(Path(__file__).with_name("brokers.yaml"))
+WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
+
+
+@pytest.fixture
+def wrong_with(tmp_path):
+    """What is counted as wrong in a run of machines of this build."""
+
+    def run(build):
+        experiment = load_experiment(FILE, ["duration=9s"])
+        plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
+        directory = prepare(tmp_path, plan, described)
+        simulate(directory, lambda message: None, build=build)
+        summary = analyze_here(directory, progress=lambda text: None)
+        assert summary["events"]["delivered"] > 1_000
+        found = {name: summary["events"][name] for name in WRONG if summary["events"][name]}
+        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        assert broken == [f"events.{name} == 0" for name in found]
+        assert summary["verdict"] == ("failed" if found else "passed")
+        return found
+
+    return run
+
+
+def with_role(role, change):
+    """Builds machines of which the first of a role is changed by this."""
+
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if spec.name == f"r0/{role}-0":
+            change(machine)
+        return machine
+
+    return build
+
+
+def in_place_of_delivery(machine, deliver):
+    """The 20th delivery is done by `deliver`: it is given the usual way, the message and the next one."""
+    usual, messages = machine.deliver, []
+
+    def delivered(message):
+        messages.append(message)
+        if len(messages) == 20:
+            return
+        if len(messages) == 21:
+            deliver(usual, messages[-2], message)
+        else:
+            usual(message)
+
+    machine.deliver = delivered
+
+
+def same_topic(machine):
+    machine.parameters = type(machine.parameters)(topics=1, change_us=10**9)
+
+
+def drops(machine):
+    same_topic(machine)
+    in_place_of_delivery(machine, lambda usual, message, following: usual(following))
+
+
+def repeats(machine):
+    same_topic(machine)
+    in_place_of_delivery(machine, lambda usual, *both: [usual(each) for each in (*both, both[0])])
+
+
+def reorders(machine):
+    same_topic(machine)
+    in_place_of_delivery(machine, lambda usual, message, following: [usual(following), usual(message)])
+
+
+def tells_a_stranger(broker):
+    usual, told = broker.pass_on, []
+
+    def pass_on(message, *, from_broker):
+        usual(message, from_broker=from_broker)
+        following = broker.followers.get(message.stream, set())
+        everybody = set().union(*broker.followers.values())
+        stranger = next(iter(sorted(everybody - following)), None)
+        if broker.now_us > 6_000_000 and stranger is not None and not told:
+            told.append(stranger)
+            usual_followers, broker.followers = broker.followers, {message.stream: {stranger}}
+            usual(message, from_broker=True)
+            broker.followers = usual_followers
+
+    broker.pass_on = pass_on
+
+
+PER_MESSAGE = (3, 4)
+"""Events: 200 a second on three topics, every 50 ms."""
+
+
+def test_the_broker_keeps_its_contract_through_a_cut(wrong_with):
+    assert wrong_with(build_machine) == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "change", "what"),
+    [
+        ("subscriber", drops, "lost"),
+        ("broker", tells_a_stranger, "stray"),
+        ("subscriber", repeats, "duplicated"),
+        ("subscriber", reorders, "out_of_order"),
+    ],
+)
+def test_a_defect_is_told_as_what_it_is(wrong_with, role, change, what):
+    wrong = wrong_with(with_role(role, change))
+    assert list(wrong) == [what]
+    assert wrong[what] in PER_MESSAGE
+
+
+def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with):
+    def renamed(machine):
+        usual = machine.emit
+        machine.emit = lambda *effects: usual(
+            *(
+                Record(each.kind, 99, each.first_seq, each.count, each.covered, each.payload)
+                if isinstance(each, Record) and each.count
+                else each
+                for each in effects
+            )
+        )
+
+    with pytest.raises(AnalysisError, match="recorded events of stream 99"):
+        wrong_with(with_role("subscriber", renamed))

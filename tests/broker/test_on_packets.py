@@ -1,0 +1,82 @@
+"""A system that nothing outside knows, from its plan to the packets behind a moment, by commands alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.cli import main
+
+FILE = str(Path(__file__).with_name("brokers.yaml"))
+
+
+@pytest.fixture
+def cutset(broker_module, capsys):
+    """Gives a command line, with the module of the system, to `cutset`; its exit code and what it printed."""
+
+    def run(*arguments):
+        code = main.run(["--system-module", str(broker_module), *map(str, arguments)])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def test_a_system_is_not_known_without_its_module(monkeypatch, capsys):
+    monkeypatch.delenv("CUTSET_SYSTEM_MODULES")
+    assert main.run(["plan", FILE]) == 2
+    assert "there is no system broker" in capsys.readouterr().err
+
+
+def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
+    path = tmp_path / "nothing_much.py"
+    path.write_text("SYSTEM = 3\n")
+    assert main.run(["--system-module", str(path), "list"]) == 2
+    assert "declares no system" in capsys.readouterr().err
+
+
+def test_the_plan_has_what_the_system_declares(cutset):
+    code, text = cutset("plan", FILE, "--json")
+    assert code == 0
+    plan = json.loads(text)
+    assert plan["declared"]["roles"]["broker"] == ["server"]
+    assert [stream["region"] for stream in plan["streams"][:4]] == ["r0", "r0", "r0", "r1"]
+    assert "topic_broker" not in text, "a plan leads to no code"
+
+
+@pytest.mark.slow
+def test_a_night_runs_it(cutset, tmp_path):
+    suite = tmp_path / "brokers.yaml"
+    suite.write_text(
+        f"suite: brokers\nbudget: 5min\nentries:\n  - {{name: b, experiment: {FILE}, on: simulator}}\n"
+    )
+    history, nights = tmp_path / "history", tmp_path / "nights"
+    code, text = cutset("nightly", suite, "--history", history, "--out", nights)
+    assert (code, "1 passed" in text) == (0, True)
+
+
+@pytest.mark.network
+def test_on_real_packets_with_a_cut_link(cutset, tmp_path):
+    short = ["--set", "duration=8s", "--set", "faults.cut.at=3500ms", "--set", "faults.cut.for=2s"]
+    cutset(
+        "run", FILE, *short, "--out", tmp_path
+    )  # a busy machine's run is invalid; what came is right all the same
+    [run] = tmp_path.iterdir()
+    summary = json.loads((run / "summary.json").read_text())
+    assert {name: summary["events"][name] for name in ("lost", "stray", "duplicated", "out_of_order")} == {
+        "lost": 0, "stray": 0, "duplicated": 0, "out_of_order": 0,
+    }  # fmt: skip
+    assert summary["agreement"]["held"] is True
+    assert summary["latency"]["p50_ms"] > 0
+    assert summary["recovery"]["cut"]["detect_s"] > 0.5
+    assert summary["recovery"]["cut"]["affected_pairs"] > 0
+    assert (run / "report.html").is_file()
+
+    code, text = cutset("packets", run, "--type", "FORWARD", "--lost")
+    assert code == 0
+    assert "FORWARD s" in text
+    code, text = cutset("follow", run, "r0", "20")
+    assert code == 0
+    assert "never seen" not in text
+    code, text = cutset("diagram", run, "--around", "cut")
+    assert code == 0
+    assert (run / "figures" / "diagram-cut.svg").is_file()
