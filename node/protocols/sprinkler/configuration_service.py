@@ -9,8 +9,11 @@ who goes on without it.
 
 The first configuration has all replicas in order of their index, or those that have come within a named
 wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
-back without it takes the newest configuration that one of those replicas was told, or has on its disk. Its
-numbers are then beyond all of its earlier lives: it leaves out `NUMBERS_A_LIFE` for each.
+back without it takes the newest configuration that one of those replicas was told, or has on its disk. That
+holds if all have spoken and its members have their state: else there may have been a later one, and the chain
+begins anew. Its numbers are then beyond all of its earlier lives: it leaves out `NUMBERS_A_LIFE` for each.
+
+A chain begins anew only when all replicas have come, or were waited for: one of them may have more.
 
 A chain waits for ever for members that only they can replace: where nobody else has all that was committed.
 The operator ends this with GiveUp (`node.core.machine`): the chain begins anew with what the others have.
@@ -23,7 +26,7 @@ from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains, chain_of, configuration_of
-from node.protocols.sprinkler.membership import Attendance, decide
+from node.protocols.sprinkler.membership import BEGAN_ANEW, Attendance, begin_anew, decide, is_whole
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
@@ -39,7 +42,9 @@ from node.protocols.sprinkler.participant import Participant
 FORM: m.Timer = ("form",)
 GRACE = "grace"  # first word of a replica's timer
 DECISIONS_MAX = 1_000  # that follow from one input
-NUMBERS_A_LIFE = 1_024  # left out for each earlier start of the process, if nothing of it is known
+ANEW: m.Timer = ("anew",)
+NUMBERS_A_LIFE = 16_384  # left out for each earlier start of the process, if nothing of it is known
+LIVES_MAX = 255  # for which numbers are left out
 
 
 class ConfigurationService(Participant):
@@ -53,8 +58,9 @@ class ConfigurationService(Participant):
         self.region = spec.region
         self.replicas: Sequence[str] = Chains(spec, parameters).replicas(spec.region)
         self.chain = Chain(0, 0)
-        self._adopted = 0  # number of the configuration of an earlier life from which this one goes on
-        self._used = NUMBERS_A_LIFE * spec.start  # numbers up to here may be of earlier lives
+        self._used = NUMBERS_A_LIFE * min(spec.start, LIVES_MAX)  # numbers up to here: earlier lives'
+        self._waits_for_all = True  # before the first configuration
+        self._anew_us: int | None = None  # until when others are waited for before the chain begins anew
         self._keeps = spec.storage is not None
         self._segment = 0  # of the log
         self._appended = 0
@@ -82,8 +88,6 @@ class ConfigurationService(Participant):
                 if isinstance(message, Configuration) and message.number > self.chain.number:
                     self.chain = chain_of(message, self.replicas)
         self._segment = max(numbers, default=0) + 1
-        if self.chain.number:
-            self._used = self._adopted = self.chain.number
         if self.chain.number and self._keeps:
             self._append()
             self.emit(m.Rewrite(tuple(numbers), ()))
@@ -115,7 +119,8 @@ class ConfigurationService(Participant):
     def timer_fired(self, timer: m.Timer) -> None:
         """A replica's grace is over, or the wait for the first replicas."""
         if timer == FORM:
-            self._form(all_or_none=False)
+            self._waits_for_all = False
+            self._form()
         self._consider()
 
     def gave_up(self, given: m.GiveUp) -> None:
@@ -162,6 +167,7 @@ class ConfigurationService(Participant):
         """What a replica has, and whether its disk works."""
         if channel.name in self.replicas:
             self._statuses[channel.name] = message
+            self._form()
             self._consider()
 
     def _remembered(self, channel: Channel, message: Configuration) -> None:
@@ -177,27 +183,6 @@ class ConfigurationService(Participant):
             )
             return
         self._remember[channel.name] = message
-        if self.chain.number:
-            self._adopt()
-        else:
-            self._form(all_or_none=True)
-
-    def _adopt(self) -> bool:
-        """Go on from the newest configuration that a replica knows, if it is newer than ours."""
-        newest = max(self._remember.values(), key=lambda told: told.number)
-        is_of_earlier_life = self._adopted < newest.number <= self._used
-        if newest.number <= self.chain.number and not is_of_earlier_life:
-            return False
-        self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
-        self._adopted = newest.number
-        number = max(newest.number, self.chain.number, self._used)
-        self.chain = replace(chain_of(newest, self.replicas), number=number)
-        for name in self.chain.everyone:
-            if name not in self.channels or not self._is_meant(self.channels[name]):
-                self._wait_for(name, self.parameters.connect_timeout_us)
-        self._decide(self.chain)
-        self._consider()
-        return True
 
     # --- Decisions
 
@@ -208,6 +193,9 @@ class ConfigurationService(Participant):
         known = {name: self._attendance(name) for name in self.replicas}
         for _ in range(DECISIONS_MAX):
             decision = decide(self.chain, known)
+            if decision is not None and decision.event == BEGAN_ANEW and self._is_too_early():
+                return
+            self._anew_us = None
             if decision is None:
                 return
             self.log(decision.event, decision.level, region=self.region, **decision.fields)
@@ -225,15 +213,37 @@ class ConfigurationService(Participant):
             is_given_up=name in self._given_up,
         )
 
-    def _form(self, *, all_or_none: bool) -> None:
-        """The first configuration."""
-        present = [name for name in self.replicas if name in self.channels and name in self._remember]
-        if self.chain.number or not present or (all_or_none and len(present) < len(self.replicas)):
+    def _form(self) -> None:
+        """The first configuration, from what the replicas say."""
+        present = [name for name in self.replicas if name in self._statuses and name in self._remember]
+        if self.chain.number or not present or (self._waits_for_all and len(present) < len(self.replicas)):
             return
-        if self._adopt():
+        newest = max([self._remember[name] for name in present], key=lambda told: told.number)
+        if newest.number:
+            self._go_on_from(newest)
             return
-        incarnations = tuple(self.channels[name].incarnation for name in present)
+        incarnations = tuple([self.channels[name].incarnation for name in present])
         self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
+
+    def _go_on_from(self, newest: Configuration) -> None:
+        """Take the newest configuration that is remembered, if nobody can have gone on in a later one."""
+        known = {name: self._attendance(name) for name in self.replicas}
+        chain = replace(chain_of(newest, self.replicas), number=max(newest.number, self._used))
+        decision = None if is_whole(chain, known) else begin_anew(chain, known)
+        if decision is None and not is_whole(chain, known):
+            return  # until somebody comes who may begin
+        self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
+        if decision is not None:
+            self.log(decision.event, decision.level, region=self.region, **decision.fields)
+        self._decide(chain if decision is None else decision.chain)
+
+    def _is_too_early(self) -> bool:
+        """Whether to wait for replicas that may have more, before the chain begins anew."""
+        away = [name for name in self.replicas if name not in self._statuses and name not in self._given_up]
+        if away and self._anew_us is None:
+            self._anew_us = self.now_us + self.parameters.restore_wait_us
+            self.emit(m.SetTimer(ANEW, self._anew_us))
+        return bool(away) and self._anew_us is not None and self.now_us < self._anew_us
 
     def _decide(self, chain: Chain) -> None:
         """This is the next configuration."""

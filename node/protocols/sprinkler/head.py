@@ -27,6 +27,7 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Events,
     Kind,
+    Predicate,
     Publication,
     Publish,
     Published,
@@ -72,6 +73,9 @@ class Surroundings(SourcesSurroundings, Protocol):
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
         """Refuse a publication that may be repeated, and what was sent after it."""
+
+    def drop(self, channel: Channel, reason: str) -> None:
+        """Close a channel from our side."""
 
     def store(self, batch: Batch) -> None:
         """Into Hist, and down the chain."""
@@ -135,6 +139,12 @@ class Head:
             self.sources.add(stream, returns=True)
         self._node.emit(m.SetTimer(RESTORE, until_us))
 
+    def leave(self) -> None:
+        """What is not committed is void. Who published it comes again, and says it again."""
+        waiting = [channel for _, channel, _ in self._pending.values() if channel is not None]
+        for channel in dict.fromkeys([*waiting, *(channel for channel, _ in self._held)]):
+            self._node.drop(channel, "the chain began anew")
+
     @property
     def is_restoring(self) -> bool:
         """Whether publications have to wait."""
@@ -157,7 +167,7 @@ class Head:
         known = node.publications.known((channel.name, channel.incarnation), message.first_request)
         if known is not None:
             self._repeated(channel, known)
-        elif not node.history.has_room(message.payload):
+        elif not node.history.has_room(message.payload, collects=message.predicate != Predicate.NONE):
             self._log_full()
             reason = f"history is full ({node.history.limit_bytes} bytes)"
             node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
@@ -192,7 +202,7 @@ class Head:
                 self._node.log("hole", "warning", stream=batch.stream, cnt=cnt, first_seq=first_seq)
         elif not self._node.history.has_room(batch.payload):
             self._log_full()
-            self.sources.stop(batch.stream)
+            self.sources.stop(batch.stream, batch.payload)
         else:
             if batch.kind == Kind.EPOCH:
                 if not self.sources.may_cross(batch.stream, self._node.now_us):

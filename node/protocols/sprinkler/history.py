@@ -45,6 +45,7 @@ APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in on
 DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
 WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
 WORK_AT_LEAST = 4096  # looks at an event in one go
+COLLECTING_SHARE = 16  # of the limit, so much more is left for events that collect
 ENDS_MAX = 8  # former epochs of which the end is remembered
 HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
 
@@ -268,9 +269,10 @@ class History:
         """Memory that is used."""
         return sum([stream.used_bytes for stream in self.streams.values()])
 
-    def has_room(self, payload: Payload) -> bool:
-        """Whether a batch with this payload may be kept."""
-        return self.used_bytes + BATCH_BYTES + len(payload) <= self.limit_bytes
+    def has_room(self, payload: Payload, *, collects: bool = False) -> bool:
+        """Whether a batch with this payload may be kept. collects: it makes room, so some is left for it."""
+        limit_bytes = self.limit_bytes + self.limit_bytes // COLLECTING_SHARE * collects
+        return self.used_bytes + BATCH_BYTES + len(payload) <= limit_bytes
 
     def refusal(self, publish: Publish) -> str | None:
         """Why this may not be published: it would undo what was collected (paper 2.1)."""

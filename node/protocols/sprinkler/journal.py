@@ -74,6 +74,9 @@ class Volatile:
     def write(self, *messages: Any) -> None:
         """Have these on disk with the next `flush`."""
 
+    def note_committed(self) -> None:
+        """More is committed: the disk is to say so before long."""
+
     def truncate(self, stream: int) -> None:
         """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
 
@@ -119,6 +122,7 @@ class Journal(Volatile):
         self._unsynced_bytes = 0
         self._synced = dict.fromkeys(history.streams, 0)
         self._committed = dict.fromkeys(history.streams, 0)  # as written
+        self._is_unmarked = False  # more is committed than the disk says
         self._failed = False
         self._holes: dict[int, str] = {}  # while restoring: what is missing before events not yet void
 
@@ -217,6 +221,10 @@ class Journal(Volatile):
             elif isinstance(message, Whole):
                 self.whole = message
 
+    def note_committed(self) -> None:
+        """With what is written next, or alone once the disk has nothing else to do."""
+        self._is_unmarked = True
+
     def truncate(self, stream: int) -> None:
         """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
         cnt = self._history.streams[stream].cnt
@@ -233,13 +241,15 @@ class Journal(Volatile):
 
     def flush(self) -> None:
         """Ask for what was written to be appended; and once in a while, for some compaction."""
-        if not self._waiting:
+        if not self._waiting and (not self._is_unmarked or self._unsynced):
             return
         messages, self._waiting = self._waiting, []
         if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
             self.compaction.closed(self._current)
             self._current = Segment(self._current.number + 1)
         messages = self._marks(messages, first=not self._current.records) + messages
+        if not messages:
+            return
         counters: dict[int, int] = {}
         size_bytes = 0
         for message in messages:
@@ -271,6 +281,7 @@ class Journal(Volatile):
             if first or history.committed != self._committed[stream]
         }
         self._committed.update(grown)
+        self._is_unmarked = False
         if grown:
             marks.append(Stored(tuple(Counter(stream, cnt) for stream, cnt in grown.items())))
         return marks

@@ -20,6 +20,8 @@ from typing import Any
 from node.protocols.sprinkler.configurations import Chain
 from node.protocols.sprinkler.messages import Status
 
+BEGAN_ANEW = "chain_began_anew"
+
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
@@ -95,17 +97,31 @@ def _goes_on(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
     )
 
 
+def is_whole(chain: Chain, known: Mapping[str, Attendance]) -> bool:
+    """Whether everyone has spoken, and everyone in the chain still has its state: nobody can have gone on
+    in a later one and forgotten it.
+    """
+    return all(replica.status is not None for replica in known.values()) and not any(
+        _is_lost(name, chain, known[name]) for name in chain.everyone
+    )
+
+
 def _anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Begin anew, if no member has a state any more."""
     if not all(_is_lost(name, chain, known[name]) for name in chain.members):
         return None
+    return begin_anew(chain, known)
+
+
+def begin_anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+    """The chain of the replica that has most of what was committed; None if none may begin it."""
     there = [name for name in known if _can_begin(known[name].status, chain)]
     if not there:
         return None
     best = max(there, key=lambda name: _committed(known[name]))  # the first of those that have as much
     number = chain.number + 1
     begun = Chain(chain.number, number, (best,), None, (known[best].incarnation or 0,))
-    return Decision(begun, "chain_began_anew", {"replica": best, "committed": _committed(known[best])})
+    return Decision(begun, BEGAN_ANEW, {"replica": best, "committed": _committed(known[best])})
 
 
 def _is_lost(name: str, chain: Chain, replica: Attendance) -> bool:

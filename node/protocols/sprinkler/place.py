@@ -93,6 +93,9 @@ class Place:
             self.belonged = chain.number
             self._remember()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
+        if belongs and is_anew and proxy.head is not None:
+            proxy.head.leave()
+            proxy.head = None
         if belongs and chain.head == proxy.name:
             self._take_head()
         else:

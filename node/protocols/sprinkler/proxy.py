@@ -379,6 +379,7 @@ class Proxy(Participant):
 
     def committed(self, stream: int) -> None:
         """The whole chain has more of this stream."""
+        self.journal.note_committed()
         if self.head is not None and stream in self.own:
             self.head.committed(stream)
         self.tail.grew(stream)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from node.protocols.sprinkler.crossing import Crossing, with_rest
 from node.protocols.sprinkler.expects import Expects, Offer, Path, Why, choose
-from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.history import History, Payload
 from node.protocols.sprinkler.messages import Counter
 from node.protocols.sprinkler.parameters import Parameters
 
@@ -65,6 +65,7 @@ class Source:
         "returns",
         "source",
         "told_us",
+        "without_room",
     )
 
     def __init__(self, *, returns: bool) -> None:
@@ -77,6 +78,7 @@ class Source:
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a hole was last answered with a new SUBSCRIBE
+        self.without_room: Payload | None = None  # of the batch for which there was none
 
 
 class Sources:
@@ -131,6 +133,7 @@ class Sources:
             source.offers[proxy] = replace(before, cnt=cnt, earlier=earlier, ends=tuple(ends))
             source.told_us[proxy] = now_us
             self.choose(stream, source)
+            self._go_on_with_room(stream, source)
             if source.crossing is not None:
                 self._go_on_crossing(stream, source, source.crossing, now_us)
 
@@ -202,6 +205,8 @@ class Sources:
         is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
         rest = with_rest(source.offers, cnt)
         if is_late or (not rest and self._all_have_spoken(source, crossing)):
+            if crossing.is_held and source.source is not None:  # it sends nothing any more
+                self._surroundings.subscribe(source.source, stream, cnt)
             source.crossing = None
             return True
         if rest:
@@ -228,11 +233,20 @@ class Sources:
         """The largest counter that a connected proxy advertised, or 0."""
         return max((offer.cnt for offer in self._sources[stream].offers.values()), default=0)
 
-    def stop(self, stream: int) -> None:
-        """Take no more of this stream for now: there is no room for it."""
+    def stop(self, stream: int, payload: Payload) -> None:
+        """Take no more of this stream for now: there is no room for a batch with this payload."""
         source = self._sources[stream]
+        source.without_room = payload
         if source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
+
+    def _go_on_with_room(self, stream: int, source: Source) -> None:
+        """Once there is, take the stream again."""
+        if source.without_room is None or not self._history.has_room(source.without_room):
+            return
+        source.without_room = None
+        if source.source is not None:
+            self._surroundings.subscribe(source.source, stream, self._cnt(stream))
 
     def _cnt(self, stream: int) -> int:
         return self._history.streams[stream].cnt

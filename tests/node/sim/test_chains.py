@@ -174,7 +174,12 @@ def test_a_service_that_starts_again_finds_out_who_died_meanwhile(storage):
     cluster.network.start(HEAD)
     cluster.run(7 * S)
     assert chain(cluster) == "120"
-    check(cluster)
+    if storage is None:  # the head may have gone on alone, in a chain that nobody remembers
+        assert len(cluster.logged("epoch_began")) == 1
+        cluster.drain(4 * S)
+        cluster.check_deliveries()
+    else:
+        check(cluster)
 
 
 def test_the_last_member_is_kept_and_comes_back_with_what_its_peers_have():

@@ -174,6 +174,8 @@ def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
     assert bench.chain == "2+0"
     number = bench.told("0").number
     bench.come("2", incarnation=2)
+    assert bench.chain == "2+0", "the third one may have more"
+    bench.give(m.TimerFired(("anew",)), 2_000_000)
     assert bench.chain == "0+2"
     assert bench.told("0").began == number + 1
 

@@ -39,7 +39,7 @@ class Bench:
 
     def has(self, cnt):
         """As if so many events had come."""
-        self.history.streams[STREAM] = SimpleNamespace(cnt=cnt)
+        self.history.streams[STREAM] = SimpleNamespace(cnt=cnt, used_bytes=0)
 
     def says(self, proxy, at_ms, *cnts, path=None):
         if path is not None:
@@ -107,6 +107,24 @@ def test_it_is_held_until_all_other_regions_have_spoken(crossing):
     crossing.says("third", 600, 95, first_of(1), path=(NEAR, OWNER))
     assert crossing.asked[-1] == ("owner", 95)
     assert crossing.sources.may_cross(STREAM, 610_000)
+
+
+def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_taken(crossing):
+    """The mark comes once more, though nothing is asked for: it was on its way."""
+    assert not crossing.sources.may_cross(STREAM, 1_000)
+    assert crossing.asked[-1] == ("owner", None)
+    assert crossing.sources.may_cross(STREAM, 3_002_000)
+    assert crossing.asked[-1] == ("owner", 95)
+
+
+def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench):
+    bench.history.limit_bytes = 1_000
+    bench.sources.stop(STREAM, bytes(1_000))
+    bench.says("slow", 1_000, 105)
+    assert bench.asked[-1] == ("slow", None)
+    bench.history.limit_bytes = 2_000
+    bench.says("slow", 2_000, 105)
+    assert bench.asked[-1] == ("slow", 95)
 
 
 def test_but_no_longer_than_a_restoration_waits(crossing):
