@@ -9,6 +9,5 @@ PACKAGES = ("analysis", "experiments", "node", "testbed", "topologies")
 
 def test_imports_run_in_no_circle() -> None:
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
-    modules = {module for module in graph.modules if not module.startswith("testbed.links.relay.")}
-    imported = {module: graph.find_modules_directly_imported_by(module) & modules for module in modules}
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imported).prepare()  # raises CycleError, with the circle in it

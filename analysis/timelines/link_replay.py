@@ -22,8 +22,7 @@ import numpy as np
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.link_segments import Side
 from analysis.timelines.periods import Period
-from topologies.queueing import ETHERNET_BYTES, PACE_NS, queue_limit_packets
-from topologies.shape import Shape
+from topologies.shape import ETHERNET_BYTES, PACE_NS, Shape, queue_limit_packets
 
 NS_PER_S = 1_000_000_000
 

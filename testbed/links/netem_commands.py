@@ -28,8 +28,7 @@ from zlib import crc32
 
 from testbed.links.model import LinkWiring
 from testbed.plan import Direction
-from topologies.queueing import queue_limit_packets
-from topologies.shape import Shape
+from topologies.shape import Shape, queue_limit_packets
 
 IN_FLIGHT_PACKETS_MAX = 1_000_000
 """What a delay may hold: 150 ms of full-sized segments at 80 Gbit/s, or of 200-byte ones at 10 Gbit/s."""

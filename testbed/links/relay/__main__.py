@@ -9,9 +9,8 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any, TypeVar
 
-from testbed.links.relay.hold import Hold
 from testbed.links.relay.lan_switch import LanSwitch
-from testbed.links.relay.lane import Lane
+from testbed.links.relay.lane import Hold, Lane
 from testbed.links.relay.loop import Loop
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Outlet, Port

@@ -6,26 +6,61 @@ frame loses segments, not itself, and behind a rate it leaves in pieces of at mo
 transmission time. Loss counts down to the next lost segment (geometric gaps) instead of drawing for each.
 The queue holds the segments whose transmission has not begun; time in flight is not spent in it.
 
-What a lane admits it pushes on the hold that all lanes share; `loop` takes it from there. It does no I/O
-and gets time and randomness from outside. A changed delay, jitter, loss or MTU is for frames that arrive
-after the change; a changed rate also re-times the queue; a blackhole swallows everything.
+What a lane admits it pushes on the hold that all lanes share, a heap by release time that is bounded in
+bytes; frames with equal times leave in the order in which they came. `loop` takes them from there. A lane
+does no I/O and gets time and randomness from outside. A changed delay, jitter, loss or MTU is for frames that
+arrive after the change; a changed rate also re-times the queue; a blackhole swallows everything.
 """
 
 from collections import deque
-from collections.abc import Mapping
-from heapq import heappush
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappush
+from itertools import count
 from math import log1p
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Any
 
-from testbed.links.relay.hold import HELD_BYTES_MAX, Hold
 from testbed.links.relay.lateness import new_histogram
-from testbed.links.relay.segments import ETHERNET_BYTES, GSO_TYPE, VNET_BYTES, Layout, cut, layout
-from topologies.queueing import PACE_NS, queue_limit_packets
-from topologies.shape import Shape
+from testbed.links.relay.segments import GSO_TYPE, VNET_BYTES, Layout, cut, layout
+from topologies.shape import ETHERNET_BYTES, PACE_NS, Shape, queue_limit_packets
 
-if TYPE_CHECKING:
-    from testbed.links.relay.way import Way
+HELD_BYTES_MAX = 1 << 30  # of all lanes together: 4 Gbit/s for 2 s; beyond it what is admitted is dropped
+
+Held = tuple[int, int, "Lane", bytes]  # release in CLOCK_MONOTONIC ns, serial, lane, frame
+
+
+class Hold:
+    """`heap` is read and popped by the loop, which keeps `held_bytes` right when it does; ways count there
+    what they have not admitted yet.
+    """
+
+    __slots__ = ("heap", "held_bytes", "serial")
+
+    def __init__(self) -> None:
+        self.heap: list[Held] = []
+        self.held_bytes = 0
+        self.serial = count()
+
+    def push(self, release_ns: int, lane: "Lane", frame: bytes) -> None:
+        """Hold `frame` until `release_ns`."""
+        self.held_bytes += len(frame)
+        heappush(self.heap, (release_ns, next(self.serial), lane, frame))
+
+    def swallow(self, lane: "Lane") -> list[bytes]:
+        """Take every frame of `lane` out, for good."""
+        swallowed = [entry[3] for entry in self.heap if entry[2] is lane]
+        self.heap[:] = [entry for entry in self.heap if entry[2] is not lane]
+        heapify(self.heap)
+        self.held_bytes -= sum(map(len, swallowed))
+        return swallowed
+
+    def retime(self, lane: "Lane", new_release_ns: Callable[[int], int]) -> None:
+        """Give every frame of `lane` another release time."""
+        self.heap[:] = [
+            (new_release_ns(entry[0]), *entry[1:]) if entry[2] is lane else entry for entry in self.heap
+        ]
+        heapify(self.heap)
+
 
 NEVER = 1 << 62  # segments until the next loss, where there is none
 NS_PER_S = 1_000_000_000
@@ -80,7 +115,7 @@ class Lane:
         self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
         self._waiting_count = 0
         self.blackhole = False
-        self.stations: Mapping[bytes, Way] | None = None
+        self.stations: Mapping[bytes, Any] | None = None  # ways, which know lanes
         self._take(shape)
 
     def _take(self, shape: Shape) -> None:

@@ -19,8 +19,8 @@ from heapq import heappop
 from typing import Any
 
 from testbed.links.relay.backlog import PORTION_BYTES, Backlog
-from testbed.links.relay.hold import Hold
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
+from testbed.links.relay.lane import Hold
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
 from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.way import Way
@@ -115,7 +115,7 @@ class Loop:
                 break
             release_ns, _, lane, frame = heappop(heap)
             sent_bytes += len(frame)
-            way = lane.stations.get(frame[DESTINATION]) if lane.stations is not None else None
+            way: Way | None = lane.stations.get(frame[DESTINATION]) if lane.stations is not None else None
             if way is not None and frame[DESTINATION] != frame[SOURCE]:
                 if way.is_idle:
                     way.lane.admit(frame, release_ns)

@@ -12,8 +12,10 @@ header carries that on.
 from struct import Struct
 from typing import NamedTuple
 
+from testbed.icmp import internet_checksum
+from topologies.shape import ETHERNET_BYTES
+
 VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
-ETHERNET_BYTES = 14
 GSO_TYPE = 1  # offset in the vnet header
 GSO_TCP_V4, GSO_TCP_V6, GSO_UDP_L4 = 1, 4, 5
 GSO_ECN = 0x80  # a flag beside the type
@@ -111,11 +113,3 @@ def _add_u16(piece: bytearray, offset: int, difference: int) -> None:
 def _ones_complement_add(a: int, b: int) -> int:
     total = a + b
     return (total & 0xFFFF) + (total >> 16)
-
-
-def internet_checksum(data: bytes | bytearray) -> int:
-    """RFC 1071, over an even number of bytes."""
-    total: int = sum(Struct(f"!{len(data) // 2}H").unpack(data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF

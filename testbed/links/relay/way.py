@@ -7,8 +7,7 @@ received. All that waits here to be admitted counts in `Hold.held_bytes`, as wha
 import time
 from collections import deque
 
-from testbed.links.relay.hold import Hold
-from testbed.links.relay.lane import Lane
+from testbed.links.relay.lane import Hold, Lane
 from testbed.links.relay.port import ARRIVAL, Port
 from testbed.links.relay.ring import Frame
 

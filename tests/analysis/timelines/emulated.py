@@ -15,8 +15,7 @@ from analysis.timelines.crossings import PACKET_COLUMNS
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period
-from testbed.links.relay.hold import Hold
-from testbed.links.relay.lane import Lane
+from testbed.links.relay.lane import Hold, Lane
 from tests.testbed.links.relay.frames import Sent
 from topologies.shape import Shape
 

@@ -14,8 +14,7 @@ from testbed.links.netem_commands import (
 )
 from testbed.links.selection import says_seed
 from testbed.plan import Direction
-from topologies.queueing import queue_limit_packets
-from topologies.shape import Shape
+from topologies.shape import Shape, queue_limit_packets
 
 DELAY = Shape(delay_us=15_000)
 LIMITED = Shape(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)

@@ -6,8 +6,7 @@ import pytest
 
 from testbed.links.relay import lane as lane_module
 from testbed.links.relay.backlog import Backlog
-from testbed.links.relay.hold import Hold
-from testbed.links.relay.lane import Lane
+from testbed.links.relay.lane import Hold, Lane
 from testbed.links.relay.ring import Frame
 from testbed.links.relay.way import Way
 from tests.testbed.links.relay.frames import small

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.links.relay import lane as lane_module
-from testbed.links.relay.hold import Hold
-from testbed.links.relay.lane import PACE_NS, Lane
+from testbed.links.relay.lane import PACE_NS, Hold, Lane
 from testbed.links.relay.segments import VNET_BYTES, cut, layout
 from tests.testbed.links.relay.frames import Sent, small
 from topologies.shape import Shape
