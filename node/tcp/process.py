@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +35,8 @@ with contextlib.suppress(ImportError):  # a little slower without
     new_event_loop = uvloop.new_event_loop
 
 MESSAGE_BYTES_MAX = 65_536
+STREAMS_IN_REPORT_MAX = 1_000
+"""Of some 40 bytes each in JSON: the rest of a message has room for the longest name."""
 PROGRESS_PERIOD_S = 0.25
 PR_SET_PDEATHSIG = 1  # prctl(2)
 PR_SET_NAME = 15
@@ -143,16 +145,8 @@ class _Node:
             self._post_progress()
 
     def _post_progress(self) -> None:
-        progress = self._machine.progress()
-        if progress.published or progress.delivered:
-            self._post(
-                {
-                    "did": "progress",
-                    "published": dict(progress.published),
-                    "delivered": dict(progress.delivered),
-                    "silent": progress.silent,
-                }
-            )
+        for report in progress_reports(self._machine.progress()):
+            self._post(report)
 
     def _post(self, message: dict[str, Any]) -> None:
         """A launcher that does not read loses this: progress is cumulative, and the log has the rest."""
@@ -162,6 +156,23 @@ class _Node:
             )
         except (BlockingIOError, ConnectionError):
             return
+
+
+def progress_reports(progress: m.Progress) -> Iterator[dict[str, Any]]:
+    """What the launcher is told of progress: as many reports as it takes for each to fit into one message.
+
+    Reports add up. Only the last one may say that nothing more is published.
+    """
+    counts = [
+        *(("published", stream, seq) for stream, seq in progress.published.items()),
+        *(("delivered", stream, seq) for stream, seq in progress.delivered.items()),
+    ]
+    for first in range(0, len(counts), STREAMS_IN_REPORT_MAX):
+        report: dict[str, Any] = {"did": "progress", "published": {}, "delivered": {}}
+        for what, stream, seq in counts[first : first + STREAMS_IN_REPORT_MAX]:
+            report[what][stream] = seq
+        is_last = first + STREAMS_IN_REPORT_MAX >= len(counts)
+        yield {**report, "silent": progress.silent and is_last}
 
 
 def _become(spec: NodeSpec) -> None:
