@@ -4,17 +4,19 @@ Validated as far as the file alone allows; what depends on the topology is check
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
+from experiments.contract import loosened
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
 from experiments.overrides import with_value
-from experiments.parameters import complete_parameters, declared_by, known_systems, roles_of
+from experiments.parameters import Declared, complete_parameters, declared_by, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable, value_text
@@ -100,6 +102,8 @@ class Experiment(StrictModel):
     """The system under test."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """The system's own parameters, where they differ from its defaults."""
+    contract: dict[str, Any] = Field(default_factory=dict)
+    """What is asked of the system where that is less than it promises: order, delivery, survives, settle."""
     roles: Roles
     """Processes of each role in each region: counts, or counts by region and `default`."""
     workload: Workload
@@ -132,6 +136,11 @@ class Experiment(StrictModel):
     def all_parameters(self) -> dict[str, Any]:
         """All the system's parameters, defaults included, by names with units."""
         return complete_parameters(self.system, self.parameters)
+
+    def declared(self) -> Declared:
+        """What the system declares, with what this experiment asks of it."""
+        declared = declared_by(self.system)
+        return replace(declared, contract=loosened(declared.contract, self.contract))
 
     def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:
         """The faults of a run with this seed, those by chance after the others."""
@@ -197,6 +206,8 @@ class Experiment(StrictModel):
             )
         with problems_under("parameters"):
             self.all_parameters()
+        with problems_under("contract"):
+            self.declared()
         known = roles_of(self.system)
         for region, counts in self.roles.items():
             for role in counts:

@@ -137,7 +137,19 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
+def _unchecked(system: System) -> str | None:
+    """What a system declares that the analysis could not hold it to, if anything."""
+    contract = system.declared.contract
+    if contract.order == "total":
+        return "one order for all clients (total)"
+    return "events by their content" if contract.audience == "content" else None
+
+
 def _checked(system: Any, where: str) -> System:
+    if isinstance(system, System) and (unchecked := _unchecked(system)):
+        raise UnknownSystemError(
+            f"{where}: {system.declared.name} promises {unchecked}, which is not checked yet"
+        )
     if not isinstance(system, System):
         raise UnknownSystemError(
             f"{where}: declares no system: {ATTRIBUTE} is no System of node.core.declaration"

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network
 from experiments.checks import problems
 from experiments.faults import Fault
 from experiments.model import Experiment
-from experiments.parameters import declared_by, roles_of
+from experiments.parameters import roles_of
 from experiments.roles import counts_in
 from testbed.fault_timeline import fault_plans, link_changes, process_changes, separation_changes
 from testbed.plan import (
@@ -67,7 +67,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
         changes=all_changes(faults, topology, experiment.duration_us),
         streams=tuple(_streams(topology, experiment.workload.streams)),
-        declared=declared_by(experiment.system),
+        declared=experiment.declared(),
     )
 
 

@@ -88,7 +88,7 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "fidelity": {
             "valid": not invalid,
             "reasons": list(dict.fromkeys(invalid)),
-            "notes": list(dict.fromkeys([*findings.notes, *notes, *_of_links(findings)])),
+            "notes": list(dict.fromkeys([*_loosened(run), *findings.notes, *notes, *_of_links(findings)])),
             "links": _links(findings.fidelity or []),
             "capture_drops": capture_drops(run),
             "cpu_max": cpu_max(run, facts),
@@ -109,6 +109,12 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     summary["expectations"] = [_expectation(text, summary, grounds) for text in wanted]
     summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
     return summary
+
+
+def _loosened(run: Json) -> list[str]:
+    """That the experiment asked less of the system than it promises."""
+    asked = (run.get("experiment") or {}).get("contract") or {}
+    return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
 def _wanted(run: Json) -> list[str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from experiments.child_python import python_command
-from experiments.parameters import Trait
+from experiments.contract import differences
+from experiments.parameters import Trait, declared_by
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
@@ -185,6 +186,8 @@ def _timeline_rows(plan: Plan) -> Iterator[Row]:
     for change in plan.changes:
         changes[change.at_us, change.fault].append(change)
     rows = [(0, 0, "drivers start", _load_text(plan))]
+    if less := _contract_text(plan):
+        rows.append((0, 1, "", less))
     for number, fault in enumerate(plan.faults):
         if not any(at_us == fault.at_us and name == fault.name for at_us, name in changes):
             rows.append(
@@ -196,6 +199,12 @@ def _timeline_rows(plan: Plan) -> Iterator[Row]:
     rows.append((plan.duration_us, len(rows), "drivers stop", drain))
     for at_us, _, name, text in sorted(rows):
         yield f"{at_us / 1e6:>8.3f} s", name, text
+
+
+def _contract_text(plan: Plan) -> str:
+    """What the experiment asks less of the system than it promises, or "" for nothing."""
+    less = differences(declared_by(plan.system).contract, plan.declared.contract)
+    return f"contract loosened: {', '.join(less)}" if less else ""
 
 
 def _load_text(plan: Plan) -> str:

@@ -34,6 +34,14 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
     assert "declares no system" in capsys.readouterr().err
 
 
+def test_a_promise_that_nothing_checks_is_refused(broker_module, tmp_path, capsys):
+    text = broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"')
+    path = tmp_path / "total_broker.py"
+    path.write_text(text)
+    assert main.run(["--system-module", str(path), "list"]) == 2
+    assert "one order for all clients (total), which is not checked yet" in capsys.readouterr().err
+
+
 def test_the_plan_has_what_the_system_declares(cutset):
     code, text = cutset("plan", FILE, "--json")
     assert code == 0

@@ -1,0 +1,77 @@
+"""An experiment may ask less of its system than that promises, never more; what it asks for is said."""
+
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.faults import KIND_NAMES
+from experiments.parameters import Contract
+from topologies.quantities import quantity_of, yaml_name
+from topologies.strict import problem, suggestion
+
+FROM_LOOSE_TO_STRICT = {
+    "order": ("none", "publisher", "stream", "total"),
+    "delivery": ("best-effort", "at-most-once", "at-least-once", "exactly-once"),
+}
+LOOSER = {"order", "delivery", "survives", "settle_us"}
+"""What an experiment may say."""
+
+
+def loosened(contract: Contract, given: dict[str, Any]) -> Contract:
+    """The contract with what an experiment asks for. Raises a problem for what is not looser, or unknown."""
+    known = {yaml_name(field.name): field.name for field in fields(Contract) if field.name in LOOSER}
+    changed = contract
+    for name, value in given.items():
+        if name not in known:
+            raise problem(f"cannot be changed{suggestion(name, known)}", name)
+        field = known[name]
+        asked = _value(name, field, value)
+        if not _is_looser(contract, field, asked):
+            raise problem("asks for more than the system promises", name)
+        changed = replace(changed, **{field: asked})
+    return changed
+
+
+def differences(promised: Contract, asked: Contract) -> list[str]:
+    """What of a contract was loosened, in words."""
+    return [
+        f"{yaml_name(field.name)} {_text(getattr(asked, field.name))} instead of"
+        f" {_text(getattr(promised, field.name))}"
+        for field in fields(Contract)
+        if getattr(promised, field.name) != getattr(asked, field.name)
+    ]
+
+
+def _value(name: str, field: str, value: Any) -> Any:
+    if quantity := quantity_of(field):
+        return quantity.parse(value)
+    if field == "survives":
+        kinds = TypeAdapter(tuple[str, ...]).validate_python(value)
+        for kind in kinds:
+            if kind not in KIND_NAMES:
+                raise problem(f"there is no fault {kind}{suggestion(kind, KIND_NAMES)}", name)
+        return kinds
+    try:
+        return TypeAdapter(Contract.__annotations__[field]).validate_python(value)
+    except ValidationError:
+        choices = ", ".join(get_args(Contract.__annotations__[field]))
+        raise problem(f"should be one of {choices}, not {value!r:.40}", name) from None
+
+
+def _is_looser(contract: Contract, field: str, asked: Any) -> bool:
+    promised = getattr(contract, field)
+    if field == "survives":
+        return promised is None or set(asked) <= set(promised)
+    if field == "settle_us":
+        return bool(asked >= promised)
+    scale = FROM_LOOSE_TO_STRICT[field]
+    return scale.index(asked) <= scale.index(promised)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "all faults"
+    if isinstance(value, tuple):
+        return " and ".join(value) or "no fault"
+    return f"{value / 1e6:g} s" if isinstance(value, int) else str(value)

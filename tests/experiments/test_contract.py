@@ -1,0 +1,58 @@
+"""An experiment may ask less of a system than it promises, never more, and what it asks is said."""
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from experiments.contract import differences, loosened
+from experiments.loader import load_experiment
+from experiments.parameters import Contract
+from testbed.cli import main
+from testbed.planning import make_plan
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+PROMISED = Contract(order="stream", delivery="exactly-once", survives=("cut", "kill"), settle_us=1_000_000)
+
+
+def test_less_may_be_asked_for():
+    asked = loosened(
+        PROMISED, {"order": "none", "delivery": "at-most-once", "survives": ["cut"], "settle": "3s"}
+    )
+    assert asked == Contract(order="none", delivery="at-most-once", survives=("cut",), settle_us=3_000_000)
+    assert differences(PROMISED, asked) == [
+        "order none instead of stream",
+        "delivery at-most-once instead of exactly-once",
+        "survives cut instead of cut and kill",
+        "settle 3 s instead of 1 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"order": "total"}, "asks for more than the system promises"),
+        ({"survives": ["cut", "set"]}, "asks for more than the system promises"),
+        ({"settle": "1ms"}, "asks for more than the system promises"),
+        ({"audience": "topic"}, "cannot be changed"),
+        ({"survives": ["thunder"]}, "there is no fault thunder"),
+        ({"delivery": "maybe"}, "should be one of exactly-once"),
+    ],
+)
+def test_more_is_refused(given, said):
+    with pytest.raises(PydanticCustomError) as error:
+        loosened(PROMISED, given)
+    assert said in error.value.context["message"]
+
+
+def test_a_plan_has_what_is_asked_for_and_its_text_says_so(capsys):
+    experiment = load_experiment("link-failure", ["contract={survives: [], order: none}"])
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="auto")
+    assert plan.declared.contract.survives == ()
+    assert main.run(["plan", "link-failure", "--set", "contract={survives: [], order: none}"]) == 0
+    less = "contract loosened: order none instead of stream, survives no fault instead of all faults"
+    assert less in capsys.readouterr().out
+
+
+def test_an_experiment_that_asks_for_more_is_refused_with_its_line():
+    with pytest.raises(InputError, match=r"contract.order: asks for more than the system promises"):
+        load_experiment("link-failure", ["contract={order: total}"])
