@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from experiments.faults import Cut, Fault, Hold, Isolate, Partition
-from topologies.graph import connected
 from topologies.model import Topology
+from topologies.routes import connected
 
 Ends = tuple[str, str]
 

@@ -4,11 +4,14 @@ Regions that share a link use it, always, even where a route through a third wou
 ever changes a route: so a cut is not healed by IP, but by the system under test. Regions without a link of
 their own are reached by the route with the least delay through others (Dijkstra, from the destination back).
 Who builds the network, simulates it or judges it by its packets must know the same routes.
+
+Whether a graph is connected at all is asked of it here, too.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 Hop = tuple[str, str]
 """From one region to another over the link that joins them."""
@@ -73,3 +76,24 @@ def _towards(target: str, edges: Sequence[Edge]) -> dict[str, Edge]:
         taken[region] = edges[number]
         offer(region, delay_us, detour=True)
     return taken
+
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def connected(nodes: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> bool:
+    """Whether every node is reached from every other along undirected edges."""
+    joined: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for a, b in edges:
+        joined[a].append(b)
+        joined[b].append(a)
+    if not joined:
+        return True
+    seen = {next(iter(joined))}
+    frontier = list(seen)
+    while frontier:
+        for node in joined[frontier.pop()]:
+            if node not in seen:
+                seen.add(node)
+                frontier.append(node)
+    return len(seen) == len(joined)

@@ -24,7 +24,7 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER
 from analysis.timelines.recovery import History
 from analysis.timelines.ways import length_us
-from topologies.graph import connected
+from topologies.routes import connected
 
 SETTLED_NS = 5_000_000_000
 

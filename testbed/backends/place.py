@@ -1,10 +1,11 @@
-"""Where runs can be carried out, as whoever runs them sees it."""
+"""Where runs can be carried out, as whoever runs them sees it; and the nearest such place, this machine."""
 
 from pathlib import Path
 from typing import Protocol
 
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan
+from testbed.runner import start
 from testbed.runner.start import Ended, Follow
 
 
@@ -23,3 +24,19 @@ class Place(Protocol):
         Raises MachineError or TestbedError if there is nothing to look at afterwards, KeyboardInterrupt when
         the user asked twice.
         """
+
+
+class Local:
+    """This machine: real processes in a sandbox of their own. See `Place`."""
+
+    def fitted(self, plan: Plan) -> Plan:
+        """Any plan."""
+        return plan
+
+    def check(self, out: Path, plan: Plan) -> None:
+        """See `Place`: programs, and disk for the captures."""
+        start.check_machine(out, plan)
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+        """See `Place`."""
+        return start.carry_out(run, follow)

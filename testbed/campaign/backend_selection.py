@@ -42,7 +42,7 @@ def opened(name: str, say: Callable[[str], None]) -> "Iterator[Place]":
 
         yield Simulator()
     elif name == LOCAL:
-        from testbed.backends.local import Local
+        from testbed.backends.place import Local
 
         yield Local()
     else:

@@ -10,8 +10,7 @@ from pathlib import Path
 from experiments.rundir import RunDirectory
 from testbed.plan import plan_from_json
 from testbed.sandbox.channel import Channel
-from testbed.shell.asking import Runner
-from testbed.shell.prompt import Prompt, ended_by_signals
+from testbed.shell.prompt import Prompt, Runner, ended_by_signals
 
 
 def main() -> int:

@@ -82,7 +82,7 @@ def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> in
 
 def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
-    from testbed.backends.local import Local
+    from testbed.backends.place import Local
     from testbed.campaign.one_run import Request, planned
     from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
     from testbed.runner.start import prepare

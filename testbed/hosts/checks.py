@@ -21,13 +21,12 @@ from testbed.forecast import disk_needed_bytes
 from testbed.hosts import examination, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
-from testbed.hosts.deploy import PYTHON
+from testbed.hosts.deploy import PYTHON, sent_program
 from testbed.hosts.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
 from testbed.hosts.findings import Finding, judge, unreachable
 from testbed.hosts.inventory import Inventory, Machine
 from testbed.hosts.on_each import on_each
 from testbed.hosts.placement import Placement
-from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection, RemoteProcess, UnreachableError
 from testbed.plan import Plan
 from testbed.runner.start import DISK_RESERVE_BYTES

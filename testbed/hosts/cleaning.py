@@ -14,10 +14,9 @@ from testbed.errors import TestbedError
 from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.archive import Archive
-from testbed.hosts.deploy import PYTHON
+from testbed.hosts.deploy import PYTHON, sent_program
 from testbed.hosts.facts import Amount, Said, read_answer
 from testbed.hosts.on_each import on_each
-from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection
 from topologies.errors import InputError
 

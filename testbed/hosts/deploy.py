@@ -3,9 +3,15 @@
 A small program goes with the command that starts it (`testbed.hosts.unpacking`), says whether the machine has
 this archive, and takes it if not. What stands at `code_folder` afterwards is whole, and can be put on
 PYTHONPATH as it is.
+
+Such programs go to machines that have nothing of ours yet: modules of ours that need the standard library
+alone. On the machine each is made under its own name before the next, which may import it; the last one runs
+as `__main__` (cf. `python3 -c`).
 """
 
+import inspect
 from collections.abc import Sequence
+from types import ModuleType
 
 from experiments.child_python import SAFE_PATH, program_command
 from testbed.errors import TestbedError
@@ -13,7 +19,6 @@ from testbed.hosts import limited_waiting, own_folders, unpacking
 from testbed.hosts.archive import Archive
 from testbed.hosts.inventory import Machine
 from testbed.hosts.on_each import all_or_raise, on_each
-from testbed.hosts.sent_program import sent_program
 from testbed.hosts.ssh import Connection, RemoteProcess
 
 PYTHON = "python3"
@@ -80,3 +85,22 @@ def _line(process: RemoteProcess) -> str:
             break
         line += piece
     return line.decode(errors="replace").strip()
+
+
+BEGINNING = """\
+import sys, types
+def made(name, source):
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        parent = sys.modules.setdefault(".".join(parts[:end]), types.ModuleType(".".join(parts[:end])))
+        parent.__path__ = []
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+"""
+
+
+def sent_program(*modules: ModuleType) -> str:
+    """The text for `python3 -c` of these modules; the last one is the main one, imported ones come before."""
+    *imported, main = modules
+    made = [f"made({module.__name__!r}, {inspect.getsource(module)!r})" for module in imported]
+    return "\n".join([BEGINNING, *made, f"exec(compile({inspect.getsource(main)!r}, 'sent', 'exec'))"])

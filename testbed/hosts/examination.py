@@ -1,6 +1,6 @@
 """Runs on a machine, as root: finds out what it can do, and answers with facts. Nothing is judged or changed.
 
-Sent there (`testbed.hosts.sent_program`), and in a Python that old machines understand, so that they get an
+Sent there (`testbed.hosts.deploy`), and in a Python that old machines understand, so that they get an
 answer, too. It takes one line of JSON on standard input, the request, and gives one line of JSON, the
 facts. Whoever asks then sends an empty line for each reading of the clock, which is nanoseconds since 1970.
 The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.

@@ -4,6 +4,8 @@ Everything that Mininet's own prompt can do with hosts works here (`r0-client-0 
 but for what would change links without the run knowing: that is refused, and the word for it named. A fault
 is carried out by the runner, which also records it; here it is only said. A line that asks for nothing that
 can be done gets one line of answer, and the prompt goes on.
+
+The prompt's side of its channel to the runner is `Runner`: one question, one answer.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
@@ -23,8 +25,51 @@ from mininet.node import Node
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
 from testbed.plan import Plan
+from testbed.sandbox.channel import Channel
 from testbed.shell import text, words
-from testbed.shell.asking import Runner
+
+ANSWER_TIMEOUT_S = 60.0
+"""A process that starts again may take forty seconds (`testbed.runner.starting`), on a busy machine."""
+
+
+class RefusedError(TestbedError):
+    """The runner does not do what was asked, and says why."""
+
+
+class Runner:
+    """Who carries out what is asked at the prompt."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._unanswered = 0  # questions that somebody stopped waiting for
+
+    def opening(self) -> dict[str, Any]:
+        """What the runner says first."""
+        return self._receive()
+
+    def ask(self, do: str, **fields: Any) -> dict[str, Any]:
+        """Ask, and wait for the answer. Raises RefusedError; TestbedError if the runner is gone."""
+        self._channel.post({"do": do, **fields})
+        self._unanswered += 1
+        while self._unanswered > 1:
+            self._receive()
+            self._unanswered -= 1
+        answer = self._receive()
+        self._unanswered = 0
+        if answer["did"] == "refused":
+            raise RefusedError(answer["text"])
+        return answer
+
+    def fault(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Let a fault happen now."""
+        return self.ask("fault", fault=dict(document))
+
+    def _receive(self) -> dict[str, Any]:
+        message = self._channel.receive(ANSWER_TIMEOUT_S)
+        if message is None:
+            raise TestbedError("the run has ended" if self._channel.ended else "the runner does not answer")
+        return message
+
 
 PROMPT = "cutset> "
 OURS = (*words.USAGE, "status", "packets", "faults")

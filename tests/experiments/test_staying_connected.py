@@ -13,9 +13,9 @@ from experiments.model import Experiment
 from testbed.fault_timeline import link_changes
 from testbed.plan import LinkState
 from topologies.errors import InputError
-from topologies.graph import connected
 from topologies.loader import load_topology, topology_names
 from topologies.model import Topology
+from topologies.routes import connected
 
 LINKED = [name for name in topology_names() if load_topology(name).links]
 WRITTEN = """

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topologies.errors import InputError
-from topologies.generated.kinds import KINDS, is_generated
-from topologies.generated.regular import Regular
-from topologies.graph import connected
+from topologies.generated.kinds import KINDS, Regular, is_generated
 from topologies.loader import load_topology, topology_document, topology_names
 from topologies.model import Topology
+from topologies.routes import connected
 
 RANGE = "{from: 1ms, to: 150ms}"
 

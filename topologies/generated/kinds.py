@@ -1,25 +1,64 @@
 """The kinds of generated topologies, by the word that a file gives as `kind`.
 
-Each says which regions are joined. Regular graphs, which are drawn, stand in `regular.py`.
+Each says which regions are joined.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from topologies.document import Document, validated
-from topologies.generated.model import Edge, Generated, GeneratedGraph, RegionCount
-from topologies.generated.regular import Regular
+from topologies.generated.model import CountedGraph, Edge, Generated, GeneratedGraph, RegionCount
 from topologies.model import LINKS_MAX, REGIONS_MAX, Topology
+from topologies.routes import connected
 from topologies.strict import WholeNumber, problem, suggestion
+
+DEGREE_MAX = 5  # with more links, pairings without a pair twice become rare
+DRAWS_MAX = 100_000
+
+
+class Regular(CountedGraph):
+    """A random regular graph."""
+
+    kind: Literal["regular"]
+    """A random connected graph in which every region has the same number of links."""
+    regions: RegionCount = Field(ge=3)
+    """How many there are."""
+    degree: WholeNumber = Field(3, ge=2, le=DEGREE_MAX)
+    """How many links each region has."""
+
+    def edges(self) -> Iterator[Edge]:
+        """The regions that are joined."""
+        rng = self.drawing("links")
+        ends = [number for number in range(self.regions) for _ in range(self.degree)]
+        for _ in range(DRAWS_MAX):
+            rng.shuffle(ends)
+            pairs = {(min(pair), max(pair)) for pair in zip(ends[::2], ends[1::2], strict=True)}
+            if self._fits(sorted(pairs)):
+                yield from sorted(pairs)
+                return
+        raise problem(f"no such graph was found in {DRAWS_MAX} draws: try another seed", "seed")
+
+    def _fits(self, pairs: Sequence[Edge]) -> bool:
+        simple = len(pairs) == self.regions * self.degree // 2 and all(a != b for a, b in pairs)
+        return simple and connected(range(self.regions), pairs)
+
+    @model_validator(mode="after")
+    def _exists(self) -> Self:
+        if self.degree >= self.regions:
+            raise problem(f"is too much for {self.regions} regions", "degree")
+        if self.regions * self.degree % 2:
+            raise problem("regions times degree must be even, or one link has no other end", "degree")
+        return self
+
 
 MESH_MAX = 150  # regions; more would have too many links
 
 
-class Ring(GeneratedGraph):
+class Ring(CountedGraph):
     """A ring of regions."""
 
     kind: Literal["ring"]
@@ -27,17 +66,12 @@ class Ring(GeneratedGraph):
     regions: RegionCount = Field(ge=3)
     """How many there are."""
 
-    @property
-    def region_count(self) -> int:
-        """How many regions there are."""
-        return self.regions
-
     def edges(self) -> Iterator[Edge]:
         """The regions that are joined."""
         yield from ((number, (number + 1) % self.regions) for number in range(self.regions))
 
 
-class Line(GeneratedGraph):
+class Line(CountedGraph):
     """A line of regions."""
 
     kind: Literal["line"]
@@ -45,17 +79,12 @@ class Line(GeneratedGraph):
     regions: RegionCount = Field(ge=2)
     """How many there are."""
 
-    @property
-    def region_count(self) -> int:
-        """How many regions there are."""
-        return self.regions
-
     def edges(self) -> Iterator[Edge]:
         """The regions that are joined."""
         yield from ((number, number + 1) for number in range(self.regions - 1))
 
 
-class Star(GeneratedGraph):
+class Star(CountedGraph):
     """A hub with its regions."""
 
     kind: Literal["star"]
@@ -63,28 +92,18 @@ class Star(GeneratedGraph):
     regions: RegionCount = Field(ge=3)
     """How many there are, the hub included."""
 
-    @property
-    def region_count(self) -> int:
-        """How many regions there are."""
-        return self.regions
-
     def edges(self) -> Iterator[Edge]:
         """The regions that are joined."""
         yield from ((0, number) for number in range(1, self.regions))
 
 
-class Mesh(GeneratedGraph):
+class Mesh(CountedGraph):
     """A full mesh of regions."""
 
     kind: Literal["mesh"]
     """A full mesh: each region is joined with each other."""
     regions: WholeNumber = Field(ge=2, le=MESH_MAX)
     """How many there are."""
-
-    @property
-    def region_count(self) -> int:
-        """How many regions there are."""
-        return self.regions
 
     def edges(self) -> Iterator[Edge]:
         """The regions that are joined."""
@@ -121,7 +140,7 @@ class Grid(GeneratedGraph):
         return self
 
 
-class Tree(GeneratedGraph):
+class Tree(CountedGraph):
     """A tree with cross links."""
 
     kind: Literal["tree"]
@@ -132,11 +151,6 @@ class Tree(GeneratedGraph):
     """How many regions are joined below each, at most."""
     cross_links: WholeNumber = Field(0, ge=0, le=LINKS_MAX)
     """How many further links there are, between regions that are drawn."""
-
-    @property
-    def region_count(self) -> int:
-        """How many regions there are."""
-        return self.regions
 
     def edges(self) -> Iterator[Edge]:
         """The regions that are joined: those of the tree, then the cross links."""

@@ -152,5 +152,17 @@ class GeneratedGraph(Generated):
                 yield {"delay": _text(first_us)}
 
 
+class CountedGraph(GeneratedGraph):
+    """One of so many regions."""
+
+    regions: RegionCount
+    """How many there are."""
+
+    @property
+    def region_count(self) -> int:
+        """How many regions there are."""
+        return self.regions
+
+
 def _text(us: int) -> str:
     return f"{us}us"

@@ -16,8 +16,8 @@ from experiments.rundir import RunDirectory
 from testbed.hosts import clearing, limited_waiting, own_folders, run_folders
 from testbed.hosts.agent import files
 from testbed.hosts.cleaning import shipped_from
+from testbed.hosts.deploy import sent_program
 from testbed.hosts.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
-from testbed.hosts.sent_program import sent_program
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"

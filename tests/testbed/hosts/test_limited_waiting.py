@@ -13,7 +13,7 @@ import pytest
 from testbed import icmp
 from testbed.hosts import clearing, examination, limited_waiting, own_folders, run_folders, unpacking
 from testbed.hosts.agent import files
-from testbed.hosts.sent_program import sent_program
+from testbed.hosts.deploy import sent_program
 
 IMPORTED = (limited_waiting, files, own_folders, run_folders, icmp)
 PATIENCE_S = "0.2"

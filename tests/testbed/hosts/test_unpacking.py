@@ -12,7 +12,7 @@ import pytest
 
 from testbed.hosts import limited_waiting, own_folders, unpacking
 from testbed.hosts.archive import pack
-from testbed.hosts.sent_program import sent_program
+from testbed.hosts.deploy import sent_program
 
 FILES = {"node/__init__.py": b"", "node/core/a.py": b"A = 1\n"}
 
