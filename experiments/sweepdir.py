@@ -11,7 +11,9 @@ gives. sweep.json has one writer, and a crash at any moment leaves the
 old content or the new. A run that does not stand in it as ended was torn and is made again on resumption.
 """
 
+import shlex
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any, Self
 
 from experiments.plain_name import plain_name, refuse_link
 from experiments.rundir import POINTS, RunDirectory, check_encoding, read_json, write_json
-from experiments.sweep import SweepRun
+from experiments.sweep import SweepRun, value_text
 from topologies.errors import InputError
 
 SCHEMA = 1
@@ -171,3 +173,14 @@ class SweepRecord:
     def with_point(self, point: PointRecord) -> "SweepRecord":
         """The record with this point's new state."""
         return replace(self, points=tuple(point if old.name == point.name else old for old in self.points))
+
+
+def replay_command(
+    experiment: str, overrides: Sequence[str], point: PointRecord | SweepRun, place: str
+) -> str:
+    """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
+    values = [f"{path}={value_text(value)}" for path, value in point.values.items()]
+    settings = [*overrides, *(["sweep=null"] if values else []), *values]
+    options = [f"--set {shlex.quote(setting)}" for setting in settings]
+    last = [f"--seed {point.seed}", "--repeat 1", f"--on {shlex.quote(place)}"]
+    return " ".join(["cutset run", shlex.quote(experiment), *options, *last])

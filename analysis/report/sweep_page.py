@@ -3,7 +3,6 @@
 Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from analysis.sweeps import Sweep, SweptRun, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
 from experiments.sweep import value_text
-from experiments.sweepdir import SweepDirectory
+from experiments.sweepdir import SweepDirectory, replay_command
 from experiments.whole_files import write_whole
 
 SIMULATOR = "simulator"
@@ -121,7 +120,7 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
             seed=run.point.seed,
             verdict=run.point.verdict or "not analysed",
             why=_why(run),
-            replay=_replay(sweep, run),
+            replay=replay_command(str(sweep.experiment.get("name") or ""), (), run.point, sweep.record.place),
         )
         for run in sweep.runs
         if run.point.outcome is not None and run.point.verdict != "passed"
@@ -178,17 +177,6 @@ def _why(run: SweptRun) -> str:
         lines += list((run.summary.get("fidelity") or {}).get("reasons") or ())[:2]
     lines += [] if lines else list(run.summary.get("problems") or ())[:2]
     return "; ".join(lines) or run.point.problem or ""
-
-
-def _replay(sweep: Sweep, run: SweptRun) -> str:
-    """The command that makes a run again."""
-    parts = ["cutset", "run", str(sweep.experiment.get("name") or "")]
-    parts += ["--set", "sweep=null"] if run.point.values else []
-    for path, value in run.point.values.items():
-        parts += ["--set", f"{path}={value_text(value)}"]
-    parts += ["--seed", str(run.point.seed), "--repeat", "1"]
-    parts += ["--on", SIMULATOR] if sweep.record.place == SIMULATOR else []
-    return shlex.join(parts)
 
 
 def _values(run: SweptRun) -> str:

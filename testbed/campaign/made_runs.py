@@ -142,7 +142,7 @@ def _made(
 
 def _replay(chosen: "Chosen", run: "SweepRun") -> str:
     from experiments.loader import FOLDER
-    from testbed.campaign.sweep_text import replay_command
+    from experiments.sweepdir import replay_command
 
     file = chosen.file
     ours = file.folder == FOLDER

@@ -3,6 +3,8 @@
 Whatever goes wrong here is said, and the rest is done all the same. That the night is over is written down
 last: of one that is killed before, `--resume` does all of this once more, so that others may be told twice
 but never not at all.
+
+What the night's check found becomes a line each: what got worse, by how much, since when, and which commits.
 """
 
 import time
@@ -18,16 +20,14 @@ import click
 from experiments.nights import NightRecord, State
 from experiments.whole_files import write_whole
 from testbed.campaign import exit_codes
-from testbed.campaign.night import Night
-from testbed.campaign.night_findings import finding_line
-from testbed.campaign.night_room import make_room
+from testbed.campaign.night import Night, make_room
 from testbed.campaign.night_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
 from testbed.nightly.junit import junit_xml
 from testbed.nightly.results import exit_code
 
 if TYPE_CHECKING:
-    from analysis.regressions.findings import Checked
+    from analysis.regressions.findings import Checked, Finding
     from testbed.campaign.night_options import NightOptions
 
 COMPLETED = "completed"
@@ -128,3 +128,30 @@ def _page(night: Night, site: Path, checked: "Checked | None") -> Path | None:
     with night.going_on("the morning page was not written"):
         return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})
     return None
+
+
+COMMIT_DIGITS = 10
+
+
+def finding_line(finding: "Finding") -> str:
+    """`link-failure latency.p99_ms: 10 ms, then 13 ms (+30 %), since 2026-11-20, commits 1a..2b`.
+
+    What else has changed since follows, as `; also changed: workload.rate 2000/s -> 1000/s`.
+    """
+    from analysis.regressions.circumstances import in_short
+    from analysis.report.metric_words import change_text, value_text
+
+    before, after = (value_text(value, finding.unit) for value in (finding.before, finding.after))
+    also = f"; also changed: {in_short(finding.also_changed)}" if finding.also_changed else ""
+    size = f" ({change_text(finding.change)})" if finding.change is not None else ""
+    return (
+        f"{finding.entry} {finding.metric}: {before}, then {after}{size}, since {finding.first_bad_night}"
+        f"{_commits(finding)}{also}"
+    )
+
+
+def _commits(finding: "Finding") -> str:
+    first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
+    if not first or not last:
+        return ""
+    return ", the same commit" if first == last else f", commits {first}..{last}"

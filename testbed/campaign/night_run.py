@@ -18,7 +18,7 @@ from experiments.suite import SuiteFile, read_suite
 from testbed.backends.place import Place
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import check_place, opened
-from testbed.campaign.night import Night, earlier_durations_s
+from testbed.campaign.night import Night, earlier_durations_s, make_room
 from testbed.campaign.night_end import (
     COMPLETED,
     INTERRUPTED,
@@ -30,7 +30,6 @@ from testbed.campaign.night_end import (
 from testbed.campaign.night_jobs import make_side_by_side
 from testbed.campaign.night_one import PlaceOf, make_one, make_sweep
 from testbed.campaign.night_options import NightOptions
-from testbed.campaign.night_room import make_room
 from testbed.campaign.night_text import show_planned
 from testbed.campaign.night_torn import set_torn_aside, settle_torn
 from testbed.errors import MachineError

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord, replay_command
 from testbed.campaign.outcome import COLOURS, number, row
-from testbed.campaign.sweep_text import point_title, replay_command
+from testbed.campaign.sweep_text import point_title
 from testbed.sweeps import missed
 
 SHOWN_MAX = 10  # of the runs that did not pass

@@ -1,9 +1,6 @@
-"""What is said about a sweep while it goes on: a line for each run, the time left, how to replay one."""
+"""What is said about a sweep while it goes on: a line for each run, the time left."""
 
-import shlex
-from collections.abc import Sequence
-
-from experiments.sweep import SweepRun, value_text, values_text
+from experiments.sweep import SweepRun, values_text
 from experiments.sweepdir import PointRecord
 
 
@@ -41,14 +38,3 @@ def duration_text(seconds: float) -> str:
 def seconds_left(elapsed_s: float, done: int, remaining: int) -> float | None:
     """From what those that are done took, with all that goes on at once; None before the first."""
     return elapsed_s / done * remaining if done else None
-
-
-def replay_command(
-    experiment: str, overrides: Sequence[str], point: PointRecord | SweepRun, place: str
-) -> str:
-    """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
-    values = [f"{path}={value_text(value)}" for path, value in point.values.items()]
-    settings = [*overrides, *(["sweep=null"] if values else []), *values]
-    options = [f"--set {shlex.quote(setting)}" for setting in settings]
-    last = [f"--seed {point.seed}", "--repeat 1", f"--on {shlex.quote(place)}"]
-    return " ".join(["cutset run", shlex.quote(experiment), *options, *last])

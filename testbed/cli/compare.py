@@ -26,8 +26,7 @@ def command(run_names: tuple[str, ...], output: Path | None, text: bool) -> None
     from analysis.comparing.sides import read_sides
     from analysis.comparing.text import lines
     from testbed.cli.named_run import named_run
-    from testbed.cli.output_file import check_directory
-    from testbed.cli.piping import reader_may_leave
+    from testbed.cli.output import check_directory, reader_may_leave
     from topologies.errors import InputError
 
     sides = read_sides([named_run(name) for name in run_names])

@@ -57,7 +57,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.report.reading import read_record
     from analysis.report.run_argument import run_argument
     from testbed.cli.named_run import named_run
-    from testbed.cli.output_file import write_text
+    from testbed.cli.output import write_text
 
     _check_output(output)
     run = named_run(run_name)
@@ -127,7 +127,7 @@ def _check(run: "RunDirectory", record: "RunRecord") -> None:
 
 def _check_output(path: Path | None) -> None:
     """Before anything is read. Raises InputError."""
-    from testbed.cli.output_file import check_directory
+    from testbed.cli.output import check_directory
     from topologies.errors import InputError
 
     if path is None:

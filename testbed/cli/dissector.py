@@ -31,7 +31,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector
     from experiments.parameters import complete_parameters, known_systems
-    from testbed.cli.output_file import check_directory, write_text
+    from testbed.cli.output import check_directory, write_text
 
     if output is not None:
         check_directory(output)

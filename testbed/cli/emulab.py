@@ -95,7 +95,7 @@ def inventory(manifest: Path, name: str, user: str | None, output: Path | None) 
 
 
 def _give(output: Path | None, text: str) -> None:
-    from testbed.cli.output_file import check_directory, write_text
+    from testbed.cli.output import check_directory, write_text
 
     if output is None:
         click.echo(text, nl=False)

@@ -30,7 +30,7 @@ def command(run_name: str, captures: bool, output: Path | None, force: bool) -> 
     """
     from experiments.packing import ENDING, pack
     from testbed.cli.named_run import named
-    from testbed.cli.output_file import check_directory
+    from testbed.cli.output import check_directory
     from topologies.errors import InputError
 
     found = named(run_name)

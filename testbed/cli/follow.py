@@ -36,7 +36,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from analysis.packets.filters import stream_of
     from analysis.timelines.facts import read_facts
     from testbed.cli.named_run import named_run
-    from testbed.cli.piping import reader_may_leave
+    from testbed.cli.output import reader_may_leave
 
     run = named_run(run_name)
     facts = read_facts(*read_on_reference(run))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from experiments.nights import night_of
-from testbed.campaign.series import AUTO, series_name
+from testbed.campaign.recording import AUTO, series_name
 
 if TYPE_CHECKING:
     from analysis.history import History, RunRecord

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from testbed.cli.piping import reader_may_leave
+from testbed.cli.output import reader_may_leave
 
 DESCRIPTION_WIDTH_MIN = 20
 

@@ -83,8 +83,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     from analysis.timelines.facts import read_facts
     from analysis.unanalysed import check_measured, check_transfers
     from testbed.cli.named_run import named_run
+    from testbed.cli.output import reader_may_leave
     from testbed.cli.packets_output import Output
-    from testbed.cli.piping import reader_may_leave
 
     _check(asked, as_json)
     run = named_run(run_name)

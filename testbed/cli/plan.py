@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from testbed.cli.options import experiment_options, read_chosen
-from testbed.cli.piping import reader_may_leave
+from testbed.cli.output import reader_may_leave
 
 if TYPE_CHECKING:
     from testbed.plan import Plan

@@ -15,7 +15,7 @@ def command(kind: str) -> None:
     """
     from experiments.schema import experiment_schema
     from experiments.suite import suite_schema
-    from testbed.cli.piping import reader_may_leave
+    from testbed.cli.output import reader_may_leave
     from testbed.hosts.inventory import inventory_schema
     from topologies.json_schema import topology_schema
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.nights.change_words import size_of
 from analysis.regressions.checking import check
 from analysis.regressions.findings import Checked, Finding
-from testbed.campaign.night_findings import finding_line
+from testbed.campaign.night_end import finding_line
 from tests.analysis.history.year import entries, make_year, night_of
 
 SETTLED = "recovery.cut.settled_s"

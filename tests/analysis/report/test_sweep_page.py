@@ -129,7 +129,10 @@ def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
 
     swept = {"workload.rate": ["10/s", "20/s"]}
     (first, _) = failed(read_sweep(write_sweep(tmp_path / "x", "sizes", swept, make)))
-    assert first.replay == "cutset run sizes --set sweep=null --set workload.rate=10/s --seed 1 --repeat 1"
+    assert (
+        first.replay
+        == "cutset run sizes --set sweep=null --set workload.rate=10/s --seed 1 --repeat 1 --on local"
+    )
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))

@@ -14,7 +14,7 @@ from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.regressions import checking
 from analysis.regressions.findings import Checked, Finding
-from testbed.campaign.night_findings import finding_line
+from testbed.campaign.night_end import finding_line
 from tests.testbed.campaign.nights import NEVER, NIGHT, NO_TIME, Nights
 
 HOLDER = """

@@ -8,8 +8,7 @@ import pytest
 
 from experiments.loader import read_experiment
 from experiments.suite import overrides_of
-from testbed.campaign.recording import entry_of
-from testbed.campaign.series import ENTRY_MAX
+from testbed.campaign.recording import ENTRY_MAX, entry_of
 from testbed.sweeps import Chosen
 from tests.integration.test_link_failure import VIRTUAL
 from tests.testbed.runner.live import write_experiment

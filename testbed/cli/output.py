@@ -1,7 +1,27 @@
-"""A file that a command is asked to write: where it goes, and what is said if it cannot be written."""
+"""What a command writes: lines that somebody may stop reading, and files that it is asked for."""
 
+import os
 import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """End the block without an error when standard output's reader has gone.
+
+    What is still in the buffer goes nowhere, so that the interpreter does not complain at its end either
+    (Python's documentation, signal, "Note on SIGPIPE").
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def check_directory(path: Path) -> None:
