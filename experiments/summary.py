@@ -1,61 +1,91 @@
 """The names in summary.json (schema 1) that expectations may rely on: mistyped ones are noticed early.
 
-The whole of summary.json is described in DESIGN.md and written by the analysis. A section that has None
-here takes any name below it.
+The figures that nights follow, with what they are called and which way is better, stand here, once. A section
+that has None takes any name below it. summary.json is written by the analysis.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 from topologies.strict import suggestion
 
-FAULT_FIELDS = (
-    "detect_s",
-    "resubscribe_s",
-    "switch_s",
-    "catch_up_s",
-    "settled_s",
-    "returned_s",
-    "first_route_s",
-    "rate_derived_s",
-    "loss_derived_s",
-    "connectivity_lost_s",
-    "impaired",
-    "affected_pairs",
-    "backlog_events",
-    "lost",
-    "duplicated",
-    "out_of_order",
-)
+Better = Literal["lower", "higher", ""]
+
+
+class Figure(NamedTuple):
+    """A figure of summary.json: what it is called, which way is better, whether nights follow it."""
+
+    title: str
+    better: Better = ""
+    followed: bool = True
+
+
+METRICS: Mapping[str, Mapping[str, Figure]] = {
+    "throughput": {
+        "events_per_s": Figure("Throughput", "higher"),
+        "slowest_client_events_per_s": Figure("Throughput of the slowest client", "higher"),
+        "bytes_per_s": Figure("Throughput in bytes", "higher"),
+    },
+    "latency": {
+        "mean_ms": Figure("Latency, mean", "lower"),
+        "p50_ms": Figure("Latency p50", "lower"),
+        "p95_ms": Figure("Latency p95", "lower"),
+        "p99_ms": Figure("Latency p99", "lower"),
+        "max_ms": Figure("Latency, longest", "lower"),
+    },
+    "events": {
+        "published": Figure("Events published"),
+        "delivered": Figure("Deliveries"),
+        "tombstoned": Figure("Came as tombstones"),
+        "lost": Figure("Events lost", "lower"),
+        "stray": Figure("Events at clients that were not to get them", "lower"),
+        "duplicated": Figure("Events duplicated", "lower"),
+        "out_of_order": Figure("Events out of order", "lower"),
+        "resurrected": Figure("Events resurrected", "lower"),
+        "corrupted": Figure("Events corrupted", "lower"),
+        "unverified": Figure("Events not compared", followed=False),
+        "unordered_publishers": Figure("Events against their driver's order", "lower"),
+    },
+    "convergence": {
+        "last_change_s": Figure("Last change", followed=False),
+        "connected": Figure("Regions connected", followed=False),
+        "full_s": Figure("Every stream flows again", "lower"),
+        "median_s": Figure("A stream flows again, median", "lower"),
+        "beyond_way_s": Figure("Every stream flows again, less its way", "lower"),
+        "wait_max_s": Figure("Longest wait after the last change", "lower"),
+        "stalled": Figure("Streams that stay stalled", "lower"),
+        "late_switches": Figure("Changes of source at rest", "lower"),
+    },
+    "fidelity": {"cpu_max": Figure("Processors, busiest")},
+}
+"""The figures by section, in the order in which they are shown."""
+RECOVERY: Mapping[str, Figure] = {
+    "detect_s": Figure("Noticed", "lower"),
+    "resubscribe_s": Figure("Subscribed anew", "lower"),
+    "switch_s": Figure("Events flow again", "lower"),
+    "catch_up_s": Figure("Caught up", "lower"),
+    "settled_s": Figure("Latency settled", "lower"),
+    "returned_s": Figure("Direct again", "lower"),
+    "backlog_events": Figure("Backlog", "lower"),
+    "lost": Figure("Lost", "lower"),
+    "duplicated": Figure("Duplicated", "lower"),
+    "out_of_order": Figure("Out of order", "lower"),
+    "affected_pairs": Figure("Affected pairs"),
+    # The same recovery by other methods: followed, but judged only once, by the figures above.
+    "first_route_s": Figure("First stream again"),
+    "rate_derived_s": Figure("Full convergence, by rates"),
+    "loss_derived_s": Figure("Convergence by losses"),
+    "connectivity_lost_s": Figure("Longest silence"),
+    "impaired": Figure("Impaired"),
+}
+"""Those of each fault."""
+FAULT_FIELDS = tuple(RECOVERY)
+OPEN = ("fidelity", "agreement", "recovery")
+"""Sections that have more than figures: any name may stand below."""
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "verdict": (),
-    "fidelity": None,
-    "events": (
-        "published",
-        "delivered",
-        "tombstoned",
-        "lost",
-        "stray",
-        "duplicated",
-        "out_of_order",
-        "resurrected",
-        "corrupted",
-        "unverified",
-        "unordered_publishers",
-    ),
-    "throughput": ("events_per_s", "slowest_client_events_per_s", "bytes_per_s"),
-    "latency": ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
-    "recovery": None,
-    "convergence": (
-        "last_change_s",
-        "connected",
-        "full_s",
-        "median_s",
-        "beyond_way_s",
-        "wait_max_s",
-        "stalled",
-        "late_switches",
-    ),
-    "agreement": None,
+    **{section: tuple(figures) for section, figures in METRICS.items()},
+    **dict.fromkeys(OPEN),
 }
 
 

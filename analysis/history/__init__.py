@@ -1,9 +1,10 @@
 """The history of nights: every run's verdict, numbers and expectations, in Parquet that anything reads."""
 
-from analysis.history.metrics import Better, Metric, headline
+from analysis.history.metrics import Metric, headline
 from analysis.history.record import Kept, RunRecord, record_of, record_of_failed_start
 from analysis.history.store import History
 from analysis.history.where import EVERYTHING, Where
+from experiments.summary import Better
 
 __all__ = [
     "EVERYTHING",

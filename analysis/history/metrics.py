@@ -7,64 +7,15 @@ events were published, nothing is said. What was not measured is left out, and i
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-Better = Literal["lower", "higher", ""]
+from experiments.summary import METRICS, RECOVERY, Better
 
 _SECTIONS: Final[dict[str, dict[str, Better]]] = {
-    "throughput": {
-        "events_per_s": "higher",
-        "slowest_client_events_per_s": "higher",
-        "bytes_per_s": "higher",
-    },
-    "latency": {
-        "mean_ms": "lower",
-        "p50_ms": "lower",
-        "p95_ms": "lower",
-        "p99_ms": "lower",
-        "max_ms": "lower",
-    },
-    "events": {
-        "published": "",
-        "delivered": "",
-        "tombstoned": "",
-        "lost": "lower",
-        "stray": "lower",
-        "duplicated": "lower",
-        "out_of_order": "lower",
-        "resurrected": "lower",
-        "corrupted": "lower",
-        "unordered_publishers": "lower",
-    },
-    "convergence": {
-        "full_s": "lower",
-        "median_s": "lower",
-        "beyond_way_s": "lower",
-        "wait_max_s": "lower",
-        "stalled": "lower",
-        "late_switches": "lower",
-    },
-    "fidelity": {"cpu_max": ""},
+    section: {name: figure.better for name, figure in figures.items() if figure.followed}
+    for section, figures in METRICS.items()
 }
-_RECOVERY: Final[dict[str, Better]] = {
-    "detect_s": "lower",
-    "resubscribe_s": "lower",
-    "switch_s": "lower",
-    "catch_up_s": "lower",
-    "settled_s": "lower",
-    "returned_s": "lower",
-    "backlog_events": "lower",
-    "lost": "lower",
-    "duplicated": "lower",
-    "out_of_order": "lower",
-    "affected_pairs": "",
-    # The same recovery by other methods: followed, but judged only once, by the figures above.
-    "first_route_s": "",
-    "rate_derived_s": "",
-    "loss_derived_s": "",
-    "connectivity_lost_s": "",
-    "impaired": "",
-}
+_RECOVERY: Final[dict[str, Better]] = {name: figure.better for name, figure in RECOVERY.items()}
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
     "affected_pairs": "pairs",

@@ -3,48 +3,18 @@
 import math
 
 from analysis.report.formatting import NOT_MEASURED, large, percent, scaled, seconds, with_unit
-from analysis.report.recovery import TITLES
+from experiments.summary import METRICS, RECOVERY
 
 MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 SMALL_CHANGE = 0.05
 """A smaller difference between two runs is shown without colour: repeats of a run differ by as much."""
 
 _TITLES = {
-    "throughput.events_per_s": "Throughput",
-    "throughput.slowest_client_events_per_s": "Throughput of the slowest client",
-    "throughput.bytes_per_s": "Throughput in bytes",
-    "latency.mean_ms": "Latency, mean",
-    "latency.p50_ms": "Latency p50",
-    "latency.p95_ms": "Latency p95",
-    "latency.p99_ms": "Latency p99",
-    "latency.max_ms": "Latency, longest",
-    "events.published": "Events published",
-    "events.delivered": "Deliveries",
-    "events.tombstoned": "Came as tombstones",
-    "events.lost": "Events lost",
-    "events.stray": "Events at clients that were not to get them",
-    "events.duplicated": "Events duplicated",
-    "events.out_of_order": "Events out of order",
-    "events.resurrected": "Events resurrected",
-    "events.corrupted": "Events corrupted",
-    "events.unordered_publishers": "Events against their driver's order",
-    "convergence.full_s": "Every stream flows again",
-    "convergence.median_s": "A stream flows again, median",
-    "convergence.beyond_way_s": "Every stream flows again, less its way",
-    "convergence.wait_max_s": "Longest wait after the last change",
-    "convergence.stalled": "Streams that stay stalled",
-    "convergence.late_switches": "Changes of source at rest",
-    "fidelity.cpu_max": "Processors, busiest",
+    f"{section}.{name}": figure.title
+    for section, figures in METRICS.items()
+    for name, figure in figures.items()
 }
-_OF_FAULTS = {key: title.lower() for key, title in TITLES.items()} | {
-    "first_route_s": "first stream again",
-    "impaired": "impaired",
-    "backlog_events": "backlog",
-    "lost": "lost",
-    "duplicated": "duplicated",
-    "out_of_order": "out of order",
-    "affected_pairs": "affected pairs",
-}
+_OF_FAULTS = {name: figure.title[:1].lower() + figure.title[1:] for name, figure in RECOVERY.items()}
 
 
 def title_of(metric: str) -> str:

@@ -10,28 +10,26 @@ from analysis.report.formatting import NOT_MEASURED, number, precise_seconds, se
 from analysis.report.paper import PaperSection, paper_section
 from analysis.report.reading import Row, RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
+from experiments.summary import RECOVERY
 
-# What is measured, in the order in which it happens; times count from when the fault took hold.
-TIMES = (
-    ("detect_s", "Noticed", "the first node acts on the silence"),
-    ("resubscribe_s", "Subscribed anew", "the last affected region has asked another one for the stream"),
-    ("switch_s", "Events flow again", "every affected stream has brought an event published after the fault"),
-    ("catch_up_s", "Caught up", "nothing that was published in the gap is missing any more"),
-    ("settled_s", "Latency settled", "p95 stays within 20 % of what the way allows, for 2 s"),
-    ("returned_s", "Direct again", "every affected stream comes from its owner again"),
+TITLES = {key: figure.title for key, figure in RECOVERY.items()}
+"""What the page calls the summary's figures."""
+_MEANINGS = (
+    ("detect_s", "the first node acts on the silence"),
+    ("resubscribe_s", "the last affected region has asked another one for the stream"),
+    ("switch_s", "every affected stream has brought an event published after the fault"),
+    ("catch_up_s", "nothing that was published in the gap is missing any more"),
+    ("settled_s", "p95 stays within 20 % of what the way allows, for 2 s"),
+    ("returned_s", "every affected stream comes from its owner again"),
 )
+TIMES = tuple((key, TITLES[key], meaning) for key, meaning in _MEANINGS)
+"""What is measured, in the order in which it happens; times count from when the fault took hold."""
 TERMS = {
     "applied_s": "RFC 6412: convergence event instant",
     "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
     "returned_s": "RFC 6414: reversion time",
 }
 """What the field calls it (docs/recovery.md); its other figures stand in `convergence`."""
-TITLES = {key: title for key, title, _ in TIMES} | {
-    "rate_derived_s": "Full convergence, by rates",
-    "loss_derived_s": "Convergence by losses",
-    "connectivity_lost_s": "Longest silence",
-}
-"""What the page calls the summary's figures."""
 METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
 """What a note says beside "by rates and losses"."""
 PAIRS_SHOWN = 400  # there may be thousands of clients

@@ -31,19 +31,17 @@ from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
 from analysis.timelines.presence import unexpected_exits
 from experiments.expectations import Expectation
+from experiments.summary import METRICS
 
 SCHEMA = 1
-PER_CLIENT = (
-    "delivered", "tombstoned", "lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted",
-    "unverified",
-)  # fmt: skip
-EVENTS = ("published", *PER_CLIENT, "unordered_publishers")
-THROUGHPUT = ("events_per_s", "slowest_client_events_per_s", "bytes_per_s")
+EVENTS = tuple(METRICS["events"])
+PER_CLIENT = tuple(name for name in EVENTS if name not in {"published", "unordered_publishers"})
+THROUGHPUT = tuple(METRICS["throughput"])
 STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From good to bad."""
 PUBLISHED = "events.published > 0"
 LOST = ("chance", "queue", "cut")
-LATENCY = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+LATENCY = tuple(METRICS["latency"])
 
 
 @dataclass(frozen=True, slots=True)
