@@ -10,7 +10,7 @@ ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 LIGHT = frozenset({ORANGE, SKY, YELLOW})
 """On these, dark letters are read better than white ones."""
 REGION_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW)
-DASHES = ("solid", "dash", "dot", "dashdot")  # by plotly's names
+DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def colour_of(region_index: int) -> str:

@@ -1,4 +1,4 @@
-"""The page of a comparison: one HTML file with everything in it, seen without scripts, which read out."""
+"""The page of a comparison: one HTML file with everything in it."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.charting.drawing import asset, drawn
 from analysis.comparing import metrics, recovery, timelines
 from analysis.comparing.settings import settings
 from analysis.comparing.sides import Side
@@ -48,8 +47,8 @@ def render(sides: Sequence[Side], file: Path) -> str:
             ],
             nothing=[row.title for row in rows if row.nothing],
             standing_out=metrics.standing_out(rows),
-            overall=[(figure, drawn(figure)) for figure in timelines.overall(sides)],
-            regions=[(figure, drawn(figure)) for figure in timelines.by_region(sides)],
+            overall=timelines.overall(sides),
+            regions=timelines.by_region(sides),
             other_faults=timelines.other_faults(sides),
             recoveries=recovery.recoveries(sides),
             doubtful=[side for side in sides if not side.record.valid],
@@ -58,12 +57,11 @@ def render(sides: Sequence[Side], file: Path) -> str:
 
 
 def environment() -> Environment:
-    """The report's surroundings (its macros and looks), with the templates and charts of comparisons."""
+    """The report's surroundings (its macros and looks), with the templates of comparisons."""
     made = report_environment()
     made.loader = ChoiceLoader(
         [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
     )
-    made.globals["chart_asset"] = asset
     made.globals["comparing_asset"] = _asset
     return made
 

@@ -29,6 +29,11 @@ class Side:
         return self.record.name or self.directory.name
 
     @property
+    def named(self) -> str:
+        """Its letter and its name."""
+        return f"{self.letter} {self.name}"
+
+    @property
     def experiment(self) -> str:
         """The experiment's name."""
         return str(self.record.experiment.get("name") or self.record.summary.get("experiment") or "")

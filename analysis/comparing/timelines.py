@@ -8,43 +8,46 @@ note says so.
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from analysis.charting.axis import linear, logarithmic, spanning
-from analysis.charting.chart import Curve, Figure, Span
+from analysis.charting.model import Axis, Chart, Series, two_decades
 from analysis.comparing.sides import Side
 from analysis.report.bands import bands
-from analysis.report.charts import LOGARITHMIC_FROM, Chart, Line, latency_chart, throughput_chart
+from analysis.report.charts import TIME, latency_chart, spans, throughput_chart, time_end
 
 SAME_TIME_S = 0.5  # faults that are closer are drawn once
 REGIONS_SHOWN = 8
+TOGETHER = "sides"
 _PERCENTILE = "p95"
+_THROUGHPUT = Axis("events/s at one client", "events/s")
+_LATENCY = Axis("until every client has it, ms", "ms")
 
 
-def overall(sides: Sequence[Side]) -> tuple[Figure, ...]:
+def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
     """Throughput and latency of all regions together; none of what no run has."""
     through = [_together(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
     late = [_together(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
     drawn = (
-        _figure(sides, "throughput", "Throughput, mean of all regions", "events/s", through),
-        _figure(sides, "latency", "Latency, p95 of the slowest origin", "ms", late),
+        _chart(sides, "throughput", "Throughput, mean of all regions", _THROUGHPUT, through),
+        _chart(sides, "latency", "Latency, p95 of the slowest origin", _LATENCY, late),
     )
-    return tuple(figure for figure in drawn if figure.curves)
+    return tuple(figure for figure in drawn if figure.series)
 
 
-def by_region(sides: Sequence[Side]) -> tuple[Figure, ...]:
+def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
     """Throughput and latency of each region that the first runs have, at most REGIONS_SHOWN of them."""
-    through = [{line.region: line for line in _lines(throughput_chart(side.record), "")} for side in sides]
-    late = [{line.region: line for line in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
+    through = [{one.subject: one for one in _lines(throughput_chart(side.record), "")} for side in sides]
+    late = [{one.subject: one for one in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
     regions = list(dict.fromkeys(region for side in sides for region in side.record.regions))[:REGIONS_SHOWN]
     figures = []
     for number, region in enumerate(regions):
-        for key, title, unit, found in (
-            ("throughput", f"{region}: throughput", "events/s", through),
-            ("latency", f"{region}: latency p95 of its events", "ms", late),
+        for key, title, axis, found in (
+            ("throughput", f"{region}: throughput", _THROUGHPUT, through),
+            ("latency", f"{region}: latency p95 of its events", _LATENCY, late),
         ):
             points = [_points(lines.get(region)) for lines in found]
-            figures.append(_figure(sides, f"{key}-{number}", title, unit, points, small=True))
-    return tuple(figure for figure in figures if figure.curves)
+            figures.append(_chart(sides, f"{key}-{number}", title, axis, points, small=True))
+    return tuple(figure for figure in figures if figure.series)
 
 
 def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
@@ -61,55 +64,45 @@ def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
     return tuple(side for side in sides[1:] if not same(side))
 
 
-def _figure(
+def _chart(
     sides: Sequence[Side],
     key: str,
     title: str,
-    unit: str,
+    axis: Axis,
     points: Sequence[dict[float, float]],
     *,
     small: bool = False,
-) -> Figure:
-    values = [y for found in points for y in found.values()]
-    positive = [y for y in values if y > 0]
-    two_decades = unit == "ms" and bool(positive) and max(positive) / min(positive) >= LOGARITHMIC_FROM
-    end_s = max((x for found in points for x in found), default=0.0)
-    curves = [
-        Curve(side.letter, side.colour, *_with_gaps(found), label=side.letter)
-        for side, found in zip(sides, points, strict=True)
-        if found
-    ]
-    return Figure(
+) -> Chart:
+    logarithmic = axis is _LATENCY and two_decades([y for found in points for y in found.values()])
+    last_s = max((x for found in points for x in found), default=0.0)
+    end_s = max(time_end(side.record, last_s) for side in sides)
+    return Chart(
         key=key,
         title=title,
-        unit=unit,
-        x=spanning(0.0, end_s, ticks=3 if small else 6),
-        y=logarithmic(values) if two_decades else linear(values, ticks=3 if small else 4),
-        curves=curves,
-        spans=_spans(sides[0], end_s),
+        x=Axis(TIME, "s", low=0.0, high=end_s),
+        y=replace(axis, kind="logarithmic" if logarithmic else "linear"),
+        series=tuple(
+            Series(side.letter, side.colour, *_with_gaps(found), label=side.letter, subject=side.named)
+            for side, found in zip(sides, points, strict=True)
+            if found
+        ),
+        spans=tuple(span for span in spans(sides[0].record) if span.start <= end_s),
+        together=TOGETHER,
         small=small,
     )
 
 
-def _spans(side: Side, end_s: float) -> tuple[Span, ...]:
-    return tuple(
-        Span(band.label, band.start_s, end_s if band.end_s is None else band.end_s)
-        for band in bands(side.record)
-        if band.start_s <= end_s
-    )
+def _lines(chart: Chart, group: str) -> tuple[Series, ...]:
+    return tuple(line for line in chart.series if line.group == group)
 
 
-def _lines(chart: Chart, group: str) -> tuple[Line, ...]:
-    return tuple(line for line in chart.lines if line.group == group)
-
-
-def _points(line: Line | None) -> dict[float, float]:
+def _points(line: Series | None) -> dict[float, float]:
     if line is None:
         return {}
     return {x: y for x, y in zip(line.x, line.y, strict=True) if y is not None}
 
 
-def _together(lines: Sequence[Line], how: Callable[[list[float]], float]) -> dict[float, float]:
+def _together(lines: Sequence[Series], how: Callable[[list[float]], float]) -> dict[float, float]:
     values = defaultdict(list)
     for line in lines:
         for x, y in _points(line).items():

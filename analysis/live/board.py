@@ -17,7 +17,7 @@ _END = ""
 
 
 class Board:
-    """The whole, as plain JSON. `fixed` does not change: title, regions, length."""
+    """The whole, as plain JSON. `fixed` does not change: title, charts, length."""
 
     def __init__(self, fixed: Json) -> None:
         self._lock = Lock()

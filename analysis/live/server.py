@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from analysis import report
+from analysis.charting.page import SCRIPTS, STYLES
 from analysis.live.board import Board
 
 LOOPBACK = "127.0.0.1"
@@ -43,9 +44,9 @@ _FILES = {
     "/": _ASSETS / "live.html",
     "/live.css": _ASSETS / "live.css",
     "/live.js": _ASSETS / "live.js",
-    "/plot.js": _ASSETS / "plot.js",
     "/page.css": _REPORT_ASSETS / "page.css",
     "/theme.js": _REPORT_ASSETS / "theme.js",
+    **{f"/{path.name}": path for path in (*STYLES, *SCRIPTS)},
 }
 
 

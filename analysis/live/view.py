@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from analysis.live.board import Board
+from analysis.live.charts import live_charts
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.timelines import LiveTimelines, News
 from analysis.report.bands import Band, bands
@@ -24,7 +25,6 @@ from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.systems import codecs
-from topologies.palette import colour_of
 
 Json = dict[str, Any]
 LINES_MAX = 500
@@ -134,8 +134,5 @@ def _fixed(run: RunDirectory, content: Json) -> Json:
         "run": run.name,
         "path": str(run.path.absolute()),
         "duration_s": plan["duration_us"] / 1e6,
-        "regions": [
-            {"name": region["name"], "colour": colour_of(number)}
-            for number, region in enumerate(plan["regions"])
-        ],
+        "charts": live_charts([region["name"] for region in plan["regions"]], plan["duration_us"] / 1e6),
     }

@@ -6,10 +6,10 @@ from datetime import date
 
 from markupsafe import Markup
 
-from analysis.charting.drawing import day_text
 from analysis.nights.places import Site, to_comparison, to_entry, to_run
 from analysis.regressions.circumstances import in_short
 from analysis.regressions.findings import Finding
+from analysis.report.formatting import day_text
 from analysis.report.metric_words import change_text, title_of, value_text
 
 COMMIT_DIGITS = 10

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, Final
 
-from analysis.charting.drawing import day_text
 from analysis.nights import cards, overview
 from analysis.nights.change_words import Told
 from analysis.nights.levels import Levels
@@ -16,6 +15,7 @@ from analysis.nights.places import Site
 from analysis.nights.reading import Entry, Past
 from analysis.nights.verdicts import STRIP_NIGHTS
 from analysis.regressions.findings import Checked, Finding
+from analysis.report.formatting import day_text
 
 TONIGHT_DAYS: Final = 1
 """A suite ran tonight if its last night is the newest of all, or no more days older: nights begin before

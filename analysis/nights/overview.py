@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.charting.drawing import day_text
 from analysis.nights.levels import Levels
 from analysis.nights.places import Site, report_of, to_comparison, to_entry, to_run
 from analysis.nights.reading import Entry, Past
 from analysis.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
 from analysis.regressions.series import Series
-from analysis.report.formatting import EN_DASH, count_of, number, percent
+from analysis.report.formatting import EN_DASH, count_of, day_text, number, percent
 from analysis.report.metric_words import change_of, change_text, value_text
 from experiments.nights import run_title
 

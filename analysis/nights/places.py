@@ -35,6 +35,11 @@ class Site:
         """The script that keeps light or dark."""
         return self.folder / "theme.js"
 
+    @property
+    def charts(self) -> Path:
+        """What draws the charts."""
+        return self.folder / "charts.js"
+
     def entry(self, suite: str, entry: str) -> Path:
         """An experiment's page."""
         return self.folder / to_entry(suite, entry)

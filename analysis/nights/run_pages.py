@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from analysis.charting.drawing import day_text
 from analysis.nights.levels import Levels
 from analysis.nights.places import Site, report_of, to_comparison, to_entry
 from analysis.nights.reading import Past, Row
 from analysis.nights.verdicts import SIGNS, status_of, verdict_text
-from analysis.report.formatting import EN_DASH, seconds
+from analysis.report.formatting import EN_DASH, day_text, seconds
 from analysis.report.metric_words import change_of, change_text, title_of, value_text
 from analysis.report.page import short_commit
 from analysis.report.run_argument import run_argument

@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.charting.drawing import asset
+from analysis.charting.page import chart_scripts, chart_styles
 from analysis.comparing.page import environment as comparing_environment
 from analysis.comparing.page import write_page
 from analysis.comparing.sides import read_sides
@@ -79,6 +79,7 @@ def _write(
     usual = levels(past)
     write_whole(site.looks, _looks(templates), sync=False)
     write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
+    write_whole(site.charts, str(chart_scripts()), sync=False)
     _compare(past, site, checked.values())
     fresh = _to_write(past, site, checked)
     stamp = site.folder / _WRITTEN_BY
@@ -162,7 +163,7 @@ def _environment() -> Environment:
 
 def _looks(templates: Environment) -> str:
     own = Markup((_HERE / "assets" / "nights.css").read_text())  # noqa: S704  (a part of the program)
-    return "\n".join([str(templates.globals["asset"]("page.css")), str(asset("chart.css")), str(own)])  # type: ignore[operator]
+    return "\n".join([str(templates.globals["asset"]("page.css")), str(chart_styles()), str(own)])  # type: ignore[operator]
 
 
 def _stamp() -> str:

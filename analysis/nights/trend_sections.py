@@ -6,15 +6,14 @@ from datetime import date, timedelta
 
 from markupsafe import Markup
 
-from analysis.charting.chart import Figure
-from analysis.charting.drawing import drawn
+from analysis.charting.model import Chart
+from analysis.charting.page import embedded
 from analysis.nights.reading import Entry
 from analysis.nights.trends import NIGHTS_SHOWN, trend
 from analysis.regressions.findings import Finding
 from analysis.regressions.series import Series
 from analysis.report.metric_words import title_of
 
-Drawn = tuple[Figure, Markup]
 _TITLES = {"throughput": "Throughput", "latency": "Latency", "recovery": "Recovery", "events": "Events"}
 _ORDER = {
     metric: number
@@ -33,9 +32,9 @@ _ORDER = {
 }
 
 
-def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Drawn]]], list[str]]:
+def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
     """Titles with their charts, and titles of series that were 0 on every night."""
-    found: dict[str, list[Drawn]] = defaultdict(list)
+    found: dict[str, list[Chart]] = defaultdict(list)
     nothing = []
     until = date.fromisoformat(entry.last)
     since = _since(entry, until)
@@ -43,9 +42,8 @@ def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str,
         if not series.nights.highest.any():
             nothing.append(title_of(series.metric))
             continue
-        figure = trend(series, _of(series, findings), since, until)
         section = series.metric.partition(".")[0]
-        found[section].append((figure, drawn(figure)))
+        found[section].append(trend(series, _of(series, findings), since, until))
     ordered = [(title, found[name]) for name, title in _TITLES.items() if found[name]]
     return ordered, nothing
 
@@ -58,7 +56,8 @@ def trend_of(entry: Entry, finding: Finding, findings: Sequence[Finding], nights
     until = date.fromisoformat(entry.last)
     first = date.fromisoformat(finding.first_bad_night)
     since = max(_since(entry, until), min(first - timedelta(days=30), until - timedelta(days=nights)))
-    return drawn(trend(series, _of(series, findings), since, until))
+    key = f"finding-{finding.suite}-{finding.entry}-{finding.metric}-{finding.first_bad_night}"
+    return embedded(trend(series, _of(series, findings), since, until, key))
 
 
 def _since(entry: Entry, until: date) -> date:

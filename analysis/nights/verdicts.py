@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from analysis.charting.drawing import day_text
 from analysis.history.schemas import VERDICTS
 from analysis.nights.reading import Entry, Row
+from analysis.report.formatting import day_text
 
 STRIP_NIGHTS = 30
 ALLOWED = "allowed"

@@ -1,18 +1,15 @@
-"""The timelines as plain data: which lines, in which colour and style, over which axis.
+"""The timelines as charts: which series, in which colour and style, over which axis.
 
-One definition serves the interactive page (assets/timelines.js draws it with plotly) and the PNG and SVG
-figures (figures.py, with matplotlib), so that both show the same. A bin is drawn at its middle. Bins for
-which the analysis has no row are gaps in the line, never zeros.
+A bin is drawn at its middle. Bins for which the analysis has no row are gaps in the line, never zeros.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from analysis.report.bands import Band, bands
+from analysis.charting.model import Axis, Chart, Reference, Series, Span, highest, two_decades
+from analysis.report.bands import bands
 from analysis.report.formatting import EN_DASH, large, number, percent, scaled
 from analysis.report.reading import Row, RunRecord
 from topologies.palette import colour_of, dash_of
@@ -20,80 +17,53 @@ from topologies.palette import colour_of, dash_of
 Points = tuple[tuple[float, ...], tuple[float | None, ...]]
 """Seconds since time 0, and values."""
 
-PERCENTILES = ("p50", "p95", "p99")
-LOGARITHMIC_FROM = 100.0  # largest over smallest: two decades
+PERCENTILES = {"p50": ("", 2.0), "p95": ("dash", 1.25), "p99": ("dot", 1.25)}
+"""Each with its dashes, where they are not the region's, and its width."""
 SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped says nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line. `group` is what can be switched on and off together, besides the region."""
-
-    name: str
-    region: str
-    colour: str
-    dash: str
-    group: str
-    x: tuple[float, ...]  # seconds since time 0
-    y: tuple[float | None, ...]
-    bar: tuple[float | None, ...] = ()  # by how much each may be wrong; empty where one clock measured all
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One plot. `limit` is a horizontal line of reference in the axis' unit, drawn when it is near."""
-
-    key: str
-    title: str
-    y_label: str  # with its unit
-    unit: str
-    lines: tuple[Line, ...]
-    bands: tuple[Band, ...]
-    x_end_s: float
-    logarithmic: bool = False
-    limit: float | None = None
-    note: str = ""
-    links: tuple[str, ...] = ()  # the WAN link that the plot is about
+TOGETHER = "run"
+TIME = "seconds since start"
 
 
 def throughput_chart(record: RunRecord) -> Chart:
     """Events delivered to one client per second, per region (the first panel of the paper's figure 7)."""
     rows = [row for row in record.throughput if row["scope"] == "region"]
-    return _chart(
-        record,
-        _region_lines(record, rows, "name", "events_per_s", ""),
+    series = _shown(_of_regions(record, rows, "name", "events_per_s"))
+    return Chart(
         key="throughput",
         title="Throughput by region",
-        y_label="events/s at one client",
-        unit="events/s",
+        x=time_axis(record, series),
+        y=Axis("events/s at one client", "events/s"),
+        series=series,
+        spans=spans(record),
+        together=TOGETHER,
     )
 
 
 def latency_chart(record: RunRecord) -> Chart:
     """Latency percentiles by the region in which an event was published (the second panel of figure 7)."""
-    lines = [
-        line
+    series = _shown(
+        one
         for percentile in PERCENTILES
-        for line in _region_lines(record, record.latency, "origin", f"{percentile}_ms", percentile)
-    ]
-    values = [y for line in lines for y in line.y if y is not None and y > 0]
+        for one in _of_regions(record, record.latency, "origin", f"{percentile}_ms", percentile)
+    )
     bars = [row["bar_ms"] for row in record.latency if row.get("bar_ms") is not None]
-    return _chart(
-        record,
-        lines,
-        note=f"times by several clocks: ±{number(median(bars), 2)} ms" if bars else "",
+    logarithmic = two_decades([y for one in series for y in one.y if y is not None])
+    return Chart(
         key="latency",
         title="Latency by origin",
-        y_label="until every client has it, ms",
-        unit="ms",
-        logarithmic=bool(values) and max(values) / min(values) >= LOGARITHMIC_FROM,
+        x=time_axis(record, series),
+        y=Axis("until every client has it, ms", "ms", kind="logarithmic" if logarithmic else "linear"),
+        series=series,
+        spans=spans(record),
+        together=TOGETHER,
+        note=f"times by several clocks: ±{number(median(bars), 2)} ms" if bars else "",
     )
 
 
 def link_charts(record: RunRecord, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
     """One chart per WAN link, one line per direction in the colour of the region it comes from.
 
-    quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity are to share an axis.
+    quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
     """
     rows = defaultdict(list)
     for row in record.throughput:
@@ -104,81 +74,119 @@ def link_charts(record: RunRecord, quantity: str = "bytes_per_s") -> tuple[Chart
 
 
 def _link_chart(record: RunRecord, link: Row, rows: list[Row], quantity: str) -> Chart:
-    lines = []
-    for direction, origin, other in (("forward", link["a"], link["b"]), ("backward", link["b"], link["a"])):
-        points = _series([row for row in rows if row["direction"] == direction], quantity)
-        lines.append(_line(record, f"{origin}→{other}", origin, direction, points))
+    ends = {"forward": (link["a"], link["b"]), "backward": (link["b"], link["a"])}
+    series = _shown(
+        _series(record, f"{a}→{b}", a, [row for row in rows if row["direction"] == way], quantity, way)
+        for way, (a, b) in ends.items()
+    )
     in_bytes = quantity == "bytes_per_s"
-    rates = {link[line.group].get("rate_bits_per_s") for line in lines}
-    rate = rates.pop() if len(rates) == 1 else None
-    return _chart(
-        record,
-        lines,
+    rates = {link[one.group].get("rate_bits_per_s") for one in series}
+    rate = rates.pop() if len(rates) == 1 and in_bytes else None
+    return Chart(
         key=f"link-{link['name']}",
         title=link["name"].replace("-", EN_DASH),
-        y_label="bytes/s on the wire" if in_bytes else "events/s",
-        unit="B/s" if in_bytes else "events/s",
-        limit=rate / 8 if rate and in_bytes else None,
+        x=time_axis(record, series),
+        y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
+        series=series,
+        spans=spans(record) + _unproven(record, link["name"]),
+        references=(Reference("configured rate", rate / 8, rate / 8, near=True),) if rate else (),
         links=(link["name"],),
-        note=_utilisation(link, lines) if in_bytes else f"peak {large(_peak(lines), 'events/s')}",
+        together=TOGETHER,
+        scale=quantity,
+        note=_utilisation(link, series) if in_bytes else f"peak {large(highest(series), 'events/s')}",
+        small=True,
     )
 
 
-def _utilisation(link: Row, lines: Sequence[Line]) -> str:
+def spans(record: RunRecord) -> tuple[Span, ...]:
+    """When which fault was active."""
+    return tuple(
+        Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
+        for band in bands(record)
+    )
+
+
+def _unproven(record: RunRecord, link: str) -> tuple[Span, ...]:
+    """When nothing shows what the link was like, in either direction."""
+    periods = {
+        (max(0.0, row["from_s"] or 0.0), row["to_s"])
+        for row in record.fidelity
+        if row["link"] == link and row.get("verdict") == "unproven"
+    }
+    ordered = sorted(periods, key=lambda period: period[0])
+    return tuple(Span("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
+
+
+def _utilisation(link: Row, series: Sequence[Series]) -> str:
     """The busiest bin in words, against the rate of its direction."""
-    busiest = max(lines, key=lambda line: _peak([line]))
-    peak, rate = _peak([busiest]), link[busiest.group].get("rate_bits_per_s")
+    busiest = max(series, key=lambda one: highest([one]))
+    peak, rate = highest([busiest]), link[busiest.group].get("rate_bits_per_s")
     if not rate:
         return f"peak {scaled(peak, 'B/s')}, no rate limit"
     return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"
 
 
-def _peak(lines: Iterable[Line]) -> float:
-    return max((y for line in lines for y in line.y if y is not None), default=0.0)
+def _shown(series: Iterable[Series]) -> tuple[Series, ...]:
+    return tuple(one for one in series if any(y is not None for y in one.y))
 
 
-def _chart(record: RunRecord, lines: Sequence[Line], **looks: Any) -> Chart:
-    """`looks` are the fields of Chart that it has beside what every chart of this run has."""
-    shown = tuple(line for line in lines if any(y is not None for y in line.y))
-    end_s = end_of_axis(record, max((line.x[-1] for line in shown), default=0.0))
-    return Chart(lines=shown, bands=bands(record), x_end_s=end_s, **looks)
+def time_axis(record: RunRecord, series: Sequence[Series]) -> Axis:
+    """From time 0 to the end."""
+    last_s = max((one.x[-1] for one in series), default=0.0)
+    return Axis(TIME, "s", low=0.0, high=time_end(record, last_s))
 
 
-def end_of_axis(record: RunRecord, last_s: float) -> float:
+def time_end(record: RunRecord, last_s: float) -> float:
     """Where the run ended; a drain that is not short is shown as well."""
     return record.length_s if last_s <= record.length_s + SHORT_DRAIN_S else math.ceil(last_s)
 
 
-def _region_lines(
-    record: RunRecord, rows: Iterable[Row], region_column: str, value_column: str, group: str
-) -> tuple[Line, ...]:
+def _of_regions(
+    record: RunRecord, rows: Iterable[Row], region_column: str, value_column: str, group: str = ""
+) -> Iterable[Series]:
     by_region = defaultdict(list)
     for row in rows:
         by_region[row[region_column]].append(row)
-    return tuple(
-        _line(
-            record,
-            region,
-            region,
-            group,
-            _series(by_region[region], value_column),
-            _series(by_region[region], "bar_ms")[1],
-        )
+    return (
+        _series(record, region, region, by_region[region], value_column, group)
         for region in record.regions
         if by_region[region]
     )
 
 
-def _line(  # noqa: PLR0917 (each is a thing of its own)
-    record: RunRecord, name: str, region: str, group: str, points: Points, bar: Sequence[float | None] = ()
-) -> Line:
+def _series(  # noqa: PLR0917 (each is a thing of its own)
+    record: RunRecord, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
+) -> Series:
     index = record.regions.index(region) if region in record.regions else len(record.regions)
-    return Line(
-        name, region, colour_of(index), dash_of(index), group, *points, tuple(bar) if any(bar) else ()
+    dash, width = PERCENTILES.get(group, ("", 2.0))
+    x, y = _points(rows, value_column)
+    low, high = _bars(y, _points(rows, "bar_ms")[1])
+    return Series(
+        name=f"{name} {group}" if group in PERCENTILES else name,
+        colour=colour_of(index),
+        x=x,
+        y=y,
+        low=low,
+        high=high,
+        label=name,
+        subject=region,
+        group=group,
+        dash=dash or dash_of(index),
+        width=width,
     )
 
 
-def _series(rows: Sequence[Row], value_column: str) -> Points:
+def _bars(y: Sequence[float | None], bar: Sequence[float | None]) -> tuple[Sequence[float | None], ...]:
+    """By how much values may be wrong, as bounds; nothing where one clock measured all."""
+    if not any(bar):
+        return (), ()
+    return tuple(
+        tuple(None if at is None else at + sign * (by or 0.0) for at, by in zip(y, bar, strict=True))
+        for sign in (-1, 1)
+    )
+
+
+def _points(rows: Sequence[Row], value_column: str) -> Points:
     """Middles of bins and their values, by time; a missing bin between two others becomes one None."""
     xs: list[float] = []
     ys: list[float | None] = []

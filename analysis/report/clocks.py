@@ -1,16 +1,16 @@
 """How far the machines' clocks were from each other: a table, and for each clock its way through the run with
-its bar, as plain data for the page and the figures.
+its bar, as a chart.
 
 A clock is drawn against the straight line of its longest time without a change, since what it is off
 altogether (hours, perhaps) and how fast it drifts would hide all else; both stand beside it in words.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from analysis.charting.model import Axis, Chart, Series
 from analysis.clocks.clock import Floats
 from analysis.clocks.notes import summary
+from analysis.report.charts import TIME, TOGETHER
 from analysis.report.formatting import count_of, number, short_time, with_unit
 from analysis.report.reading import RunRecord
 from analysis.report.tables import Cell, Column, Table, figure, table, words
@@ -18,7 +18,7 @@ from topologies.palette import colour_of
 
 POINTS = 240
 CLOCKS_DRAWN = 12
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 320.0, 132.0, 46.0, 8.0, 18.0  # pixels of a plot on the page
+ROOM = 1.1  # an axis reaches so much further than its values
 _SOURCES = {
     "reference": "the run's clock",
     "packets": "packets both ways",
@@ -27,51 +27,7 @@ _SOURCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
-    """A clock through the run: seconds since time 0, and bounds in microseconds from its straight line."""
-
-    machine: str
-    colour: str
-    line: str  # the straight line, in words
-    x: Floats
-    low_us: Floats
-    high_us: Floats
-
-    @property
-    def top_us(self) -> float:
-        """What the axis has to reach, up and down."""
-        return float(max(np.abs(self.low_us).max(), np.abs(self.high_us).max(), 1.0))
-
-    @property
-    def band(self) -> str:
-        """The band between the bounds as points of an SVG polygon."""
-        ahead = zip(self.x, self.high_us, strict=True)
-        back = zip(self.x[::-1], self.low_us[::-1], strict=True)
-        return " ".join(f"{self.at_x(x):.1f},{self.at_y(y):.1f}" for x, y in (*ahead, *back))
-
-    @property
-    def middle(self) -> str:
-        """The estimate as points of an SVG line."""
-        middle = zip(self.x, (self.low_us + self.high_us) / 2, strict=True)
-        return " ".join(f"{self.at_x(x):.1f},{self.at_y(y):.1f}" for x, y in middle)
-
-    def at_x(self, x: float) -> float:
-        """Where a time stands in the plot."""
-        part = (x - self.x[0]) / (self.x[-1] - self.x[0])
-        return float(LEFT + part * (WIDTH - LEFT - 4))
-
-    def at_y(self, y_us: float) -> float:
-        """Where an offset stands in the plot."""
-        return float(TOP + (1 - y_us / self.top_us) / 2 * (HEIGHT - TOP - BOTTOM))
-
-    @property
-    def top(self) -> str:
-        """The axis' upper end in words."""
-        return short_time(self.top_us / 1e6, 2)
-
-
-def tracks(record: RunRecord) -> tuple[Track, ...]:
+def clock_charts(record: RunRecord) -> tuple[Chart, ...]:
     """Every clock but the reference's; of many the first ones."""
     times = record.run.get("times") or {}
     zero_ns, end_ns = times.get("zero_ns"), times.get("drained_ns") or times.get("ended_ns")
@@ -89,17 +45,28 @@ def tracks(record: RunRecord) -> tuple[Track, ...]:
         rate = longest["drift_ppm"] * 1e3  # ns a second
         middle_s = ((longest["from_ns"] + longest["to_ns"]) / 2 - longest["offset_ns"] - zero_ns) / 1e9
         straight = longest["offset_ns"] + rate * (seconds - middle_s)
-        found.append(
-            Track(
-                machine=each["machine"],
-                colour=colour_of(order.index(each["machine"])),
-                line=f"{short_time(straight[0] / 1e9)}, {rate / 1e3:+.2f}\u00a0ppm",
-                x=seconds,
-                low_us=(low - straight) / 1e3,
-                high_us=(high - straight) / 1e3,
-            )
-        )
+        words = f"{short_time(straight[0] / 1e9)}, {rate / 1e3:+.2f}\u00a0ppm"
+        colour = colour_of(order.index(each["machine"]))
+        bounds_us = ((low - straight) / 1e3, (high - straight) / 1e3)
+        found.append(_chart(each["machine"], colour, words, seconds, bounds_us))
     return tuple(found)
+
+
+def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Floats, Floats]) -> Chart:
+    """A clock through the run: bounds of how far it was from its straight line, which `line` has in words."""
+    low, high = bounds_us
+    top = ROOM * float(max(np.abs(low).max(), np.abs(high).max(), 1.0))
+    points = (each.round(3).tolist() for each in ((low + high) / 2, low, high))
+    series = Series(machine, colour, x.round(4).tolist(), *points)
+    return Chart(
+        key=f"clock-{machine}",
+        title=f"{machine}: {line}",
+        x=Axis(TIME, "s", low=0.0, high=float(x[-1])),
+        y=Axis("µs beside its straight line", "µs", low=-top, high=top, from_zero=False),
+        series=(series,),
+        together=TOGETHER,
+        small=True,
+    )
 
 
 def clocks_table(record: RunRecord) -> Table:

@@ -6,10 +6,11 @@ Medians over runs, with the least and the most: of a few dozen runs the worst is
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from analysis.report.sweep_charts import SweepChart, SweepLine
+from analysis.charting.model import Axis, Series
+from analysis.report.sweep_charts import SweepChart
 from analysis.sweeps import Sweep, SweptRun
 from experiments.sweep import value_text
-from topologies.palette import colour_of, dash_of
+from topologies.palette import colour_of
 
 FIGURES = (("full_s", "all of it"), ("beyond_way_s", "less the new way"))
 SIDEWAYS = 0.1  # so that bars do not cover each other
@@ -35,17 +36,15 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
         SweepChart(
             key="convergence",
             title="Every stream flows again at every client",
-            x_label=axis.split(".")[-1],
-            y_label="since the last change, s",
-            lines=tuple(line for line in lines if line.x),
-            x_ticks=tuple(map(float, range(len(names)))),
-            x_names=tuple(names),
+            x=Axis(axis.split(".")[-1], kind="category", names=tuple(names)),
+            y=Axis("since the last change, s", "s"),
+            series=tuple(line for line in lines if line.x),
             note=NOTE,
         ),
     )
 
 
-def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweptRun]]) -> SweepLine:
+def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweptRun]]) -> Series:
     """Of one figure: a point for each name whose runs have it."""
     found = []
     for place, named in enumerate(runs.values()):
@@ -53,4 +52,4 @@ def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweptRu
         if known:
             found.append((place + SIDEWAYS * (2 * number - 1), median(known), min(known), max(known)))
     x, y, low, high = zip(*found, strict=True) if found else ((), (), (), ())
-    return SweepLine(title, colour_of(number), dash_of(number), x, y, low, high)
+    return Series(title, colour_of(number), x, y, low, high, label=title, form="bars")

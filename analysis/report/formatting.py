@@ -5,6 +5,7 @@ Nothing here knows HTML.
 """
 
 import math
+from datetime import date
 
 NOT_MEASURED = "not measured"
 EN_DASH = "\u2013"  # between the ends of a span or a link
@@ -49,6 +50,19 @@ def large(value: float | None, noun: str) -> str:
     factor, word = next(((f, w) for f, w in _LARGE if abs(value) >= f * 0.9995), (1.0, ""))
     shown = number(_significant(value / factor, 3 if word else 4))
     return _SPACE.join(part for part in (shown, word, noun) if part)
+
+
+def tick_text(value: float) -> str:
+    """At a tick of an axis, whose label has the unit: 0.02, 80 000, 2.5 M."""
+    factor, prefix = next(
+        ((f, p) for f, p in _PREFIXES if f >= 1e6 and abs(value) >= f * (1 - 1e-9)), (1.0, "")
+    )
+    return _SPACE.join(part for part in (number(round(value / factor, 9), 5), prefix) if part)
+
+
+def day_text(day: date) -> str:
+    """As people write it: 7 Mar 2026."""
+    return f"{day.day}{_SPACE}{day:%b}{_SPACE}{day.year}"
 
 
 def seconds(value: float | None) -> str:

@@ -1,27 +1,24 @@
 """Puts the page together: one HTML file with everything in it, from templates/ and assets/.
 
 Every text goes through Jinja's autoescape; data for the plots is embedded as JSON in which `<`, `>`, `&` and
-`'` are escaped, so no name can end the script element. The plots are drawn by plotly.js, which the pinned
-Python package brings along: it is embedded once, gzipped (4.8 MB become 2), and unpacked by the browser's
-own DecompressionStream. A Content-Security-Policy in the page forbids every network request.
+`'` are escaped, so no name can end the script element. Messages of moments are gzipped, and unpacked by the
+browser's own DecompressionStream. A Content-Security-Policy in the page forbids every network request.
 """
 
 import base64
 import gzip
-import importlib.util
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.errors import AnalysisError
+from analysis.charting.model import Chart, highest
+from analysis.charting.page import as_json, chart_scripts, chart_styles, embedded, place, spans_json
 from analysis.report import backlog, charts, clocks, tables
-from analysis.report.bands import bands
 from analysis.report.convergence import convergence
 from analysis.report.fault_diagrams import FaultDiagram
 from analysis.report.fidelity_table import fidelity_table
@@ -57,7 +54,13 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["asset"] = _asset
+    made.globals |= {
+        "asset": _asset,
+        "chart_scripts": chart_scripts,
+        "chart_styles": chart_styles,
+        "embedded": embedded,
+        "place": place,
+    }
     return made
 
 
@@ -77,7 +80,6 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "latency": latency,
         "links": links["bytes_per_s"] or links["events_per_s"],
         "links_hidden": max(0, len(record.wan_links) - LINK_CHARTS_SHOWN),
-        "bands": bands(record),
         "recoveries": recoveries(record),
         "convergence": convergence(record),
         "backlogs": backlog.backlogs_table(found) if found else None,
@@ -96,42 +98,35 @@ def _content(record: RunRecord) -> dict[str, Any]:
         },
         "notes": tuple(map(note_in_words, record.notes)),
         "unproven": tables.unproven_periods(record),
-        "clocks": clocks.tracks(record),
+        "clocks": clocks.clock_charts(record),
         "facts": facts(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
         "plots": plots(record, [throughput, latency], links),
-        "plotly": plotly_script(),
     }
 
 
-def busiest(found: tuple[charts.Chart, ...]) -> tuple[charts.Chart, ...]:
+def busiest(found: tuple[Chart, ...]) -> tuple[Chart, ...]:
     """At most LINK_CHARTS_SHOWN, by their peaks, in the plan's order."""
-    peaks = {
-        chart.key: max((y for line in chart.lines for y in line.y if y is not None), default=0.0)
-        for chart in found
-    }
+    peaks = {chart.key: highest(chart.series) for chart in found}
     kept = set(sorted(peaks, key=lambda key: -peaks[key])[:LINK_CHARTS_SHOWN])
     return tuple(chart for chart in found if chart.key in kept)
 
 
-def plots(
-    record: RunRecord, timelines: list[charts.Chart], links: dict[str, tuple[charts.Chart, ...]]
-) -> dict[str, Any]:
-    """What assets/plots.js draws from."""
+def plots(record: RunRecord, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
+    """What assets/plots.js draws. The faults stand once, for all charts that have nothing beside them."""
+    faults = charts.spans(record)
+
+    def shown(chart: Chart) -> dict[str, Any]:
+        return as_json(chart, spans=chart.spans != faults)
+
     return {
         "regions": [{"name": name, "colour": colour_of(i)} for i, name in enumerate(record.regions)],
-        "bands": [asdict(band) for band in bands(record)],
-        "end_s": max(chart.x_end_s for chart in timelines),
-        "timelines": [_drawn(chart) for chart in timelines],
-        "links": {quantity: [_drawn(chart) for chart in found] for quantity, found in links.items()},
+        "spans": spans_json(faults),
+        "end_s": max(chart.x.high or 0.0 for chart in timelines),
+        "timelines": [shown(chart) for chart in timelines if chart.series],
+        "links": {quantity: [shown(chart) for chart in found] for quantity, found in links.items()},
     }
-
-
-def _drawn(chart: charts.Chart) -> dict[str, Any]:
-    drawn = asdict(chart)
-    del drawn["bands"]  # they stand once, for all plots
-    return drawn
 
 
 def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
@@ -172,16 +167,6 @@ def _length(times: Any) -> str | None:
 def _asset(name: str) -> Markup:
     """One of our own CSS or JS files, as it is: a part of the program, which a test keeps free of "</"."""
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
-
-
-@cache
-def plotly_script() -> str:
-    """plotly.min.js, gzipped and in base64. The package is located, not imported, which would take long."""
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or spec.origin is None:
-        raise AnalysisError("the report's plots need the Python package plotly: `make run` installs it")
-    script = (Path(spec.origin).parent / "package_data" / "plotly.min.js").read_bytes()
-    return packed(script)
 
 
 def packed(content: bytes) -> str:

@@ -1,40 +1,15 @@
-"""The plots of a sweep as plain data, and those that serve any sweep.
-
-One definition serves the interactive page (assets/sweep_plots.js, plotly) and the PNG and SVG figures
-(sweep_figures.py, matplotlib).
-"""
+"""The charts of a sweep, and those that serve any sweep."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.charting.model import Axis, Chart, Series
 from analysis.sweeps import Spread, Sweep, SweptRun, grouped
 from topologies.palette import colour_of, dash_of
 
 LINES_MAX = 14  # colours and dashes tell so many apart
-
-
-@dataclass(frozen=True, slots=True)
-class SweepLine:
-    """One line. `low` and `high`: the least and most over repetitions, where there are any."""
-
-    name: str
-    colour: str
-    dash: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A horizontal line, or band from `low` to `high`, of the paper or of what was asked; or the diagonal."""
-
-    label: str
-    low: float
-    high: float
-    diagonal: bool = False
+MARKERS_MAX = 30  # points of a line that can be told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +22,11 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepChart:
+class SweepChart(Chart):
     """One plot. `of`: the figure of the paper that it is drawn as."""
 
-    key: str
-    title: str
-    x_label: str  # with its unit
-    y_label: str
-    lines: tuple[SweepLine, ...]
     of: str = ""
-    x_logarithmic: bool = False
-    y_logarithmic: bool = False
-    x_ticks: tuple[float, ...] = ()
-    x_names: tuple[str, ...] = ()  # of the ticks, where x are no numbers: points with bars, no lines
-    references: tuple[Reference, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
-    note: str = ""
 
 
 Value = Callable[[SweptRun], float | None]
@@ -71,7 +35,7 @@ Name = Callable[[SweptRun], Hashable]
 
 def lines_of(
     runs: Sequence[SweptRun], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
-) -> tuple[SweepLine, ...]:
+) -> tuple[Series, ...]:
     """A line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
     points = grouped(runs, lambda run: (line(run), x(run)), y)
     names = sorted({key[0] for key in points}, key=_order)[:LINES_MAX]
@@ -83,17 +47,28 @@ def lines_of(
     return tuple(found)
 
 
-def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> SweepLine:
+def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> Series:
     """A line through means; `number` decides on its colour."""
     several = any(value.count > 1 for _, value in points)
-    return SweepLine(
-        name=name,
-        colour=colour_of(number),
-        dash=dash_of(number),
+    return sweep_series(
+        name,
+        number,
         x=tuple(float(at) for at, _ in points),
         y=tuple(value.mean for _, value in points),
         low=tuple(value.low for _, value in points) if several else (),
         high=tuple(value.high for _, value in points) if several else (),
+    )
+
+
+def sweep_series(name: str, number: int, **points: Any) -> Series:
+    """The series that is the `number`th of its chart; `points` are the other fields of Series."""
+    return Series(
+        name,
+        colour_of(number),
+        label=name,
+        dash=dash_of(number),
+        markers=len(points["x"]) <= MARKERS_MAX,
+        **points,
     )
 
 
@@ -115,20 +90,25 @@ def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     def named(values: tuple[Any, ...]) -> str:
         return ", ".join(f"{axis.split('.')[-1]} {value}" for axis, value in zip(others, values, strict=True))
 
-    wanted: list[tuple[str, str, str, Value]] = [
-        ("throughput", "Throughput", "events/s at the slowest client", lambda run: run.throughput_per_s),
+    wanted: list[tuple[str, str, Axis, Value]] = [
+        (
+            "throughput",
+            "Throughput",
+            Axis("events/s at the slowest client", "events/s"),
+            lambda run: run.throughput_per_s,
+        ),
         (
             "latency",
             "Latency",
-            "p99 until every client has it, ms",
+            Axis("p99 until every client has it, ms", "ms"),
             lambda run: run.figure("latency", "p99_ms"),
         ),
     ]
     charts = [
-        SweepChart(key, title, along, label, lines_of(sweep.measured, x, line, y, named))
-        for key, title, label, y in wanted
+        SweepChart(key, title, Axis(along), axis, lines_of(sweep.measured, x, line, y, named))
+        for key, title, axis, y in wanted
     ]
-    return tuple(chart for chart in charts if chart.lines)
+    return tuple(chart for chart in charts if chart.series)
 
 
 def quantity(value: Any) -> float | None:

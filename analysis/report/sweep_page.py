@@ -4,12 +4,12 @@ Like a run's page it is one file with everything in it (see `page`), and asks th
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.report.formatting import count_of, large, with_unit
-from analysis.report.page import environment, plotly_script, short_commit
+from analysis.report.formatting import count_of, large, number, with_unit
+from analysis.report.page import environment, short_commit
 from analysis.report.story import WRONG, Headline
 from analysis.report.sweep_charts import SweepChart
 from analysis.report.sweep_figures import write_figures
@@ -72,8 +72,7 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
         more_failures=max(0, len(failures) - PROBLEMS_SHOWN),
         runs=runs_table(sweep),
         facts=_facts(sweep),
-        plots={"charts": [asdict(chart) for chart in charts]},
-        plotly=plotly_script() if charts else "",
+        number=number,
     )  # fmt: skip
 
 
@@ -143,15 +142,15 @@ def runs_table(sweep: Sweep) -> Table:
         ),
         Column("took", numeric=True, help="of wall clock, analysis included"),
     ]
-    return table("runs", columns, (_row(run, axes, number) for number, run in enumerate(sweep.runs, 1)))
+    return table("runs", columns, (_row(run, axes, place) for place, run in enumerate(sweep.runs, 1)))
 
 
-def _row(run: SweptRun, axes: list[str], number: int) -> list[Cell]:
+def _row(run: SweptRun, axes: list[str], place: int) -> list[Cell]:
     point = run.point
     wrong = _wrong(run)
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
     return [
-        figure(str(number), number),
+        figure(str(place), place),
         *(words(value_text(point.values.get(axis))) for axis in axes),
         figure(str(point.seed), point.seed),
         words(point.verdict or ("not made" if point.outcome is None else "not analysed"), status),

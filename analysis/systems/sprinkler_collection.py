@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.report.formatting import large, percent
-from analysis.report.sweep_charts import Comparison, Reference, SweepChart, SweepLine
+from analysis.charting.model import Axis, Reference, Series
+from analysis.report.formatting import large, number, percent
+from analysis.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweptRun
 from analysis.timelines.node_logs import log_records
 from experiments.parameters import Trait, declared_in
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
-from topologies.palette import colour_of, dash_of
 
 HIST = "hist"
 TICKS = 5_000
@@ -36,7 +36,7 @@ PAPER_SAVED = {"zeta": "roughly three-fourths", "zipf": "roughly 85 % at skew 1.
 def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
     """How often keys are invalidated, by their age, both logarithmic; for the skews of the sweep."""
     runs = [run for run in _once(sweep) if run.workload("keys")]
-    lines: list[SweepLine] = []
+    lines: list[Series] = []
     slopes: list[Comparison] = []
     for skew in sorted({float(run.workload("keys")["skew"]) for run in runs}):
         for per_insertion in LAMBDAS:
@@ -52,12 +52,10 @@ def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
         SweepChart(
             "figure-9",
             "Invalidations by age of key",
-            "insertions since the key was inserted",
-            f"invalidations, of {TICKS:,} insertions".replace(",", " "),
+            Axis("insertions since the key was inserted", kind="logarithmic"),
+            Axis(f"invalidations, of {number(TICKS)} insertions", kind="logarithmic"),
             tuple(lines),
             of="figure 9",
-            x_logarithmic=True,
-            y_logarithmic=True,
             comparisons=tuple(slopes),
             note="The workload as its generator makes it. Means over logarithmic bins of age.",
         ),
@@ -68,7 +66,7 @@ def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
     """Events stored against events generated, both logarithmic. a: unbounded keys, b: a bounded set."""
     charts = []
     for part, kind in (("a", "zeta"), ("b", "zipf")):
-        lines: list[SweepLine] = []
+        lines: list[Series] = []
         comparisons: list[Comparison] = []
         for run in _once(sweep):
             if (run.workload("keys") or {}).get("distribution") != kind:
@@ -81,12 +79,10 @@ def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
             SweepChart(
                 f"figure-10{part}",
                 f"Events stored, {'unbounded' if part == 'a' else 'bounded'} set of keys",
-                "events generated",
-                "events stored",
+                Axis("events generated", "events", kind="logarithmic"),
+                Axis("events stored", "events", kind="logarithmic"),
                 tuple(lines),
                 of=f"figure 10{part}",
-                x_logarithmic=True,
-                y_logarithmic=True,
                 references=(Reference("without collection", 0.0, 0.0, diagonal=True),),
                 comparisons=tuple(comparisons),
                 note="What is saved grows with the number of events, which the paper's text does not give.",
@@ -106,8 +102,8 @@ def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
     ages = np.arange(1, len(counts))
     bins = np.floor(np.log10(ages) * BINS_PER_DECADE).astype(np.int64)
     found = []
-    for number in np.unique(bins):
-        mine = bins == number
+    for place in np.unique(bins):
+        mine = bins == place
         mean = float(counts[1:][mine].mean())
         if mean > 0:
             found.append((float(np.exp(np.log(ages[mine]).mean())), mean))
@@ -149,9 +145,9 @@ def _name(run: SweptRun) -> str:
     return f"{keys.get('distribution', 'keys')} {keys.get('skew', math.nan):g}{inserted}"
 
 
-def _line(name: str, number: int, points: list[tuple[float, float]]) -> SweepLine:
+def _line(name: str, place: int, points: list[tuple[float, float]]) -> Series:
     xs, ys = zip(*points, strict=True)
-    return SweepLine(name, colour_of(number), dash_of(number), tuple(map(float, xs)), tuple(map(float, ys)))
+    return sweep_series(name, place, x=tuple(map(float, xs)), y=tuple(map(float, ys)))
 
 
 def _servers(run: SweptRun) -> tuple[str, ...]:

@@ -7,17 +7,10 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 
 from collections.abc import Callable, Mapping, Sequence
 
+from analysis.charting.model import Axis, Reference, Series
 from analysis.report.convergence_charts import convergence_charts
 from analysis.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
-from analysis.report.sweep_charts import (
-    Comparison,
-    Reference,
-    SweepChart,
-    SweepLine,
-    generic_charts,
-    line_of,
-    lines_of,
-)
+from analysis.report.sweep_charts import Comparison, SweepChart, generic_charts, line_of, lines_of
 from analysis.sweeps import Sweep, SweptRun, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 
@@ -35,7 +28,7 @@ def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     names = [str(name) for name in paper.get("figures") or ()] if paper.get("document") == SPRINKLER else []
     found: list[SweepChart] = []
     for builder in dict.fromkeys(_FIGURES[name] for name in names if name in _FIGURES):
-        found += [chart for chart in builder(sweep) if chart.lines]
+        found += [chart for chart in builder(sweep) if chart.series]
     return tuple(found) or (*generic_charts(sweep), *convergence_charts(sweep))
 
 
@@ -53,7 +46,7 @@ def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
     def per_driver(run: SweptRun) -> float | None:
         return None if run.throughput_per_s is None else run.throughput_per_s / run.drivers
 
-    ticks = tuple(sorted({per_proxy(run) for run in runs}))
+    drivers = Axis("drivers per proxy", ticks=tuple(sorted({per_proxy(run) for run in runs})))
     peaks = {
         count: max(
             (
@@ -79,22 +72,20 @@ def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
     whole = SweepChart(
         "figure-4a",
         "Throughput by drivers",
-        "drivers per proxy",
-        "events/s at the slowest client",
+        drivers,
+        Axis("events/s at the slowest client", "events/s"),
         lines_of(runs, per_proxy, lambda run: len(run.regions), lambda run: run.throughput_per_s, named),
         of="figure 4a",
-        x_ticks=ticks,
         references=(Reference(f"paper, 3 proxies: 2.6{EN_DASH}2.7 M", *PAPER_PEAK),),
         comparisons=comparisons,
     )
     each = SweepChart(
         "figure-4b",
         "Throughput per driver",
-        "drivers per proxy",
-        "events/s at the slowest client, per driver",
+        drivers,
+        Axis("events/s at the slowest client, per driver", "events/s"),
         lines_of(runs, per_proxy, lambda run: len(run.regions), per_driver, named),
         of="figure 4b",
-        x_ticks=ticks,
     )
     return whole, each
 
@@ -110,8 +101,8 @@ def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
         SweepChart(
             "figure-5b",
             "Throughput by shuffle time",
-            "shuffle time, ms",
-            "events/s at one client, after 300 ms",
+            Axis("shuffle time, ms", "ms"),
+            Axis("events/s at one client, after 300 ms", "events/s"),
             lines_of(
                 runs,
                 lambda run: run.parameter("shuffle_time_us") / 1e3,
@@ -151,8 +142,8 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
         SweepChart(
             f"figure-6-{place}",
             f"Latency of events from {region}",
-            "events/s at one client",
-            "mean latency until every client has it, ms",
+            Axis("events/s at one client", "events/s"),
+            Axis("mean latency until every client has it, ms", "ms"),
             _by_load(runs, region),
             of="figure 6",
             references=(Reference("paper: 300 ms", PAPER_LATENCY_MS, PAPER_LATENCY_MS),),
@@ -163,7 +154,7 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def _by_load(runs: list[SweptRun], region: str) -> tuple[SweepLine, ...]:
+def _by_load(runs: list[SweptRun], region: str) -> tuple[Series, ...]:
     """A line per fanout whose points are in order of the load; their place is the throughput there."""
     found = []
     fanouts = sorted({run.parameter("fanout") or 0 for run in runs})

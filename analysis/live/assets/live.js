@@ -5,12 +5,9 @@
   const QUANTITIES = ["p50", "p95", "p99"];
   const PHASES = { starting: "starting", planned: "starting", building: "building", running: "running", draining: "draining", collected: "collecting" };
   const find = (id) => document.getElementById(id);
-  const plots = {
-    throughput: new Plot.Timeline(find("throughput"), "events/s", false),
-    latency: new Plot.Timeline(find("latency"), "ms", true),
-  };
+  const BIN_S = 0.2, TWO_DECADES = 100;
+  const plots = new Map(); // keys of charts to plots
   const bins = { throughput: new Map(), latency: new Map() };
-  const hidden = new Set();
   let fixed = null, status = {}, percentile = "p95", lost = false, drawing = false;
 
   const merge = (kind, series) => {
@@ -18,17 +15,6 @@
       if (!bins[kind].has(name)) bins[kind].set(name, new Map());
       for (const row of rows) bins[kind].get(name).set(row[0], row);
     }
-  };
-
-  const chip = (parent, text, pressed, act) => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.className = "chip";
-    made.textContent = text;
-    made.setAttribute("aria-pressed", String(pressed));
-    made.addEventListener("click", () => act(made));
-    parent.append(made);
-    return made;
   };
 
   const begin = (content) => {
@@ -40,31 +26,40 @@
     find("description").textContent = fixed.description;
     find("run").textContent = fixed.run;
     document.title = `${fixed.title}, live – Cutset`;
-    find("regions").replaceChildren();
-    for (const region of fixed.regions) {
-      const made = chip(find("regions"), region.name, !hidden.has(region.name), (button) => {
-        if (!hidden.delete(region.name)) hidden.add(region.name);
-        button.setAttribute("aria-pressed", String(!hidden.has(region.name)));
-        draw();
-      });
-      made.classList.add("swatched");
-      made.style.setProperty("--swatch", region.colour);
-    }
-    find("percentiles").replaceChildren();
+    if (plots.size) return; // the same run, after a break
+    for (const chart of fixed.charts) plots.set(chart.key, Plots.add(find(`plot-${chart.key}`), chart));
+    const { listeners } = Plots.view("run");
     for (const name of QUANTITIES) {
-      chip(find("percentiles"), name, name === percentile, (button) => {
-        percentile = name;
-        for (const other of find("percentiles").children) other.setAttribute("aria-pressed", String(other === button));
-        draw();
-      });
+      listeners.push(Plots.chip(find("percentiles"), name, () => name === percentile, () => { percentile = name; draw(); Plots.view("run").changed(); }));
     }
+    Plots.start();
   };
 
-  const series = (kind, at) => fixed.regions.filter((region) => !hidden.has(region.name) && bins[kind].has(region.name)).map((region) => ({
-    name: region.name,
-    colour: region.colour,
-    rows: [...bins[kind].get(region.name).values()].sort((a, b) => a[0] - b[0]).map((row) => [row[0], row[at]]),
-  }));
+  // Middles of bins, and what is in column `at`; a gap where bins are missing.
+  const points = (rows, at) => {
+    const x = [], y = [];
+    let before = null;
+    for (const row of [...rows.values()].sort((a, b) => a[0] - b[0])) {
+      if (before !== null && row[0] - before > 1.5 * BIN_S) { x.push(before + 1.5 * BIN_S); y.push(null); }
+      x.push(+(row[0] + BIN_S / 2).toFixed(3));
+      y.push(row[at]);
+      before = row[0];
+    }
+    return { x, y };
+  };
+  // Latency over two decades needs a logarithmic axis.
+  const kindOf = (series) => {
+    const values = series.flatMap((one) => one.y).filter((value) => value > 0);
+    const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, 0]);
+    return high / low >= TWO_DECADES ? "logarithmic" : "linear";
+  };
+  const filled = (chart, at, spans, end) => {
+    const found = chart.series.map((one) => ({ ...one, ...points(bins[chart.key].get(one.name) ?? new Map(), at) }));
+    return {
+      ...chart, spans, x: { ...chart.x, high: end }, y: { ...chart.y, kind: chart.key === "latency" ? kindOf(found) : "linear" },
+      xs: found.map((one) => one.x), series: found.map((one, i) => ({ ...one, x: i })),
+    };
+  };
 
   // Not more often than the screen shows, and not at all while nobody looks.
   const draw = () => {
@@ -74,15 +69,14 @@
       drawing = false;
       if (!fixed) return;
       const end = Math.max(fixed.duration_s, status.shown_s || 0);
-      const bands = (status.bands || []).map((band) => ({ ...band, end_s: band.end_s ?? Math.max(band.start_s, Math.min(status.elapsed_s || 0, end)) }));
-      plots.throughput.show({ series: series("throughput", 1), bands, end });
-      plots.latency.show({ series: series("latency", 1 + QUANTITIES.indexOf(percentile)), bands, end });
+      const spans = (status.bands || []).map((band) => ({ label: band.label, row: band.row, start: band.start_s, end: band.end_s ?? Math.max(band.start_s, Math.min(status.elapsed_s || 0, end)) }));
+      for (const chart of fixed.charts) plots.get(chart.key).show(filled(chart, chart.key === "latency" ? 1 + QUANTITIES.indexOf(percentile) : 1, spans, end));
       find("latency-unit").textContent = `ms, ${percentile}`;
     });
   };
 
   const text = (id, value, digits) => {
-    find(id).textContent = value === null || value === undefined ? "–" : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    find(id).textContent = value === null || value === undefined ? "–" : Numbers.fixed(value, digits);
   };
 
   const say = (message, bad) => {
@@ -142,5 +136,4 @@
     if (status.ended) stream.close(); // nothing will answer any more
     if (fixed) { showNow(); showMessage(); }
   });
-  document.addEventListener("themechange", draw);
 })();

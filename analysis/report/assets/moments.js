@@ -1,12 +1,12 @@
 // From a point of a plot to its messages: the command that shows them, and those that stand in the page itself.
-// A moment is one bin of the timelines. It is chosen by pointer or by keys; plots.js says when a plot is drawn.
+// A moment is one bin of the timelines. It is chosen by pointer, or by the keys that read a plot.
 "use strict";
 const Moments = (() => {
-  const STILL_PX = 5, TWICE_MS = 300, FAR_BINS = 10;
+  const STILL_PX = 5, TWICE_MS = 300, LEAST_PX = 3;
   const [TIME, FROM, TO, LABEL, TAKEN, FATE, AGAIN, LINK] = [0, 1, 2, 3, 4, 5, 6, 7];
   const panel = document.getElementById("moment");
   const part = (name) => document.getElementById(`moment-${name}`);
-  const plots = new Map(); // element -> chart
+  const plots = new Map(); // elements to plots
   let data = null; // known once it is unpacked
   let bins = new Map();
   let bin = 0; // the number of the chosen one
@@ -19,20 +19,22 @@ const Moments = (() => {
     const digits = data.bin_s < 0.1 ? 2 : data.bin_s % 1 ? 1 : 0;
     return [bin * data.bin_s, (bin + 1) * data.bin_s].map((at) => text(at, digits)).join("–");
   };
-  const link = () => plots.get(chosen).links[0];
+  const link = () => plots.get(chosen).chart.links[0];
+
+  // Where keys go on from, in a plot.
+  const remember = () => { if (chosen) plots.get(chosen).at = (bin + 0.5) * data.bin_s; };
 
   // Where the moment is, on every plot -----------------------------------------------------------------------------
   const mark = () => {
-    for (const element of plots.keys()) {
-      const area = element.querySelector(".nsewdrag"), cursor = element.querySelector(".cursor");
-      if (!area || !cursor) continue;
-      const [from, to] = element.layout.xaxis.range, outer = element.getBoundingClientRect(), inner = area.getBoundingClientRect();
+    for (const [element, plot] of plots) {
+      const area = element.querySelector(".u-over"), cursor = element.querySelector(".cursor");
+      if (!area) continue;
+      const [from, to] = plot.range(), outer = element.getBoundingClientRect(), inner = area.getBoundingClientRect();
       const x = (seconds) => ((seconds - from) / (to - from)) * inner.width;
       const left = Math.max(0, x(bin * data.bin_s)), right = Math.min(inner.width, x((bin + 1) * data.bin_s));
       cursor.hidden = !chosen || right <= left;
-      Object.assign(cursor.style, { left: `${inner.left - outer.left + left}px`, width: `${Math.max(3, right - left)}px`,
+      Object.assign(cursor.style, { left: `${inner.left - outer.left + left}px`, width: `${Math.max(LEAST_PX, right - left)}px`,
         top: `${inner.top - outer.top}px`, height: `${inner.height}px` });
-      element.setAttribute("aria-valuenow", text(bin * data.bin_s, 3));
       element.setAttribute("aria-valuetext", `${span()} s`);
     }
   };
@@ -59,15 +61,15 @@ const Moments = (() => {
   };
 
   const described = (found, messages) => {
-    const more = data.bins_left_out ? ` (for ${data.bins_left_out.toLocaleString("en")} more moments around faults there is no room)` : "";
+    const more = data.bins_left_out ? ` (for ${Numbers.number(data.bins_left_out)} more moments around faults there is no room)` : "";
     if (!found) return `Only messages around faults stand in this page${more}; the command shows those of this moment.`;
     const number = data.links.indexOf(link());
     const total = link() ? found.links[number] ?? 0 : found.total;
     const where = link() ? ` over link ${link()}` : "";
     if (!total) return `No messages${where}.`;
-    const count = `${total.toLocaleString("en")} message${total === 1 ? "" : "s"}${where}`;
+    const count = `${Numbers.number(total)} message${total === 1 ? "" : "s"}${where}`;
     if (messages.length === total) return `${count}.`;
-    return `${count}; ${messages.length} that tell most stand here, ${(total - messages.length).toLocaleString("en")} are left out: the command shows all.`;
+    return `${count}; ${messages.length} that tell most stand here, ${Numbers.number(total - messages.length)} are left out: the command shows all.`;
   };
 
   const fill = () => {
@@ -85,6 +87,7 @@ const Moments = (() => {
   const open = (element, number, { focus }) => {
     chosen = element;
     bin = Math.min(Math.max(0, number), last());
+    remember();
     fill();
     panel.hidden = false;
     document.body.classList.add("with-moment");
@@ -101,6 +104,7 @@ const Moments = (() => {
 
   const move = (to) => {
     bin = Math.min(Math.max(0, to), last());
+    remember();
     mark();
     if (!panel.hidden) fill();
   };
@@ -118,7 +122,7 @@ const Moments = (() => {
 
   // How it is chosen -----------------------------------------------------------------------------------------------
   const seconds = (element, x) => {
-    const area = element.querySelector(".nsewdrag").getBoundingClientRect(), [from, to] = element.layout.xaxis.range;
+    const area = element.querySelector(".u-over").getBoundingClientRect(), [from, to] = plots.get(element).range();
     return from + ((x - area.left) / area.width) * (to - from);
   };
 
@@ -128,11 +132,11 @@ const Moments = (() => {
       const twice = waiting !== 0; // a double click shows the whole run
       clearTimeout(waiting);
       waiting = 0;
-      const here = event.target.closest(".nsewdrag") && event.button === 0 && !twice;
+      const here = event.target.closest(".u-over") && event.button === 0 && !twice;
       down = here ? { x: event.clientX, y: event.clientY } : null;
     }, true);
     addEventListener("pointercancel", () => { down = null; });
-    addEventListener("pointerup", (event) => { // on the window: while dragging, plotly covers the page
+    addEventListener("pointerup", (event) => { // on the window: one may drag beyond the plot
       const start = down;
       down = null;
       if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) > STILL_PX) return;
@@ -141,43 +145,33 @@ const Moments = (() => {
     }, true);
   };
 
-  const KEYS = { ArrowLeft: (step) => bin - step, ArrowRight: (step) => bin + step, Home: () => 0, End: () => last() };
   const byKeys = (element) => {
-    element.addEventListener("focus", () => { chosen = element; mark(); });
+    element.addEventListener("pointed", (event) => { chosen = element; move(Math.floor(event.detail / data.bin_s + 1e-6)); });
     element.addEventListener("keydown", (event) => {
       if (event.target !== element || event.ctrlKey || event.altKey || event.metaKey) return;
-      if (KEYS[event.key]) move(KEYS[event.key](event.shiftKey ? FAR_BINS : 1));
-      else if (event.key === "Enter" || event.key === " ") open(element, bin, { focus: true });
-      else return;
+      if (event.key !== "Enter" && event.key !== " ") return;
+      open(element, bin, { focus: true });
       event.preventDefault();
     });
   };
 
-  // A plot was drawn for the first time, or again.
-  const drawn = (element, chart) => {
-    if (!data) return;
-    if (!plots.has(element)) {
-      plots.set(element, chart);
-      const cursor = document.createElement("div");
-      cursor.className = "cursor";
-      cursor.hidden = true;
-      element.append(cursor);
-      Object.assign(element, { tabIndex: 0, role: "slider" });
-      element.setAttribute("aria-valuemin", "0");
-      element.setAttribute("aria-valuemax", text(end_s, 3));
-      byPointer(element);
-      byKeys(element);
-    }
-    plots.set(element, chart);
-    mark();
+  const follow = (plot) => {
+    const { element } = plot, cursor = document.createElement("div");
+    plots.set(element, plot);
+    cursor.className = "cursor";
+    cursor.hidden = true;
+    element.append(cursor);
+    element.addEventListener("drawn", mark);
+    byPointer(element);
+    byKeys(element);
   };
 
-  // bands: of the faults, where the moment is at first. Resolves when plots can be drawn.
-  const start = async (end, bands) => {
-    data = JSON.parse(await Unpack.text("moments"));
+  // Resolves when a moment can be chosen in any of these plots.
+  const start = async (end, found) => {
+    data = JSON.parse(await unpack("moments"));
     bins = new Map(data.bins.map((one) => [one.number, one]));
     end_s = end;
-    bin = bands.length ? Math.floor(bands[0].start_s / data.bin_s) : 0;
+    found.forEach(follow);
     part("close").addEventListener("click", close);
     part("before").addEventListener("click", () => move(bin - 1));
     part("after").addEventListener("click", () => move(bin + 1));
@@ -186,5 +180,5 @@ const Moments = (() => {
     document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !panel.hidden) close(); });
     addEventListener("resize", () => requestAnimationFrame(mark));
   };
-  return { start, drawn };
+  return { start };
 })();

@@ -1,102 +1,54 @@
-// The page's plots: what is switched on, zoomed to and hovered, the same for all of them. plotly draws (it is
-// unpacked from the page itself); axes.js says what. A plot is drawn when it comes near the screen.
+// The report's plots: its switches, which hold for all of them, and the numbers behind them. The charting folder draws.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("plots").textContent);
   const ZOOM_BEFORE_S = 2, ZOOM_AFTER_S = 10, MOST_ZOOM_SWITCHES = 4, MOST_ROWS = 500;
-  const PERCENTILES = ["p50", "p95", "p99"];
-  const whole = [0, data.end_s];
-  const state = {
-    regions: new Set(), // those switched off
-    groups: new Set(["p95"]), // percentiles switched off
-    range: [...whole],
-    end: data.end_s,
-    logarithmic: new Set(data.timelines.filter((chart) => chart.logarithmic).map((chart) => chart.key)),
-    quantity: data.links.bytes_per_s.length ? "bytes_per_s" : "events_per_s",
-    sharedHigh: 0,
-  };
-  const named = new Set();
-  for (const band of data.bands) { band.named = !named.has(band.fault); named.add(band.fault); }
+  const PERCENTILES = ["p50", "p95", "p99"], QUANTITIES = { bytes_per_s: "bytes/s", events_per_s: "events/s" };
+  const view = Plots.view("run");
+  let quantity = data.links.bytes_per_s.length ? "bytes_per_s" : "events_per_s";
+  view.hidden.group.add("p95");
 
-  const charts = () => [...data.timelines, ...data.links[state.quantity]];
+  const withSpans = (chart) => ({ spans: data.spans, ...chart });
   const place = (chart) => document.getElementById(`plot-${chart.key}`);
-  const near = new Set(); // plots that have been near the screen
-
-  const draw = (chart) => {
-    const element = place(chart);
-    if (!element || !near.has(element)) return;
-    const lines = Axes.shown(chart, state);
-    const size = { width: element.clientWidth, height: element.clientHeight, small: element.classList.contains("small") };
-    const layout = Axes.layout(chart, lines, data.bands, state, size);
-    Plotly.react(element, lines.map((line) => Axes.trace(chart, line)), layout, { displayModeBar: false, responsive: true, doubleClick: false, showTips: false });
-    if (typeof Moments === "object") Moments.drawn(element, chart);
-    if (element.dataset.drawn) return;
-    element.dataset.drawn = "true";
-    element.on("plotly_relayout", (change) => {
-      if ("xaxis.range[0]" in change) zoom([change["xaxis.range[0]"], change["xaxis.range[1]"]]);
-    });
-    element.on("plotly_doubleclick", () => zoom(whole));
-  };
-
-  const drawAll = () => {
-    state.sharedHigh = Math.max(0, ...data.links[state.quantity].map((chart) => Axes.extent(Axes.shown(chart, state), state.range)[1]));
-    charts().forEach(draw);
-    for (const chart of data.links[state.quantity]) document.getElementById(`note-${chart.key}`).textContent = chart.note;
-  };
-
-  const zoom = (range) => {
-    const inside = [Math.max(0, range[0]), Math.min(data.end_s, range[1])];
-    state.range = inside[1] - inside[0] > 0.5 ? inside : [...whole];
-    syncSwitches();
-    drawAll();
+  const showLinks = () => {
+    for (const chart of data.links[quantity].filter(place)) {
+      Plots.of(chart.key)?.show(withSpans(chart));
+      document.getElementById(`note-${chart.key}`).textContent = chart.note;
+    }
+    view.changed();
   };
 
   // Switches ------------------------------------------------------------------------------------------------------
-  const switches = [];
-  const syncSwitches = () => { for (const { button, on } of switches) button.setAttribute("aria-pressed", String(on())); };
   const addSwitch = (group, text, on, press, colour) => {
     const holder = document.getElementById(group);
-    if (!holder) return;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "chip";
-    button.textContent = text;
-    if (colour) button.style.setProperty("--swatch", colour);
-    button.classList.toggle("swatched", Boolean(colour));
-    button.addEventListener("click", () => { press(); syncSwitches(); drawAll(); });
-    holder.append(button);
-    switches.push({ button, on });
+    if (holder) view.listeners.push(Plots.chip(holder, text, on, press, colour));
   };
-  const toggle = (set, value) => () => { if (!set.delete(value)) set.add(value); };
-
   const addSwitches = () => {
-    for (const region of data.regions) {
-      addSwitch("region-switches", region.name, () => !state.regions.has(region.name), toggle(state.regions, region.name), region.colour);
+    for (const { name, colour } of data.regions) {
+      addSwitch("region-switches", name, () => !view.hidden.subject.has(name), () => view.toggle("subject", name), colour);
     }
-    const same = (range) => () => state.range[0] === range[0] && state.range[1] === range[1];
-    const addRange = (text, range) => addSwitch("range-switches", text, same(range), () => { state.range = [...range]; });
-    addRange("whole run", whole);
-    for (const band of data.bands.filter((b) => b.named).slice(0, MOST_ZOOM_SWITCHES)) {
-      const around = (at) => [Math.max(0, at - ZOOM_BEFORE_S), Math.min(data.end_s, at + ZOOM_AFTER_S)];
-      addRange(`start of ${band.fault}`, around(band.start_s));
-      if (band.end_s !== null) addRange(`end of ${band.fault}`, around(band.end_s));
+    const same = (range) => () => String(view.zoomed) === String(range);
+    addSwitch("range-switches", "whole run", same(null), () => view.zoom(null));
+    const faults = new Set(), around = (at) => [Math.max(0, at - ZOOM_BEFORE_S), Math.min(data.end_s, at + ZOOM_AFTER_S)];
+    for (const span of data.spans) {
+      if (faults.has(span.fault) || faults.size >= MOST_ZOOM_SWITCHES) continue;
+      faults.add(span.fault);
+      addSwitch("range-switches", `start of ${span.fault}`, same(around(span.start)), () => view.zoom(around(span.start)));
+      if (span.end !== null) addSwitch("range-switches", `end of ${span.fault}`, same(around(span.end)), () => view.zoom(around(span.end)));
     }
     for (const percentile of PERCENTILES) {
-      addSwitch("latency-switches", percentile, () => !state.groups.has(percentile), toggle(state.groups, percentile));
+      addSwitch("latency-switches", percentile, () => !view.hidden.group.has(percentile), () => view.toggle("group", percentile));
     }
-    addSwitch("latency-switches", "log", () => state.logarithmic.has("latency"), toggle(state.logarithmic, "latency"));
-    const quantities = { bytes_per_s: "bytes/s", events_per_s: "events/s" };
-    for (const [quantity, text] of Object.entries(quantities)) {
-      if (data.links[quantity].length) addSwitch("quantity-switches", text, () => state.quantity === quantity, () => { state.quantity = quantity; });
+    addSwitch("latency-switches", "log", () => Plots.of("latency").logarithmic(), () => view.flip("latency"));
+    for (const [name, text] of Object.entries(QUANTITIES)) {
+      if (data.links[name].length) addSwitch("quantity-switches", text, () => quantity === name, () => { quantity = name; showLinks(); });
     }
-    syncSwitches();
   };
 
   // The numbers behind a plot, as a table, made when someone opens it ----------------------------------------------
   const numbers = (details) => {
-    const chart = data.timelines.find((one) => one.key === details.dataset.chart);
-    const lines = Axes.shown(chart, state);
-    const times = [...new Set(lines.flatMap((line) => line.x))].filter((x) => x >= state.range[0] && x <= state.range[1]).sort((a, b) => a - b).slice(0, MOST_ROWS);
+    const plot = Plots.of(details.dataset.chart), [from, to] = plot.range(), shown = plot.shown();
+    const times = [...new Set(shown.flatMap((one) => one.x))].filter((x) => x >= from && x <= to).sort((a, b) => a - b).slice(0, MOST_ROWS);
     const table = document.createElement("table");
     const addRow = (parent, cells, tag) => {
       const row = parent.insertRow();
@@ -107,31 +59,19 @@
         row.append(cell);
       }
     };
-    addRow(table.createTHead(), ["time, s", ...lines.map((line) => `${line.name}${line.group ? ` ${line.group}` : ""}, ${chart.unit}`)], "th");
-    const values = lines.map((line) => new Map(line.x.map((x, i) => [x, line.y[i]])));
+    addRow(table.createTHead(), ["time, s", ...shown.map((one) => `${one.name}, ${plot.chart.y.unit}`)], "th");
+    const values = shown.map((one) => new Map(one.x.map((x, i) => [x, one.y[i]])));
     const body = table.createTBody();
-    for (const time of times) addRow(body, [time.toFixed(1), ...values.map((of) => (of.get(time) ?? "–").toLocaleString("en"))], "td");
+    for (const time of times) addRow(body, [time.toFixed(1), ...values.map((of) => { const y = of.get(time) ?? null; return y === null ? "–" : Numbers.number(y); })], "td");
     details.querySelector(".scroll").replaceChildren(table);
   };
-
-  // Start -----------------------------------------------------------------------------------------------------------
-  const start = () => {
-    const observer = new IntersectionObserver((entries) => {
-      const arrived = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
-      for (const element of arrived) { near.add(element); observer.unobserve(element); }
-      charts().filter((chart) => arrived.includes(place(chart))).forEach(draw);
-    }, { rootMargin: "400px" });
-    drawAll();
-    for (const element of document.querySelectorAll(".plot")) observer.observe(element);
-    document.addEventListener("themechange", drawAll);
-    document.documentElement.dataset.plots = "ready";
-    addEventListener("beforeprint", () => { document.querySelectorAll(".plot").forEach((element) => near.add(element)); drawAll(); });
-  };
-
-  addSwitches();
   for (const details of document.querySelectorAll("details.numbers")) {
     details.addEventListener("toggle", () => { if (details.open) numbers(details); });
   }
-  const moments = () => (typeof Moments === "object" ? Moments.start(data.end_s, data.bands) : null);
-  if (document.querySelector(".plot")) Unpack.plotly().then(moments).then(start);
+
+  for (const chart of [...data.timelines, ...data.links[quantity]].filter(place)) Plots.add(place(chart), withSpans(chart));
+  addSwitches();
+  showLinks();
+  const moments = typeof Moments === "object" ? Moments.start(data.end_s, view.plots) : Promise.resolve();
+  moments.then(Plots.start);
 })();

@@ -3,10 +3,10 @@
 "use strict";
 const Theme = (() => {
   const modes = ["auto", "light", "dark"];
-  let mode = "auto";
+  let mode = "auto", printing = false;
   try { mode = localStorage.getItem("cutset-theme") || "auto"; } catch { /* not allowed here: as the system has it */ }
   const apply = () => {
-    document.documentElement.style.colorScheme = mode === "auto" ? "light dark" : mode;
+    document.documentElement.style.colorScheme = printing ? "light" : mode === "auto" ? "light dark" : mode;
     document.documentElement.dataset.theme = mode;
     document.dispatchEvent(new Event("themechange"));
   };
@@ -32,7 +32,11 @@ const Theme = (() => {
     probe.remove();
     return value;
   };
+  // As it is where it names a colour, else as it is in the present theme.
+  const resolved = (css) => (css.startsWith("#") ? css : colour(css));
   // A colour made for lines, mixed with ink until it can be read as text.
   const readable = (css) => colour(`color-mix(in oklab, ${css} 72%, var(--ink))`);
-  return { colour, readable };
+  // On paper it is light.
+  const print = (on) => { printing = on; apply(); };
+  return { colour, resolved, readable, print };
 })();

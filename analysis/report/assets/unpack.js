@@ -1,15 +1,8 @@
 // What stands gzipped in the page itself, unpacked by the browser's own DecompressionStream.
 "use strict";
-const Unpack = {
-  text: async (id) => {
-    const text = atob(document.getElementById(id).textContent);
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  },
-  plotly: async () => {
-    const script = document.createElement("script");
-    script.textContent = await Unpack.text("plotly");
-    document.head.append(script);
-  },
+const unpack = async (id) => {
+  const text = atob(document.getElementById(id).textContent);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 };

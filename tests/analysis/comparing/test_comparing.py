@@ -85,8 +85,8 @@ def test_every_figure_of_a_recovery_has_a_name(sides: tuple[Side, ...]) -> None:
 
 def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[Side, ...]) -> None:
     throughput, latency = overall(sides)
-    assert [curve.label for curve in throughput.curves] == ["A", "B"]
-    assert [curve.label for curve in latency.curves] == ["A", "B"]
+    assert [one.label for one in throughput.series] == ["A", "B"]
+    assert [one.label for one in latency.series] == ["A", "B"]
     assert [span.label for span in throughput.spans] == ["cut r2\u2013r3"]
     assert len(by_region(sides)) == 2 * 4
 

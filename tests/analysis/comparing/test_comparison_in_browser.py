@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from analysis.comparing.page import write_page
 from analysis.comparing.sides import read_sides
 from experiments.rundir import RunDirectory
-from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll
+from tests.analysis.report.browsing import PHONE, Opened, has_lines, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser
 PAIRS = ("crashed", "hostile")
@@ -41,8 +41,8 @@ def test_on_a_phone_in_the_dark_nothing_is_wider_than_the_screen(opened: Opened,
 
 def test_both_runs_are_drawn_and_their_values_read_out(opened: Opened) -> None:
     page = opened("later")
-    chart = page.locator("#chart-throughput")
-    expect(chart.locator("path.curve")).to_have_count(2)
+    chart = plot(page, "throughput")
+    has_lines(page, "throughput", 2)
     chart.hover(position={"x": 200, "y": 100})
     expect(chart.locator(".read-out")).to_contain_text("events/s")
     assert chart.locator(".read-out > div").count() == 2

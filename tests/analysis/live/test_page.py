@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from analysis.live.board import Board
+from analysis.live.charts import live_charts
 from analysis.live.server import Server
 from analysis.pcap.index import build_index
 from analysis.pipeline import analyze
@@ -22,15 +23,17 @@ from tests.analysis.report.browsing import (
     PHONE,
     WIDE,
     browser,  # noqa: F401 (a fixture)
+    inked,
     no_sideways_scroll,
 )
 from tests.testbed.leftovers import wait_until
 from tests.testbed.runner.live import CUTSET, write_experiment
+from topologies.palette import colour_of
 
 pytestmark = pytest.mark.browser
 
 WATCHED_MS = 300_000  # the process that reads a run that goes on gives way to all others
-REGIONS = [{"name": "r0", "colour": "#0072B2"}, {"name": "r1", "colour": "#D55E00"}]
+REGIONS = ("r0", "r1")
 NUMBER, SECONDS = re.compile(r"[1-9]"), re.compile(r"^\d+\.\d$")
 
 
@@ -38,7 +41,7 @@ NUMBER, SECONDS = re.compile(r"[1-9]"), re.compile(r"^\d+\.\d$")
 def board() -> Board:
     made = Board({
         "title": "link-failure", "description": "A link fails.", "run": "a-run", "path": "/runs/a-run",
-        "duration_s": 60.0, "regions": REGIONS,
+        "duration_s": 60.0, "charts": live_charts(REGIONS, 60.0),
     })  # fmt: skip
     made.tell({"phase": "building", "bands": []})
     return made
@@ -88,48 +91,26 @@ def shown(page: Page, name: str) -> str:
     return page.locator(f"#{name}").inner_text()
 
 
-def inked(page: Page, name: str, colour: str) -> int:
-    """How many dots of a canvas have this colour."""
-    return int(
-        page.evaluate(
-            """([name, colour]) => {
-              const canvas = document.getElementById(name);
-              const copy = document.createElement("canvas");
-              [copy.width, copy.height] = [canvas.width, canvas.height];
-              const pen = copy.getContext("2d", { willReadFrequently: true });
-              pen.drawImage(canvas, 0, 0);
-              const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-              const dots = pen.getImageData(0, 0, copy.width, copy.height).data;
-              let count = 0;
-              for (let at = 0; at < dots.length; at += 4)
-                if (dots[at + 3] === 255 && wanted.every((part, i) => dots[at + i] === part)) count += 1;
-              return count;
-            }""",
-            [name, colour],
-        )
-    )
-
-
 def test_the_page_says_where_the_run_is_as_it_is_told(page: Page, board: Board) -> None:
     expect(page.locator("#phase")).to_have_text("building")
     tell_a_minute(board)
-    expect(page.locator("#rate")).to_have_text("79,812")
+    expect(page.locator("#rate")).to_have_text("79\u202f812")
     assert shown(page, "title") == "link-failure"
     assert (shown(page, "phase"), shown(page, "elapsed")) == ("running", "31 of 60 s")
-    assert (shown(page, "rate"), shown(page, "p95"), shown(page, "behind")) == ("79,812", "62.3", "1.9")
+    assert (shown(page, "rate"), shown(page, "p95"), shown(page, "behind")) == ("79\u202f812", "62.3", "1.9")
     assert shown(page, "network") == "cut r0–r1"  # noqa: RUF001
     assert shown(page, "lines") == "problem: <b>the disk</b> is full"
 
 
 def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, board: Board) -> None:
     tell_a_minute(board)
-    expect(page.locator("#rate")).to_have_text("79,812")
+    expect(page.locator("#rate")).to_have_text("79\u202f812")
     page.get_by_role("button", name="r1").click()
     expect(page.locator("#regions [aria-pressed=false]")).to_have_count(1)
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     for name in ("throughput", "latency"):
-        assert inked(page, name, REGIONS[0]["colour"]) > 100
-        assert inked(page, name, REGIONS[1]["colour"]) == 0
+        assert inked(page, name, colour_of(0)) > 100
+        assert inked(page, name, colour_of(1)) == 0
 
 
 def test_another_percentile_is_a_click_away(page: Page, board: Board) -> None:
@@ -141,7 +122,7 @@ def test_another_percentile_is_a_click_away(page: Page, board: Board) -> None:
 def test_a_phone_shows_it_without_scrolling_sideways(page: Page, board: Board) -> None:
     page.set_viewport_size(PHONE)
     tell_a_minute(board)
-    expect(page.locator("#rate")).to_have_text("79,812")
+    expect(page.locator("#rate")).to_have_text("79\u202f812")
     assert no_sideways_scroll(page)
 
 
@@ -168,14 +149,14 @@ def test_what_was_seen_stays_when_the_command_is_gone(
     page.set_default_timeout(LOADED_MS)
     page.goto(server.url)
     tell_a_minute(board)
-    expect(page.locator("#rate")).to_have_text("79,812")
+    expect(page.locator("#rate")).to_have_text("79\u202f812")
     server.stop()
     page.wait_for_function(
         "document.getElementById('message').textContent.startsWith('The command has ended')"
     )
     assert "/runs/a-run" in shown(page, "message")
-    assert shown(page, "rate") == "79,812"
-    assert inked(page, "throughput", REGIONS[1]["colour"]) > 100
+    assert shown(page, "rate") == "79\u202f812"
+    assert inked(page, "throughput", colour_of(1)) > 100
     page.close()
 
 
@@ -225,7 +206,7 @@ def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
         expect(page.locator("#rate")).to_have_text(NUMBER, timeout=WATCHED_MS)
         expect(page.locator("#p95")).to_have_text(NUMBER)
         expect(page.locator("#behind")).to_have_text(SECONDS)
-        wait_until(lambda: inked(page, "throughput", REGIONS[1]["colour"]) > 0, "a line of the second region")
+        wait_until(lambda: inked(page, "throughput", colour_of(1)) > 0, "a line of the second region")
         watched.find(r"(p95 .* s behind)")
         watched.process.send_signal(signal.SIGINT)
         page.wait_for_url(f"{url}report")

@@ -79,7 +79,7 @@ def test_before_time_0_there_is_a_plan_and_a_phase(view: View) -> None:
         14.0,
         "building",
     )
-    assert [region["name"] for region in whole["regions"]] == ["r0", "r1", "r2", "r3"]
+    assert [one["name"] for one in whole["charts"][0]["series"]] == ["r0", "r1", "r2", "r3"]
     assert view.status() == {}
 
 

@@ -74,7 +74,7 @@ def test_every_run_has_a_page_and_every_experiment_its_trends(written: Written) 
     assert {page.stem for page in (written.folder / "runs").iterdir()} == set(runs)
     page = written.page("experiments", "simulated~link-failure-00.html")
     for title in ("Throughput", "Latency p95", "cut: events flow again", "restore: caught up"):
-        assert f"<h3>{title} " in page
+        assert f"<h3>{title}</h3>" in page
 
 
 def test_links_lead_to_what_is_there(written: Written) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.analysis.nights.conftest import Visits, Written
-from tests.analysis.report.browsing import PHONE, no_sideways_scroll
+from tests.analysis.report.browsing import PHONE, has_lines, no_sideways_scroll
 
 pytestmark = pytest.mark.browser
 
@@ -39,9 +39,12 @@ def test_from_the_verdict_to_the_run_and_side_by_side(visit: Visits) -> None:
 
 def test_trends_show_dots_levels_and_the_change(visit: Visits) -> None:
     page = visit("experiments/simulated~throughput-01.html")
-    chart = page.locator("#trends .chart").first
-    expect(chart.locator("path.dots")).to_have_count(1)
-    expect(chart.locator("path.curve")).to_have_count(2)  # before and since
+    chart = page.locator("#trends .plot").first
+    chart.scroll_into_view_if_needed()
+    expect(chart).to_have_attribute("data-drawn", "true")
+    shown = "one => Plots.of(one.id.slice(5)).shown().map((series) => series.form)"
+    assert sorted(chart.evaluate(shown)) == ["band"] * 4 + ["dots"] + ["line"] * 2  # before and since
+    has_lines(page, str(chart.get_attribute("id"))[5:], 2)
     expect(chart.locator(".mark.bad")).to_have_count(1)
     chart.hover()
     expect(chart.locator(".read-out")).to_contain_text("2026")

@@ -26,7 +26,6 @@ ARGUMENTS = (
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 LOADED_MS = 60_000  # the suite shares its processors
 LATER = "2100-01-01T00:00:00Z"
-LINES = ".scatterlayer .trace path.js-line"
 expect.set_options(timeout=LOADED_MS)
 
 
@@ -89,6 +88,49 @@ def plot(page: Page, key: str) -> Locator:
     found.scroll_into_view_if_needed()
     page.wait_for_selector(f"#plot-{key}[data-drawn]")
     return found
+
+
+def has_lines(page: Page, key: str, count: int) -> None:
+    """Wait until a plot has drawn so many lines: uPlot keeps the path of each, and none of what is hidden."""
+    page.wait_for_function(
+        "([key, count]) => Plots.of(key).uplot.series.filter((one) => one._paths?.stroke).length === count",
+        arg=[key, count],
+    )
+
+
+def ticks(page: Page, key: str, axis: int = 1) -> list[str]:
+    """What stands at the ticks of the vertical axis (1), or the horizontal one (0), with ordinary spaces."""
+    written = page.evaluate("([key, axis]) => Plots.of(key).uplot.axes[axis]._values", [key, axis])
+    return [text.replace("\u202f", " ").replace("\u00a0", " ") for text in written]
+
+
+def inked(page: Page, key: str, colour: str) -> int:
+    """How many dots of a plot on its panel have this colour (#RRGGBB)."""
+    return int(
+        page.evaluate(
+            """([key, colour]) => {
+              const canvas = document.querySelector(`#plot-${key} canvas`);
+              const copy = document.createElement("canvas");
+              [copy.width, copy.height] = [canvas.width, canvas.height];
+              const pen = copy.getContext("2d", { willReadFrequently: true });
+              pen.fillStyle = Theme.colour("var(--surface)");
+              pen.fillRect(0, 0, copy.width, copy.height);
+              pen.drawImage(canvas, 0, 0);
+              const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+              const dots = pen.getImageData(0, 0, copy.width, copy.height).data;
+              let count = 0;
+              for (let at = 0; at < dots.length; at += 4)
+                if (wanted.every((part, i) => Math.abs(dots[at + i] - part) <= 1)) count += 1;
+              return count;
+            }""",
+            [key, colour],
+        )
+    )
+
+
+def shown_range(page: Page, key: str) -> list[float]:
+    """From where to where a plot's horizontal axis goes."""
+    return [round(x, 1) for x in page.evaluate(f"Plots.of('{key}').range()")]
 
 
 def double_click(page: Page, x: float, y: float) -> None:

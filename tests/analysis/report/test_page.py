@@ -20,6 +20,7 @@ from topologies.errors import InputError
 
 Reported = Callable[[str], RunDirectory]
 ASSETS = Path(__file__).parents[3] / "analysis" / "report" / "assets"
+CHARTING = ASSETS.parents[1] / "charting" / "assets"
 VOID = {"meta", "img", "br", "hr", "input", "link", "line", "circle", "path"}
 PICTURE = "data:image/svg+xml;base64,"
 QUALIFIER = "from an invalid run"
@@ -104,7 +105,8 @@ def test_hostile_names_reach_the_plots_unchanged(reported: Reported) -> None:
 
 def test_our_own_scripts_cannot_end_their_element() -> None:
     files = sorted(ASSETS.iterdir())
-    assert {"page.css", "plots.js"} <= {file.name for file in files}
+    files += sorted(path for path in CHARTING.rglob("*") if path.is_file())
+    assert {"page.css", "plots.js", "chart.js", "uPlot.iife.min.js"} <= {file.name for file in files}
     assert not [file.name for file in files if "</" in file.read_text()]
 
 

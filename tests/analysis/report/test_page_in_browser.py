@@ -6,10 +6,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from experiments.rundir import RunDirectory
-from tests.analysis.report.browsing import LINES, PHONE, Opened, double_click, no_sideways_scroll, plot
+from tests.analysis.report.browsing import (
+    PHONE,
+    Opened,
+    double_click,
+    has_lines,
+    inked,
+    no_sideways_scroll,
+    plot,
+    shown_range,
+    ticks,
+)
+from topologies.palette import colour_of
 
 pytestmark = pytest.mark.browser
 
@@ -20,11 +31,6 @@ Reported = Callable[[str], RunDirectory]
 def page_of(reported: Reported) -> Callable[[str], Path]:
     """From a scenario's name to its report."""
     return lambda name: reported(name).report_html
-
-
-def points(line: Locator) -> int:
-    """How many points a drawn line has."""
-    return len(re.findall(r"[ML]", line.get_attribute("d") or ""))
 
 
 def background(page: Page) -> tuple[int, ...]:
@@ -38,18 +44,45 @@ def background(page: Page) -> tuple[int, ...]:
 def test_both_panels_of_figure_7_have_a_line_for_every_region(opened: Opened) -> None:
     page = opened()
     for key, lines in (("throughput", 4), ("latency", 8)):  # latency: p50 and p99
-        drawn = plot(page, key).locator(LINES)
-        expect(drawn).to_have_count(lines)
-        assert min(points(drawn.nth(i)) for i in range(lines)) > 20
-        assert plot(page, key).locator(".shapelayer path").count() == 1  # the fault's band
-        assert "cut r2\u2013r3" in plot(page, key).locator(".annotation-text").all_text_contents()
+        expect(plot(page, key).locator(".span-name")).to_have_text(["cut r2\u2013r3"])
+        has_lines(page, key, lines)
+        assert page.evaluate(f"Math.min(...Plots.of('{key}').shown().map((one) => one.x.length))") > 20
+
+
+def test_every_regions_line_is_seen_in_its_colour_when_the_others_are_off(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    for number in range(4):
+        off = [page.locator("#region-switches .chip", has_text=f"r{i}") for i in range(4) if i != number]
+        for switch in off:
+            switch.click()
+        has_lines(page, "throughput", 1)
+        found = [inked(page, "throughput", colour_of(i)) > 100 for i in range(4)]
+        assert found == [i == number for i in range(4)]
+        for switch in off:
+            switch.click()
+
+
+def test_the_time_of_a_fault_is_grey(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    grey = "#eaeaeb"  # --band over --surface
+    disturbed = inked(page, "throughput", grey)
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
+    assert area
+    dots = area["width"] * area["height"] * page.evaluate("devicePixelRatio ** 2")
+    assert disturbed / dots == pytest.approx((41 - 19) / 60, abs=0.06)
 
 
 def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_room(opened: Opened) -> None:
     page = opened("crowded")
-    names = plot(page, "throughput").locator(".annotation-text").filter(has_text="cut")
+    names = plot(page, "throughput").locator(".span-name")
     rows_apart = ["cut r2\u2013r3", "cut r0\u2013r1", "cut r1\u2013r2"]  # one within the other
     expect(names).to_have_text([*rows_apart, "cut r0\u2013r3"])
+    boxes = names.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    for outer, inner in pairwise(boxes[:3]):
+        assert outer["right"] > inner["left"]  # so they stand below each other
+        assert outer["bottom"] <= inner["top"] + 1
     page.get_by_role("button", name="start of cut", exact=True).click()
     expect(names).to_have_text([*rows_apart, "cut r0\u2013r2"])
 
@@ -66,18 +99,19 @@ def test_every_wide_area_link_has_a_plot_with_both_directions(opened: Opened) ->
     places = page.locator("#links .plot")
     assert places.count() == 6
     for key in places.evaluate_all("all => all.map((one) => one.id.slice(5))"):
-        expect(plot(page, key).locator(LINES)).to_have_count(2)
+        plot(page, key)
+        has_lines(page, key, 2)
 
 
 def test_hovering_shows_every_regions_value_with_its_unit(opened: Opened) -> None:
     page = opened()
-    area = plot(page, "throughput").locator(".nsewdrag").bounding_box()
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
     assert area
     page.mouse.move(area["x"] + area["width"] / 4, area["y"] + 60)
-    shown = page.locator("#plot-throughput .hoverlayer")
-    expect(shown).to_contain_text(re.compile(r"at 1[45]\.\d s"))  # as near as a pixel
+    shown = page.locator("#plot-throughput .read-out")
+    expect(shown).to_contain_text(re.compile(r"^1[45]\.\d\ss"))  # as near as a pixel
     for region in ("r0", "r1", "r2", "r3"):
-        expect(shown).to_contain_text(re.compile(rf"{region} : (79|80),\d\d\d events/s"))
+        expect(shown).to_contain_text(re.compile(rf"{region} (79|80)\s\d\d\d\sevents/s"))
 
 
 def test_a_region_can_be_switched_off_in_every_plot(opened: Opened) -> None:
@@ -87,41 +121,36 @@ def test_a_region_can_be_switched_off_in_every_plot(opened: Opened) -> None:
     expect(switch).to_have_attribute("aria-pressed", "true")
     switch.click()
     expect(switch).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(f"#plot-throughput {LINES}")).to_have_count(3)
-    expect(page.locator(f"#plot-latency {LINES}")).to_have_count(6)
+    has_lines(page, "throughput", 3)
+    has_lines(page, "latency", 6)
     switch.click()
-    expect(page.locator(f"#plot-throughput {LINES}")).to_have_count(4)
+    has_lines(page, "throughput", 4)
 
 
 def test_percentiles_and_the_axis_can_be_switched(opened: Opened) -> None:
     page = opened()
-    ticks = plot(page, "latency").locator(".ytick text")
-    before = ticks.all_text_contents()
+    plot(page, "latency")
+    before = ticks(page, "latency")
     page.locator("#latency-switches .chip", has_text="p95").click()
-    expect(page.locator(f"#plot-latency {LINES}")).to_have_count(12)
+    has_lines(page, "latency", 12)
     page.locator("#latency-switches .chip", has_text="log").click()
     expect(page.locator("#latency-switches .chip", has_text="log")).to_have_attribute("aria-pressed", "true")
-    expect(ticks).not_to_have_text(before)
-
-
-def shown_range(page: Page, key: str) -> list[float]:
-    """The time shown by a plot."""
-    return [round(x, 1) for x in page.evaluate(f"document.getElementById('plot-{key}').layout.xaxis.range")]
+    assert ticks(page, "latency") != before
 
 
 def test_zooming_one_plot_zooms_all_and_a_double_click_shows_the_whole_run(opened: Opened) -> None:
     page = opened()
-    area = plot(page, "throughput").locator(".nsewdrag").bounding_box()
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
     assert area
     page.mouse.move(area["x"] + area["width"] * 0.25, area["y"] + 60)
     page.mouse.down()
     page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + 60, steps=4)
     page.mouse.up()
-    page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] < 31")
+    page.wait_for_function("Plots.of('latency').range()[1] < 31")
     assert shown_range(page, "throughput") == pytest.approx([15, 30], abs=0.3)
     assert shown_range(page, "latency") == shown_range(page, "throughput")
     double_click(page, area["x"] + area["width"] * 0.5, area["y"] + 60)
-    page.wait_for_function("document.getElementById('plot-latency').layout.xaxis.range[1] > 59")
+    page.wait_for_function("Plots.of('latency').range()[1] > 59")
     assert shown_range(page, "throughput") == [0.0, 60.0]
 
 
@@ -168,13 +197,13 @@ def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) ->
     page = opened(color_scheme="dark")
     assert max(background(page)) < 60
     plot(page, "throughput")
+    grids = {"light": "#e4e5e8", "dark": "#31353e"}
     page.locator("#theme").click()
     assert min(background(page)) > 200
-    ink = "getComputedStyle(document.querySelector('#plot-throughput .xtick text')).fill"
-    light = page.evaluate(ink)
+    assert [inked(page, "throughput", grid) > 500 for grid in grids.values()] == [True, False]
     page.locator("#theme").click()
     assert max(background(page)) < 60
-    assert page.evaluate(ink) != light
+    assert [inked(page, "throughput", grid) > 500 for grid in grids.values()] == [False, True]
 
 
 @pytest.mark.parametrize("name", ["narrow", "crashed", "hostile"])
@@ -183,7 +212,8 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(opened: Opened, name: str) 
     for details in page.locator("details").all():
         details.evaluate("one => { one.open = true; }")
     for key in page.locator(".plot").evaluate_all("all => all.map((one) => one.id.slice(5))")[:2]:
-        expect(plot(page, key).locator(LINES).first).to_be_attached()
+        expect(plot(page, key).locator("canvas")).to_be_visible()
+        assert page.evaluate("key => Plots.of(key).shown().length", key) > 1
     assert no_sideways_scroll(page)
 
 
@@ -200,7 +230,7 @@ def test_on_a_phone_a_wide_tables_rows_are_cards(opened: Opened, table: str) -> 
 def test_on_a_phone_a_plot_does_not_hold_the_finger_that_scrolls(opened: Opened) -> None:
     page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
     plot(page, "throughput")
-    touch = "getComputedStyle(document.querySelector('#plot-throughput .nsewdrag')).touchAction"
+    touch = "getComputedStyle(document.querySelector('#plot-throughput .u-over')).touchAction"
     assert page.evaluate(touch) != "none"
 
 
@@ -235,11 +265,9 @@ def test_labels_at_the_lines_ends_do_not_cover_each_other(opened: Opened) -> Non
     page = opened("narrow")
     boxes = (
         plot(page, "throughput")
-        .locator(".annotation")
+        .locator(".line-name")
         .evaluate_all(
-            """all => all.filter((one) => /^r\\d$/.test(one.textContent)).map((one) => {
-             const box = one.querySelector('text').getBoundingClientRect();
-             return [box.top, box.bottom]; })"""
+            "all => all.map((one) => one.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
         )
     )
     ordered = sorted(boxes)

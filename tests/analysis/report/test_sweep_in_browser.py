@@ -1,5 +1,6 @@
 """A sweep's page in a real browser: it draws its figures, on screens of any width, and asks for nothing."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 from analysis.report.sweep_page import write_sweep_report
-from tests.analysis.report.browsing import PHONE, Opened, no_sideways_scroll
+from tests.analysis.report.browsing import PHONE, Opened, has_lines, inked, no_sideways_scroll, plot, ticks
 from tests.analysis.report.synthetic_sweep import SWEEPS
+from topologies.palette import colour_of
 
 pytestmark = pytest.mark.browser
+PAPER, BAND = "#d6d7da", "#c7e0ee"  # over a panel
 
 
 @pytest.fixture(scope="module")
@@ -23,25 +26,34 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 def test_every_figure_is_drawn_with_its_lines_bands_and_references(opened: Opened) -> None:
     page = opened("throughput")
-    plot = page.locator("#plot-figure-4a")
-    expect(plot.locator(".scatterlayer .trace path.js-line")).to_have_count(6)  # 3 lines and their bands
-    assert plot.locator(".shapelayer path").count() == 1
-    texts = plot.locator(".annotation-text").all_text_contents()
-    assert {"1 proxy", "2 proxies", "3 proxies"} <= set(texts)
-    assert any(text.startswith("paper, 3 proxies") for text in texts)
+    drawn = plot(page, "figure-4a")
+    has_lines(page, "figure-4a", 3)
+    names = drawn.locator(".line-name").all_text_contents()
+    assert set(names) == {"1 proxy", "2 proxies", "3 proxies"}
+    expect(drawn.locator(".reference-name")).to_contain_text("paper, 3 proxies")
+    assert inked(page, "figure-4a", PAPER) > 500  # from side to side
+    for name in names[1:]:
+        page.locator("#figure-figure-4a .chip", has_text=name).click()
+    has_lines(page, "figure-4a", 1)
+    assert inked(page, "figure-4a", BAND) > 500
 
 
 def test_a_field_without_numbers_is_drawn_as_points_with_bars_and_names(opened: Opened) -> None:
-    plot = opened("zoo").locator("#plot-convergence")
-    expect(plot.locator(".scatterlayer .points path")).to_have_count(4)  # 2 lines of 2 topologies
-    assert plot.locator(".errorbar").count() == 4
-    assert plot.locator(".xtick text").all_text_contents() == ["ring-3", "star-4"]
+    page = opened("zoo")
+    drawn = plot(page, "convergence")
+    has_lines(page, "convergence", 0)
+    assert min(inked(page, "convergence", colour_of(number)) for number in range(2)) > 200
+    assert ticks(page, "convergence", axis=0) == ["ring-3", "star-4"]
+    drawn.focus()
+    page.keyboard.press("Home")
+    expect(drawn.locator(".read-out")).to_have_text(re.compile(r"^ring-3all of it 1\ss \(0\.5 to 2\)$"))
 
 
 def test_logarithmic_figures_have_the_line_without_collection(opened: Opened) -> None:
     page = opened("collection")
-    expect(page.locator("#plot-figure-10b .shapelayer path")).to_have_count(1)
-    assert page.locator("#plot-figure-10b .scatterlayer .trace").count() == 3
+    expect(plot(page, "figure-10b").locator(".reference-name")).to_have_text("without collection")
+    has_lines(page, "figure-10b", 3)
+    assert ticks(page, "figure-10b")[-3:] == ["10 000", "100 000", "1 M"]
 
 
 @pytest.mark.parametrize("name", list(SWEEPS))

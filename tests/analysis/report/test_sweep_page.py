@@ -40,19 +40,19 @@ def test_figure_4_has_a_line_for_each_number_of_proxies_with_a_band_over_repeats
     found = drawn(read_sweep(made("throughput")))
     assert list(found) == ["figure-4a", "figure-4b"]
     whole = found["figure-4a"]
-    assert [line.name for line in whole.lines] == ["1 proxy", "2 proxies", "3 proxies"]
-    assert whole.lines[0].x == (1, 2, 3, 4, 6)
-    for line in whole.lines:
+    assert [line.name for line in whole.series] == ["1 proxy", "2 proxies", "3 proxies"]
+    assert whole.series[0].x == (1, 2, 3, 4, 6)
+    for line in whole.series:
         assert all(low < y < high for low, y, high in zip(line.low, line.y, line.high, strict=True))
     assert (whole.references[0].low, whole.references[0].high) == (2.6e6, 2.7e6)
-    per_driver = found["figure-4b"].lines[2]
-    assert per_driver.y[1] == pytest.approx(whole.lines[2].y[1] / 6)  # 2 drivers at each of 3 proxies
+    per_driver = found["figure-4b"].series[2]
+    assert per_driver.y[1] == pytest.approx(whole.series[2].y[1] / 6)  # 2 drivers at each of 3 proxies
 
 
 def test_figure_5b_has_a_line_for_each_fanout_and_what_was_offered(made: Made) -> None:
     (found,) = drawn(read_sweep(made("fanout-shuffle"))).values()
-    assert [line.name for line in found.lines] == ["F = 1", "F = 2", "F = 4", "F = 8", "F = 16"]
-    assert found.lines[0].x == (10, 30, 100, 300)
+    assert [line.name for line in found.series] == ["F = 1", "F = 2", "F = 4", "F = 8", "F = 16"]
+    assert found.series[0].x == (10, 30, 100, 300)
     assert found.references[0].low == 2.592e6
     assert (found.comparisons[0].paper, found.comparisons[0].ours) == ("4", "4")
 
@@ -61,8 +61,8 @@ def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Ma
     found = drawn(read_sweep(made("latency-load")))
     assert list(found) == ["figure-6-0", "figure-6-1", "figure-6-2"]
     first = found["figure-6-0"]
-    assert [line.name for line in first.lines] == ["F = 2", "F = 4", "F = 8"]
-    assert first.lines[1].x[:2] == pytest.approx((432_000, 1_296_000))
+    assert [line.name for line in first.series] == ["F = 2", "F = 4", "F = 8"]
+    assert first.series[1].x[:2] == pytest.approx((432_000, 1_296_000))
     assert first.references[0].low == 300
     assert first.comparisons[0].ours.startswith("207")  # of the calm ones only
 
@@ -70,14 +70,14 @@ def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Ma
 def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_events(made: Made) -> None:
     found = drawn(read_sweep(made("collection")))
     assert list(found) == ["figure-9", "figure-10a", "figure-10b"]
-    assert all(chart.x_logarithmic and chart.y_logarithmic for chart in found.values())
+    assert all(chart.x.kind == chart.y.kind == "logarithmic" for chart in found.values())
     bounded = found["figure-10b"]
-    assert [line.name for line in bounded.lines] == ["zipf 1.1", "zipf 1.5", "zipf 2"]
-    assert bounded.lines[0].x[-1] == 1_000_400
+    assert [line.name for line in bounded.series] == ["zipf 1.1", "zipf 1.5", "zipf 2"]
+    assert bounded.series[0].x[-1] == 1_000_400
     assert re.fullmatch(r"62\s% of 100\s000, 69\s% of 1\smillion events", bounded.comparisons[0].ours)
     by_age = found["figure-9"]
-    assert [line.name for line in by_age.lines][:2] == ["skew 1.1, λ = 10", "skew 1.1, λ = 200"]
-    assert by_age.lines[1].y[0] > by_age.lines[0].y[0]  # "higher for larger λ"
+    assert [line.name for line in by_age.series][:2] == ["skew 1.1, λ = 10", "skew 1.1, λ = 200"]
+    assert by_age.series[1].y[0] > by_age.series[0].y[0]  # "higher for larger λ"
     slopes = {each.what: float(each.ours) for each in by_age.comparisons}
     assert slopes["Slope, skew 2, λ = 200"] < slopes["Slope, skew 1.1, λ = 200"] < 0  # "steeper"
 
@@ -85,9 +85,9 @@ def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_eve
 def test_a_sweep_of_no_paper_is_drawn_against_its_longest_axis(made: Made) -> None:
     found = drawn(read_sweep(made("generic")))
     assert list(found) == ["throughput", "latency"]
-    assert found["throughput"].x_label == "workload.rate"
-    assert [line.name for line in found["throughput"].lines] == ["event_size 10B", "event_size 1000B"]
-    assert found["throughput"].lines[0].x == (1000, 5000, 20000)
+    assert found["throughput"].x.label == "workload.rate"
+    assert [line.name for line in found["throughput"].series] == ["event_size 10B", "event_size 1000B"]
+    assert found["throughput"].series[0].x == (1000, 5000, 20000)
 
 
 def test_a_papers_figure_without_its_points_is_not_drawn(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_writing_again_gives_the_same_bytes(made: Made) -> None:
 def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
     sweep = read_sweep(made("zoo"))
     (chart,) = [chart for chart in charts(sweep) if chart.key == "convergence"]
-    assert chart.x_names == ("ring-3", "star-4")
-    whole, less = chart.lines
+    assert chart.x.names == ("ring-3", "star-4")
+    whole, less = chart.series
     assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
     assert less.y == (0.9, 2.9)
     page = unescape(write_sweep_report(sweep.directory).read_text())

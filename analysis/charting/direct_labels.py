@@ -1,7 +1,7 @@
 """Where the names at the ends of lines stand: at their line's height, moved apart where they would meet.
 
 Labels that would cover each other become a cluster around the middle of their heights, in the same order.
-The page does the same with pixels (assets/axes.js).
+The page does the same with pixels (assets/chart.js).
 """
 
 from collections.abc import Iterable, Sequence
