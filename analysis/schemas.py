@@ -78,8 +78,6 @@ _CONTENT = (
     ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
 )
 
-COLUMN_OF = {"first_request": "request", "number": "configuration", "reaches": "covered"}
-"""Where a field of a message has a column with another name."""
 ROWS_COLUMNS = ("advertised", "hops", "members")
 """Which columns have the rows of a message that is a list."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.systems import systems
+from node.systems import codecs, systems
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("analysis", "experiments", "node", "testbed", "topologies")
@@ -14,6 +14,10 @@ OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/syste
 """What belongs to a system: its protocol, its reading, and the public API that applications call."""
 NOT_ROLES = {"client", "driver", "configuration"}
 """Names that columns of tables have, too: these count only where something is compared with a role."""
+
+
+WORDS: set[str] = set()
+"""Names of messages that are something else, too."""
 
 
 def files() -> Iterator[Path]:
@@ -46,6 +50,17 @@ def constants(node: ast.AST) -> list[ast.Constant]:
 )
 def test_a_named_role_is_found(text):
     assert list(named(ast.parse(text), {"proxy", "client", "driver"}))
+
+
+def test_no_message_is_named_outside_of_its_system():
+    names = {name for codec in codecs().values() for name in codec.by_name} - WORDS
+    found = [
+        f"{path.relative_to(ROOT)}:{each.lineno} {each.value}"
+        for path in files()
+        for each in constants(ast.parse(path.read_text()))
+        if each.value in names
+    ]
+    assert found == []
 
 
 def test_no_role_is_named_outside_of_its_system():

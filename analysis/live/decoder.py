@@ -123,7 +123,7 @@ class Decoder:
         if publish == answer:
             yield Batch(True, host.name, stream, head["first_seq"], count, count, t_ns + to_server_ns)
             return
-        key = (host.name, stream, head["first_request"])
+        key = (host.name, stream, head["request"])
         if message.name == publish:
             # A repeated one counts when it first left.
             self._unanswered.setdefault(key, (t_ns + to_server_ns, count))

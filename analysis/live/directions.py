@@ -19,7 +19,7 @@ from node.core.layout import Layout
 HELD_BYTES_MAX = 16 << 20
 REACH_BYTES = 4
 _SEQUENCE = 1 << 32
-_SPARSE = "SPARSE_EVENTS"
+_COVERED = "covered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Direction:
             if layout is not None and whole >= HEADER_BYTES + layout.head.size:
                 self._layout = layout
                 self._head_bytes = HEADER_BYTES + layout.head.size
-        elif self._layout is not None and self._layout.name == _SPARSE:
+        elif self._layout is not None and self._layout.summed(_COVERED):
             count = self._fields(self._layout)["count"]
             wanted = HEADER_BYTES + self._layout.head.size + REACH_BYTES * count
             if wanted <= self._frame_end - self._frame_at:
@@ -177,7 +177,8 @@ class Direction:
 
     def _fields(self, layout: Layout) -> dict[str, int]:
         values = layout.head.unpack_from(self._head, HEADER_BYTES)
-        return {field.name: value for field, value in zip(layout.fields, values, strict=True)}
+        fields = zip(layout.fields, values, strict=True)
+        return {column: value for field, value in fields for column in field.columns}
 
     def _message(self, layout: Layout) -> Message:
         fields, covered = self._fields(layout), None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from analysis.schemas import COLUMN_OF, ROWS_COLUMNS
+from analysis.schemas import ROWS_COLUMNS
 from node.core.epochs import written
 from node.core.layout import SEQ, Layout
 from node.systems import codec_of
@@ -102,12 +102,12 @@ def _filled(said: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | N
 def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
     if layout.row is not None and value.field == layout.tail_name:
         return _rows(row, layout.row)
-    number = row.get(COLUMN_OF.get(value.field, value.field))
+    number = row.get(layout.column_of(value.field))
     if number is None or (value.optional and number == 0):
         return ""
     if not value.count:
         return number_text(layout, value.field, number)
-    count = row.get(COLUMN_OF.get(value.count, value.count))
+    count = row.get(layout.column_of(value.count))
     return "" if count is None else number_text(layout, value.field, number + count - 1)
 
 

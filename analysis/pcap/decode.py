@@ -18,7 +18,7 @@ from analysis.pcap.format import Bytes, Integers, column, gather
 from analysis.pcap.frames import Frames, FrameWalk
 from analysis.pcap.pieces import Pieces, ascending, join, no_pieces, no_ranges
 from analysis.pcap.reassemble import Settled
-from analysis.schemas import COLUMN_OF, MESSAGES
+from analysis.schemas import MESSAGES
 from node.core.framing import HEADER_BYTES
 from node.core.layout import Codec, Layout
 
@@ -27,7 +27,7 @@ _FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "nex
 _COUNTERS, _HOPS, _MEMBERS = ("stream", "cnt"), ("stream", "region"), ("member", "index")
 """What rows are told by: counters of streams, regions of their paths, or the numbers of processes, which come
 first in their rows."""
-_SPARSE = "SPARSE_EVENTS"
+_COVERED = "covered"
 
 Mask = npt.NDArray[np.bool_]
 
@@ -189,10 +189,10 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         tail_bytes[where] -= layout.head.size
         heads = gather(frames.content, frames.at[chosen[where]] + HEADER_BYTES, layout.head.size)
         for field in layout.fields:
-            name = COLUMN_OF.get(field.name, field.name)
-            if name in values:
-                values[name][where] = column(heads, field.offset, _KINDS[field.format])
-                absent[name][where] = False
+            for name in field.columns:
+                if name in values:
+                    values[name][where] = column(heads, field.offset, _KINDS[field.format])
+                    absent[name][where] = False
     columns = {name: pa.array(values[name], mask=absent[name]) for name in _FIELD_COLUMNS}
     return columns | {
         "type": labels.take(pa.array(label)),
@@ -205,14 +205,14 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
 
 
 def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
-    """How many sequence numbers each batch of events covers: its count, or the sum of its reaches."""
+    """How many sequence numbers each batch of events covers: what a field says, or the sum of numbers."""
     found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
     for layout in types:
-        if not {"first_seq", "event_bytes"} <= {field.name for field in layout.fields}:
+        if not (layout.summed(_COVERED) or any(_COVERED in field.columns for field in layout.fields)):
             continue
         where = np.flatnonzero(frames.type[chosen] == layout.type)
         found[where], absent[where] = count[where], False
-        if layout.name == _SPARSE:
+        if layout.summed(_COVERED):
             first = HEADER_BYTES + layout.head.size
             there = frames.known[chosen[where]] >= first + 4 * count[where]
             absent[where[~there]] = True

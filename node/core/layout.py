@@ -47,20 +47,23 @@ class Values(IntEnum):
 class Field:
     """A fixed field: `format` is one of struct's B, H, I and Q, big-endian on the wire.
 
-    `values` names the values that it may have.
+    `values` names the values that it may have. `columns` are those of the analysis' table of messages that
+    hold it: the one of its own name, unless it says others.
     """
 
     format: str
     unit: str
     meaning: str
     values: type[Values] | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """A list of u32 with which a bytes tail begins: as many as the head field `count` says.
 
-    It is only there if the head field `if_zero` is 0, where one is named.
+    It is only there if the head field `if_zero` is 0, where one is named. `column` of the analysis' table of
+    messages holds their sum, if it names one.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Numbers:
     unit: str
     meaning: str
     if_zero: str = ""
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class HeadField:
     unit: str
     meaning: str
     values: type[Values] | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Layout:
@@ -121,6 +126,16 @@ class Layout:
     def offset(self, name: str) -> int:
         """Offset of a head field from the start of the body."""
         return next(field.offset for field in self.fields if field.name == name)
+
+    def column_of(self, name: str) -> str:
+        """The column of the table of messages in which a field, or the sum of numbers, stands."""
+        known = {field.name: field.columns[0] for field in self.fields}
+        numbers = self.tail.numbers if self.tail else ()
+        return (known | {each.name: each.column for each in numbers if each.column}).get(name, name)
+
+    def summed(self, column: str) -> bool:
+        """Whether numbers at the beginning of the tail are summed in this column: the first ones, then."""
+        return bool(self.tail and self.tail.numbers and self.tail.numbers[0].column == column)
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
         """The frame as buffers to be written one after the other; a bytes tail is not copied."""
@@ -223,7 +238,8 @@ def wire_name(message: type) -> str:
 def _table(heads: list[tuple[str, Field]]) -> tuple[HeadField, ...]:
     offset, table = 0, []
     for name, mark in heads:
-        table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning, mark.values))
+        columns = mark.columns or (name,)
+        table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning, mark.values, columns))
         offset += struct.calcsize(">" + mark.format)
     return tuple(table)
 

@@ -91,12 +91,12 @@ def tells_a_stranger(broker):
 
     def pass_on(message, *, from_broker):
         usual(message, from_broker=from_broker)
-        following = broker.followers.get(message.stream, set())
+        following = broker.followers.get(message.topic, set())
         everybody = set().union(*broker.followers.values())
         stranger = next(iter(sorted(everybody - following)), None)
         if broker.now_us > 6_000_000 and stranger is not None and not told:
             told.append(stranger)
-            usual_followers, broker.followers = broker.followers, {message.stream: {stranger}}
+            usual_followers, broker.followers = broker.followers, {message.topic: {stranger}}
             usual(message, from_broker=True)
             broker.followers = usual_followers
 

@@ -81,7 +81,7 @@ def test_on_real_packets_with_a_cut_link(cutset, tmp_path):
 
     code, text = cutset("packets", run, "--type", "FORWARD", "--lost")
     assert code == 0
-    assert "FORWARD s" in text
+    assert "FORWARD t" in text
     code, text = cutset("follow", run, "r0", "20")
     assert code == 0
     assert "never seen" not in text

@@ -14,7 +14,7 @@ from node.core.deliveries import RecordKind
 from node.core.layout import SEQ, Codec, Field, Layout, Tail
 from node.core.small_machine import SmallMachine
 
-Topic = Annotated[int, Field("I", "", "the topic")]
+Topic = Annotated[int, Field("I", "", "the topic", columns=("stream",))]
 On = Annotated[int, Field("B", "", "1: from now on; 0: no longer")]
 
 
@@ -38,7 +38,7 @@ class Hello:
 class Subscribe:
     """I follow a topic, or no longer."""
 
-    stream: Topic
+    topic: Topic
     on: On
 
 
@@ -46,7 +46,7 @@ class Subscribe:
 class Subscribed:
     """So be it, from this event on."""
 
-    stream: Topic
+    topic: Topic
     on: On
     next: Annotated[int, Field("Q", SEQ, "the first event that it concerns")]
 
@@ -55,9 +55,9 @@ class Subscribed:
 class Publish:
     """Events of a topic, from its publisher."""
 
-    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+    reads: ClassVar = ("t{topic}", "[{first_seq}..{first_seq+count}]")
 
-    stream: Topic
+    topic: Topic
     first_seq: Annotated[int, Field("Q", SEQ, "the first one's number")]
     count: Annotated[int, Field("I", "events", "how many")]
     payload: Annotated[bytes, Tail("bytes", "the events, one after the other")]
@@ -154,18 +154,18 @@ class Broker(Node):
         if isinstance(message, Hello) and connection not in self.peers.values():
             self.send(connection, message)  # the other one keeps this connection: show it that we live
         elif isinstance(message, Subscribe):
-            following = self.followers.setdefault(message.stream, set())
+            following = self.followers.setdefault(message.topic, set())
             (following.add if message.on else following.discard)(connection)
-            following_event = self.passed.get(message.stream, 0) + 1
-            self.send(connection, Subscribed(message.stream, message.on, following_event))
+            following_event = self.passed.get(message.topic, 0) + 1
+            self.send(connection, Subscribed(message.topic, message.on, following_event))
         elif isinstance(message, Publish):
-            self.passed[message.stream] = message.first_seq + message.count - 1
+            self.passed[message.topic] = message.first_seq + message.count - 1
             self.pass_on(message, from_broker=isinstance(message, Forward))
 
     def pass_on(self, message, *, from_broker):
-        onward = Forward(message.stream, message.first_seq, message.count, bytes(message.payload))
+        onward = Forward(message.topic, message.first_seq, message.count, bytes(message.payload))
         others = [] if from_broker else self.peers.values()
-        for connection in [*sorted(self.followers.get(message.stream, ())), *others]:
+        for connection in [*sorted(self.followers.get(message.topic, ())), *others]:
             self.send(connection, onward)
 
 
@@ -195,14 +195,14 @@ class Subscriber(Node):
     def take(self, connection, message):
         if isinstance(message, Subscribed):
             kind = RecordKind.SUBSCRIBED if message.on else RecordKind.UNSUBSCRIBED
-            self.record(kind, message.stream, message.next)
+            self.record(kind, message.topic, message.next)
         elif isinstance(message, Forward):
             self.deliver(message)
 
     def deliver(self, message):
-        self.got[message.stream] = message.first_seq + message.count - 1
+        self.got[message.topic] = message.first_seq + message.count - 1
         events = bytes(message.payload)
-        self.record(RecordKind.DELIVERED, message.stream, message.first_seq, message.count, events)
+        self.record(RecordKind.DELIVERED, message.topic, message.first_seq, message.count, events)
 
     def progress(self):
         return m.Progress(delivered={topic: self.got.get(topic, 0) for topic in self.following})

@@ -16,7 +16,11 @@ from node.protocols.sprinkler.message_values import U32_BYTES, Kind, Predicate, 
 
 SIZES = Numbers("sizes", "count", "bytes", "of each event", if_zero="event_bytes")
 REACHES = Numbers(
-    "reaches", "count", "events", "of each event: 1 and the collected ones since the event before"
+    "reaches",
+    "count",
+    "events",
+    "of each event: 1 and the collected ones since the event before",
+    column="covered",
 )
 
 
@@ -36,7 +40,15 @@ class Events:
     predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the first event")]
-    count: Annotated[int, Field("I", "events", "events in the batch; a tombstone's range; 0 for an epoch")]
+    count: Annotated[
+        int,
+        Field(
+            "I",
+            "events",
+            "events in the batch; a tombstone's range; 0 for an epoch",
+            columns=("count", "covered"),
+        ),
+    ]
     event_bytes: Annotated[
         int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
     ]
@@ -123,7 +135,8 @@ class Publish:
     predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[
-        int, Field("Q", "events", "the publisher's number of the first event, from 1 on")
+        int,
+        Field("Q", "events", "the publisher's number of the first event, from 1 on", columns=("request",)),
     ]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
@@ -154,7 +167,7 @@ class Published:
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "request {first_request}")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_request: Annotated[int, Field("Q", "events", "of the PUBLISH")]
+    first_request: Annotated[int, Field("Q", "events", "of the PUBLISH", columns=("request",))]
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
 

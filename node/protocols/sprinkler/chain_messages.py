@@ -23,7 +23,7 @@ class Publication:
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
-    first_request: Annotated[int, Field("Q", "events", "of its PUBLISH")]
+    first_request: Annotated[int, Field("Q", "events", "of its PUBLISH", columns=("request",))]
     incarnation: Annotated[int, Field("Q", "", "of its publisher")]
     name: Annotated[str, Tail("text", "its publisher")]
 
@@ -77,7 +77,7 @@ class Configuration:
 
     reads: ClassVar = ("{number}:", "{replicas}")
 
-    number: Annotated[int, Field("Q", "", "grows with each configuration")]
+    number: Annotated[int, Field("Q", "", "grows with each configuration", columns=("configuration",))]
     began: Annotated[
         int, Field("Q", "", "configuration since when a member has all: state from before it is void")
     ]
