@@ -49,7 +49,7 @@ from analysis.timelines.tasks import (
 from analysis.workers.choice import workers_for
 from analysis.workers.pool import Children, InThisProcess
 from analysis.workers.work import Workers
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
 from node.systems import codec_of

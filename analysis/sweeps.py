@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.parameters import Trait, declared_in
+from experiments.declared import Trait, declared_in
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from topologies.errors import InputError

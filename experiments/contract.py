@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from experiments.declared import Contract
 from experiments.faults import KIND_NAMES
-from experiments.parameters import Contract
 from topologies.quantities import quantity_of, yaml_name
 from topologies.strict import problem, suggestion
 

@@ -7,7 +7,7 @@ client must have got to the event, the analysis says (`analysis.timelines.expect
 
 from collections.abc import Iterable, Mapping
 
-from experiments.parameters import Contract
+from experiments.declared import Contract
 
 LOSSLESS = ("exactly-once", "at-least-once")
 

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
 from experiments.contract import loosened
+from experiments.declared import Declared, declared_by
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
 from experiments.overrides import with_value
-from experiments.parameters import Declared, complete_parameters, declared_by, known_systems, roles_of
+from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable, value_text

@@ -1,4 +1,4 @@
-"""What systems declare: their roles and contract, and their own parameters as experiment files give them.
+"""A system's own parameters, as an experiment file gives them and as the system takes them.
 
 The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written
 in the file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the
@@ -11,46 +11,15 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from node.core.declaration import Contract, Declared, Trait
-from node.systems import UnknownSystemError, add_module, oldest, systems
+from experiments.declared import declared_by
+from node.systems import systems
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
-
-__all__ = [
-    "Contract",
-    "Declared",
-    "Trait",
-    "UnknownSystemError",
-    "add_module",
-    "complete_parameters",
-    "declared_by",
-    "declared_in",
-    "known_systems",
-    "oldest",
-    "parameters_schema",
-    "roles_of",
-    "roles_problem",
-]
 
 
 def known_systems() -> list[str]:
     """The names of the systems that can be run."""
     return list(systems())
-
-
-def declared_by(system: str) -> Declared:
-    """What a known system declares."""
-    return systems()[system].declared
-
-
-def declared_in(plan: Mapping[str, Any]) -> Declared:
-    """What the system of a plan, as run.json has it, declares.
-
-    Raises KeyError, TypeError or ValueError if somebody changed it.
-    """
-    if given := plan.get("declared"):
-        return Declared.from_json(given)
-    return oldest()
 
 
 def roles_of(system: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from experiments.parameters import Trait, declared_in
+from experiments.declared import Trait, declared_in
 from testbed.plan import Plan, plan_to_json
 
 RUNS_MAX = 30

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from experiments.parameters import Declared, oldest
+from experiments.declared import Declared, oldest
 from topologies.shape import Shape
 
 

@@ -4,7 +4,7 @@ from analysis.following.copies import Found
 from analysis.timelines.deliveries import must_get
 from analysis.timelines.facts import Facts
 from analysis.timelines.records import read_files
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 
 

@@ -22,7 +22,7 @@ from analysis.live.segments import KEY
 from analysis.pcap.index import map_bytes
 from analysis.pcap.streams import format_address
 from analysis.timelines.facts import Host
-from experiments.parameters import Declared, Trait
+from experiments.declared import Declared, Trait
 from node.core.declaration import Reading
 from node.core.layout import Codec
 

@@ -1,6 +1,6 @@
 """What can be watched while a run goes on: which systems, and which hosts' captures tell of it."""
 
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from node.systems import codec_of
 
 TRAITS = (Trait.SUBSCRIBER, Trait.PUBLISHER)

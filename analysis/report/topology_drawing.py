@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from analysis.report.bands import Band, bands
 from analysis.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
 from analysis.report.reading import Row, RunRecord
-from experiments.parameters import Trait, declared_in
+from experiments.declared import Trait, declared_in
 from topologies.label_placement import Box, Line, placed
 from topologies.layout import layout
 from topologies.palette import LIGHT, colour_of

@@ -19,7 +19,7 @@ from analysis.report.formatting import large, number, percent
 from analysis.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweptRun
 from analysis.timelines.node_logs import log_records
-from experiments.parameters import Trait, declared_in
+from experiments.declared import Trait, declared_in
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 
 HIST = "hist"

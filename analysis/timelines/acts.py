@@ -20,7 +20,7 @@ from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.node_logs import log_records
 from analysis.timelines.ways import Sources
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from node.core.declaration import Reading
 from topologies.routes import Hop

@@ -19,7 +19,7 @@ from analysis.timelines.facts import GATEWAY, Facts
 from analysis.timelines.periods import Json
 from analysis.timelines.pieces import digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
-from experiments.parameters import Trait
+from experiments.declared import Trait
 
 PUBLISHED = ""
 """Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
 from analysis.timelines.facts import Facts, Host
-from experiments.parameters import Trait
+from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
     "host", "direction", "src", "dst", "type", "stream", "kind", "first_seq", "count", "covered", "request",

@@ -15,7 +15,7 @@ from analysis.timelines.crossings import read_routes
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
 from analysis.timelines.presence import read_presence
 from analysis.timelines.run_window import RunWindow, window_of
-from experiments.parameters import Declared, Trait, declared_in, oldest
+from experiments.declared import Declared, Trait, declared_in, oldest
 from experiments.plain_name import plain_name
 from experiments.rundir import RUN_JSON
 from node.core.declaration import Reading

@@ -24,7 +24,7 @@ from analysis.timelines.facts import Facts
 from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.schemas import BIN_NS
-from experiments.parameters import Trait
+from experiments.declared import Trait
 
 PERCENTS = (50, 95, 99, 100)
 TAKERS = (Trait.SERVER, Trait.PUBLISHER)

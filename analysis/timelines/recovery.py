@@ -26,7 +26,7 @@ from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, measure
 from analysis.timelines.ways import Sources, change_times, length_us, way
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from topologies.routes import Hop
 
 AROUND_NS = 1_000_000_000

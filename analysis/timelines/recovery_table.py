@@ -15,7 +15,7 @@ from analysis.timelines import schemas
 from analysis.timelines.acts import Act, What, on_fault
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
-from experiments.parameters import Trait
+from experiments.declared import Trait
 
 WORST = ("resubscribe_s", "switch_s", "catch_up_s", "settled_s", "backlog_events")
 DERIVED = ("rate_derived", "loss_derived", "connectivity_lost")

@@ -11,7 +11,7 @@ from analysis.timelines.arrays import Bools, Ints, codes, ints, of_roles, rows
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER, Batches, Pieces, cut
 from analysis.timelines.ways import Sources, changes
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
 COLUMNS = ("stream", "host", "role", "kind", "peer", "first_seq", "count", "t_ns")

@@ -42,7 +42,7 @@ from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, so
 from analysis.timelines.ways import Sources
 from analysis.workers import work
 from analysis.workers.work import Workers
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.whole_files import replacing
 
 Files = tuple[str, Path]

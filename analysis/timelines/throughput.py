@@ -24,7 +24,7 @@ from analysis.timelines.groups import shifted
 from analysis.timelines.periods import Way
 from analysis.timelines.pieces import repeats
 from analysis.timelines.schemas import BIN_NS
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
 Name = tuple[str, str, str | None]

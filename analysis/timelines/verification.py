@@ -19,7 +19,7 @@ from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.groups import SPAN_BITS, shifted, within
 from analysis.timelines.recorded import Got, Published
-from experiments.parameters import Trait
+from experiments.declared import Trait
 
 UNIQUE_BYTES = 10
 """From this size on an event holds its whole request number and driver."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from topologies.routes import Hop
 
 

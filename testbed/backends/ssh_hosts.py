@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.hosts.archive import Archive, machine_archive

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.declared import Declared, Trait
 from experiments.draining import reached
-from experiments.parameters import Declared, Trait
 from node.core import machine as m
 from node.sim.network import Network
 from node.sim.process import Node

@@ -13,7 +13,7 @@ import click
 
 from experiments.child_python import python_command
 from experiments.contract import differences
-from experiments.parameters import Trait, declared_by
+from experiments.declared import Trait, declared_by
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command

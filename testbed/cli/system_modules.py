@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from experiments.parameters import UnknownSystemError, add_module
+from experiments.declared import UnknownSystemError, add_module
 from topologies.errors import InputError
 
 OPTION = "--system-module"

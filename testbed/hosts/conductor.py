@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.declared import Contract
 from experiments.draining import reached
-from experiments.parameters import Contract
 from testbed.hosts.peer import Events, Peer
 from testbed.one_line import one_line
 from testbed.runner.draining import highest

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from testbed.errors import TestbedError
 from testbed.faults import Carried, target
 from testbed.plan import LinkChange

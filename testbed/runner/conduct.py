@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.plan import plan_from_json

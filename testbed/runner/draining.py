@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from experiments.declared import Contract, Trait
 from experiments.draining import reached, settles_by_time
-from experiments.parameters import Contract, Trait
 from testbed.processes import NodeProcess
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase

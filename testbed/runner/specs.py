@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from experiments.parameters import Trait
+from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from testbed.plan import Plan, ProcessPlan
 

@@ -4,8 +4,8 @@ import pytest
 from pydantic_core import PydanticCustomError
 
 from experiments.contract import differences, loosened
+from experiments.declared import Contract
 from experiments.loader import load_experiment
-from experiments.parameters import Contract
 from testbed.cli import main
 from testbed.planning import make_plan
 from topologies.errors import InputError

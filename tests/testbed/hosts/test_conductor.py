@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.parameters import Contract
+from experiments.declared import Contract
 from testbed.hosts import conductor as conductor_module
 from testbed.hosts.conductor import Conductor
 from testbed.hosts.peer import ClockReadings, Events

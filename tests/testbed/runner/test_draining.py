@@ -5,8 +5,8 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from experiments.declared import Contract, oldest
 from experiments.draining import reached
-from experiments.parameters import Contract, oldest
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.draining import drain, everything_delivered, highest, lowest
 from testbed.runner.stage import Ending
