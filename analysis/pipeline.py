@@ -15,11 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis import tables, transfers
-from analysis.clocks import notes as clock_notes
-from analysis.clocks.machines import Clocks, on_reference, wires_of
-from analysis.clocks.making import make_clocks, read_details
-from analysis.extraction import listed_captures
+from analysis import tables
+from analysis.capture.clocks import notes as clock_notes
+from analysis.capture.clocks.machines import Clocks, on_reference, wires_of
+from analysis.capture.clocks.making import make_clocks, read_details
+from analysis.jobs import transfers
+from analysis.jobs.choice import workers_for
+from analysis.jobs.extraction import listed_captures
+from analysis.jobs.pool import Children, InThisProcess
+from analysis.jobs.work import Workers
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import acts, convergence, latency, recovery_table, throughput
@@ -46,9 +50,6 @@ from analysis.timelines.tasks import (
     nothing,
     write,
 )
-from analysis.workers.choice import workers_for
-from analysis.workers.pool import Children, InThisProcess
-from analysis.workers.work import Workers
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD

@@ -193,7 +193,7 @@ def _local_settings(master: str | None) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _java_options(),
         "spark.sql.shuffle.partitions": str(cores * 2),
         "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers take our modules from where we run
-        "spark.python.daemon.module": "analysis.workers.daemon",
+        "spark.python.daemon.module": "analysis.jobs.daemon",
     }
 
 

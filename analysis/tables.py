@@ -1,7 +1,7 @@
 """A run's tables of packets, messages, gaps, decoding and captures: made from its captures, once, and read
 back.
 
-Workers do it (`analysis.workers`), and their tasks write Parquet themselves with Arrow: rows never pass
+Workers do it (`analysis.jobs`), and their tasks write Parquet themselves with Arrow: rows never pass
 through Java.
 (On 2 cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s this way.)
 An interrupted analysis leaves the old tables (`analysis.tables`).
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from analysis.errors import AnalysisError
-from analysis.extraction import (
+from analysis.jobs.extraction import (
     SCHEMAS,
     Task,
     describe_captures,
@@ -29,8 +29,8 @@ from analysis.extraction import (
     open_table,
     plan_tasks,
 )
+from analysis.jobs.work import Workers
 from analysis.schemas import spark_schema
-from analysis.workers.work import Workers
 from experiments.rundir import RunDirectory
 
 

@@ -3,7 +3,7 @@
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
 or on a process (kill, stop, continue, restart, replace, give-up, separate, join, leave). Times count from
 time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults add up is
-the matter of `testbed.fault_timeline`.
+the matter of `testbed.faults.timeline`.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """ICMP echoes (RFC 792) and the internet checksum (RFC 1071).
 
 Needs the standard library alone, also in an old Python: it goes along with programs that are sent to machines
-(`testbed.hosts.deploy`).
+(`testbed.machines.deploy`).
 """
 
 from __future__ import annotations

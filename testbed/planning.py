@@ -15,7 +15,7 @@ from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
 from experiments.roles import counts_in
-from testbed.fault_timeline import fault_plans, link_changes, process_changes, separation_changes
+from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
 from testbed.plan import (
     CapturePlan,
     HostPlan,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.charting.model import Axis, Chart, Series
-from analysis.charting.page import as_json
-from analysis.report.charts import TIME, TOGETHER
+from analysis.pages.charting.model import Axis, Chart, Series
+from analysis.pages.charting.page import as_json
+from analysis.pages.report.charts import TIME, TOGETHER
 from topologies.palette import colour_of, dash_of
 
 

@@ -1,5 +1,5 @@
-"""Messages of TCP directions, as their segments come: what `analysis.pcap` finds in whole captures, found bit
-by bit.
+"""Messages of TCP directions, as their segments come: what `analysis.capture.pcap` finds in whole captures,
+found bit by bit.
 
 A direction keeps where its next byte stands, the head of the frame that it is in, and copies of segments
 that came before their turn; payload is passed over. It gives the same messages at the same times: bytes
@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from analysis.pcap.reassemble import RST, SYN, WINDOW_BYTES_MAX
+from analysis.capture.pcap.reassemble import RST, SYN, WINDOW_BYTES_MAX
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 from node.core.layout import Layout
 

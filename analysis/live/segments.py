@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.reassemble import SYN
+from analysis.capture.pcap.streams import TCP
 from analysis.errors import CaptureError
-from analysis.pcap.batches import TimeRange, read_columns, spans_of
-from analysis.pcap.fields import Columns
-from analysis.pcap.index import build_index
-from analysis.pcap.reassemble import SYN
-from analysis.pcap.streams import TCP
 from experiments import capture_parts
 
 KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")

@@ -18,9 +18,9 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from analysis import report
-from analysis.charting.page import SCRIPTS, STYLES
 from analysis.live.board import Board
+from analysis.pages import report
+from analysis.pages.charting.page import SCRIPTS, STYLES
 
 LOOPBACK = "127.0.0.1"
 SENT_TIMEOUT_S = 10

@@ -17,8 +17,8 @@ from analysis.live.board import Board
 from analysis.live.charts import live_charts
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.timelines import LiveTimelines, News
-from analysis.report.bands import Band, bands
-from analysis.report.reading import RunRecord
+from analysis.pages.report.bands import Band, bands
+from analysis.pages.report.reading import RunRecord
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.presence import read_presence
 from analysis.timelines.run_window import MARGIN_NS

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.charting.model import Axis, Reference, Series
-from analysis.report.formatting import large, number, percent
-from analysis.report.sweep_charts import Comparison, SweepChart, sweep_series
+from analysis.pages.charting.model import Axis, Reference, Series
+from analysis.pages.report.formatting import large, number, percent
+from analysis.pages.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweptRun
 from analysis.timelines.node_logs import log_records
 from experiments.declared import Trait, declared_in

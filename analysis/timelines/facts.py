@@ -9,7 +9,7 @@ times. It is small and can be sent to Spark's workers whole.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from analysis.clocks.machines import ONE_CLOCK, Clocks
+from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines.crossings import read_routes
 from analysis.timelines.periods import Json, Period, Way, period_at, read_periods

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.clocks.machines import wires_of
+from analysis.capture.clocks.machines import wires_of
 from analysis.timelines.facts import Facts
 from analysis.timelines.machine import CPU_LIMIT, SAMPLE_NS, STALL_NS, busy_samples
 from analysis.timelines.periods import Json

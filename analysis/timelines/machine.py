@@ -8,7 +8,7 @@ import itertools
 from pathlib import Path
 from statistics import median
 
-from analysis.clocks.machines import machines_of, wires_of
+from analysis.capture.clocks.machines import machines_of, wires_of
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
 

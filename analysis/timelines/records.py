@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.clocks.machines import ONE_CLOCK, Clocks
+from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes

@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.clocks.machines import Clocks
+from analysis.capture.clocks.machines import Clocks
+from analysis.jobs import work
+from analysis.jobs.work import Workers
 from analysis.timelines import (
     acts,
     agreement,
@@ -40,8 +42,6 @@ from analysis.timelines.records import read_file, read_files
 from analysis.timelines.run_window import outside
 from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources, with_wanted
 from analysis.timelines.ways import Sources
-from analysis.workers import work
-from analysis.workers.work import Workers
 from experiments.declared import Trait
 from experiments.whole_files import replacing
 

@@ -105,7 +105,7 @@ class Reading:
     logs say about who the replicas are, the first of which says it all. heartbeat: a message that only says
     that its sender lives, where it lists no counters. ranks: messages that are sent all the time, from the
     least telling to the most; those that carry events follow them in diagrams, then all others. colours: of
-    messages in diagrams, by the names of `analysis.diagram.canvas`.
+    messages in diagrams, by the names of `analysis.inspect.diagram.canvas`.
     """
 
     carries: tuple[str, ...] = ()

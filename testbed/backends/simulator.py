@@ -25,7 +25,7 @@ from testbed.backends.virtual_files import Files, time_ns
 from testbed.backends.virtual_network import VirtualFaults, make_network
 from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
-from testbed.faults import Carried
+from testbed.faults.application import Carried
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.phases import Outcome, Phase

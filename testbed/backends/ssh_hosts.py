@@ -1,9 +1,9 @@
 """Carries out plans on the machines of an inventory: each its share, led together, and shipped back.
 
 Once: log in to all machines, examine them, bring our code there. For each run: start a supervisor on each
-machine that the plan needs, lead them through it (`testbed.hosts.conductor`), ship their files into the one
-run directory while it goes on or at its end, make one run.json of theirs, and remove the run's folder from
-machines whose files are all here.
+machine that the plan needs, lead them through it (`testbed.machines.conductor`), ship their files into the
+one run directory while it goes on or at its end, make one run.json of theirs, and remove the run's folder
+from machines whose files are all here.
 """
 
 import contextlib
@@ -16,25 +16,25 @@ from typing import Any, Self
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.hosts.archive import Archive, machine_archive
-from testbed.hosts.checks import Examined, check_room, examine, raise_if_unfit
-from testbed.hosts.conductor import Conductor
-from testbed.hosts.connecting import Logins, connected
-from testbed.hosts.deploy import code_folder, deploy, our_python
-from testbed.hosts.inventory import Inventory, Machine, When
-from testbed.hosts.merging import machines_json, merged
-from testbed.hosts.peer import Events, Peer
-from testbed.hosts.placement import Placement, first_network, fitted, place, shares
-from testbed.hosts.run_folders import agent_arguments
-from testbed.hosts.ssh import Connection
+from testbed.machines.archive import Archive, machine_archive
+from testbed.machines.checks import Examined, check_room, examine, raise_if_unfit
+from testbed.machines.conductor import Conductor
+from testbed.machines.connecting import Logins, connected
+from testbed.machines.deploy import code_folder, deploy, our_python
+from testbed.machines.inventory import Inventory, Machine, When
+from testbed.machines.merging import machines_json, merged
+from testbed.machines.peer import Events, Peer
+from testbed.machines.placement import Placement, first_network, fitted, place, shares
+from testbed.machines.run_folders import agent_arguments
+from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.over_ssh import MachineSource
+from testbed.machines.shipping.parts import read_parts
+from testbed.machines.shipping.receiver import run_lock, ship
+from testbed.machines.shipping.result import Shipped
+from testbed.machines.ssh import Connection
 from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, Follow, check_disk, interruptible
 from testbed.share import share_to_json
-from testbed.shipping.limits import Limits
-from testbed.shipping.over_ssh import MachineSource
-from testbed.shipping.parts import read_parts
-from testbed.shipping.receiver import run_lock, ship
-from testbed.shipping.result import Shipped
 
 LOOK_S = 0.25
 

@@ -10,7 +10,7 @@ from node.sim.wires import Hop, Lan, Line, Wires
 from node.systems import build_machine
 from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
-from testbed.faults import Carried, Change
+from testbed.faults.application import Carried, Change
 from testbed.network.routes import hops
 from testbed.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
 from testbed.runner.specs import node_specs

@@ -16,7 +16,7 @@ OPTION = "--on"
 
 def check_place(name: str) -> None:
     """Raises InputError if there is no such place, or its inventory cannot be read."""
-    from testbed.hosts.inventory import load_inventory
+    from testbed.machines.inventory import load_inventory
     from topologies.errors import InputError
 
     if name in {LOCAL, SIMULATOR}:
@@ -48,7 +48,7 @@ def opened(name: str, say: Callable[[str], None]) -> "Iterator[Place]":
     else:
         from testbed.backends.ssh_hosts import SshHosts
         from testbed.campaign.machines_table import show
-        from testbed.hosts.inventory import load_inventory
+        from testbed.machines.inventory import load_inventory
 
         with SshHosts(load_inventory(Path(name)), say, partial(show, aside=True)) as hosts:
             yield hosts

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from testbed.hosts.checks import Examined
+    from testbed.machines.checks import Examined
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
 COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")

@@ -27,7 +27,7 @@ from testbed.nightly.junit import junit_xml
 from testbed.nightly.results import exit_code
 
 if TYPE_CHECKING:
-    from analysis.regressions.findings import Checked, Finding
+    from analysis.history.regressions.findings import Checked, Finding
     from testbed.campaign.night_options import NightOptions
 
 COMPLETED = "completed"
@@ -110,7 +110,7 @@ def _code(record: NightRecord) -> int:
 
 def _check(night: Night) -> "tuple[Checked | None, str | None]":
     """Hold the night against those before it; what came of it, or why it could not be done."""
-    from analysis.regressions.checking import check_night
+    from analysis.history.regressions.checking import check_night
 
     with night.going_on("the night was not checked") as problems:
         checked = check_night(night.history, night.record.night, night.record.suite)
@@ -121,7 +121,7 @@ def _check(night: Night) -> "tuple[Checked | None, str | None]":
 
 def _page(night: Night, site: Path, checked: "Checked | None") -> Path | None:
     """Write the morning page; None, with a line that says why, if it cannot be written."""
-    from analysis.nights import write_site
+    from analysis.pages.nights import write_site
 
     suite = night.record.suite
     left_out = [run.title for run in night.record.runs if run.state is State.SKIPPED]
@@ -138,8 +138,8 @@ def finding_line(finding: "Finding") -> str:
 
     What else has changed since follows, as `; also changed: workload.rate 2000/s -> 1000/s`.
     """
-    from analysis.regressions.circumstances import in_short
-    from analysis.report.metric_words import change_text, value_text
+    from analysis.history.regressions.circumstances import in_short
+    from analysis.pages.report.metric_words import change_text, value_text
 
     before, after = (value_text(value, finding.unit) for value in (finding.before, finding.after))
     also = f"; also changed: {in_short(finding.also_changed)}" if finding.also_changed else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.report import write_report
+from analysis.pages.report import write_report
 from experiments.child_python import python_command
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory, read_json

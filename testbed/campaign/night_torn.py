@@ -67,7 +67,7 @@ def _from_history(night: Night, run: NightRun) -> NightRun | None:
     since this night began.
     """
     from analysis.history import Where
-    from analysis.regressions.failures import failure_of
+    from analysis.history.regressions.failures import failure_of
 
     where = Where(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
     rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repeat]

@@ -149,7 +149,7 @@ def conclude(
 
 def write_page(run: "RunDirectory", follow: "Follower") -> None:
     """Write an analysed run's report."""
-    from analysis.report import write_report
+    from analysis.pages.report import write_report
 
     follow.say("writing the report")
     write_report(run)
@@ -188,7 +188,7 @@ def _start_spark_aside(run: "RunDirectory") -> None:
 
     def start() -> None:
         from analysis.errors import AnalysisError
-        from analysis.workers.choice import start_ahead
+        from analysis.jobs.choice import start_ahead
 
         # The analysis starts it again, and says what is wrong.
         with contextlib.suppress(AnalysisError):

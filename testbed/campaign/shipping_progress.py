@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.shipping.result import State
+from testbed.machines.shipping.result import State
 
 RATE_WINDOW_S = 3.0
 WORTH_WAITING_BYTES = 10**6

@@ -72,7 +72,7 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> str:
 
 def write_sweep_page(directory: SweepDirectory) -> None:
     """Write the page for the whole sweep, if there is anything to show."""
-    from analysis.report.sweep_page import write_sweep_report
+    from analysis.pages.report.sweep_page import write_sweep_report
 
     if any(point.verdict for point in directory.read().points):
         write_sweep_report(directory)

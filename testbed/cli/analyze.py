@@ -54,7 +54,7 @@ class _Work:
 
 
 def _run(run: "RunDirectory", work: _Work) -> int:
-    from analysis.report import write_report
+    from analysis.pages.report import write_report
     from analysis.unanalysed import check_measured
     from experiments.left_out import check_captures
     from testbed.campaign.outcome import show_outcome

@@ -22,9 +22,9 @@ def command(run_names: tuple[str, ...], output: Path | None, text: bool) -> None
     All must have been analysed; captures are not needed. Exit codes: 0 compared, whatever came out, 2 no such
     run, or not analysed yet.
     """
-    from analysis.comparing.page import write_page
-    from analysis.comparing.sides import read_sides
-    from analysis.comparing.text import lines
+    from analysis.pages.comparing.page import write_page
+    from analysis.pages.comparing.sides import read_sides
+    from analysis.pages.comparing.text import lines
     from testbed.cli.named_run import named_run
     from testbed.cli.output import check_directory, reader_may_leave
     from topologies.errors import InputError

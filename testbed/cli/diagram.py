@@ -9,9 +9,9 @@ import click
 from testbed.cli.options import once, run_argument
 
 if TYPE_CHECKING:
-    from analysis.diagram.choosing import Wanted
-    from analysis.diagram.moments import Moment
-    from analysis.report.reading import RunRecord
+    from analysis.inspect.diagram.choosing import Wanted
+    from analysis.inspect.diagram.moments import Moment
+    from analysis.pages.report.reading import RunRecord
     from experiments.rundir import RunDirectory
 
 
@@ -51,11 +51,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Too many messages are thinned out; the picture says what it leaves out. Exit codes: 0 drawn, 2 no such
     run, moment, fault or message, or not analysed yet.
     """
-    from analysis.diagram.drawing import diagram_svg
-    from analysis.diagram.making import command as command_of
-    from analysis.diagram.making import figure_name, make_scene
-    from analysis.report.reading import read_record
-    from analysis.report.run_argument import run_argument
+    from analysis.inspect.diagram.drawing import diagram_svg
+    from analysis.inspect.diagram.making import command as command_of
+    from analysis.inspect.diagram.making import figure_name, make_scene
+    from analysis.pages.report.reading import read_record
+    from analysis.pages.report.run_argument import run_argument
     from testbed.cli.named_run import named_run
     from testbed.cli.output import write_text
 
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 def _moment(
     record: "RunRecord", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
 ) -> "Moment":
-    from analysis.diagram.moments import Moment, around
+    from analysis.inspect.diagram.moments import Moment, around
 
     if fault is not None and (from_s, to_s) == (None, None):
         return around(record, fault, span_s)
@@ -101,8 +101,8 @@ def _wanted(
     stream: str | None,
 ) -> "Wanted":
     """Names are checked, and written, as `cutset packets` does. Raises InputError."""
-    from analysis.diagram.choosing import Wanted
-    from analysis.packets.filters import Asked, codec_of, make_filter
+    from analysis.inspect.diagram.choosing import Wanted
+    from analysis.inspect.packets.filters import Asked, codec_of, make_filter
     from analysis.timelines.facts import read_facts
 
     facts, known = read_facts(record.run), codec_of(record.run).by_name
@@ -116,7 +116,7 @@ def _wanted(
 
 def _check(run: "RunDirectory", record: "RunRecord") -> None:
     """Raises InputError if it has no table of transfers."""
-    from analysis.report.run_argument import run_argument
+    from analysis.pages.report.run_argument import run_argument
     from topologies.errors import InputError
 
     if not run.table("transfers").is_dir():

@@ -58,9 +58,9 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
     TOPOLOGY is a name (see `cutset list`) or a YAML file.
     """
-    from testbed.emulab.request import Density, Hardware, doubts, site_request
-    from testbed.emulab.rspec import prepare_command, request_rspec
-    from testbed.hosts.inventory import Shaping
+    from testbed.machines.emulab.request import Density, Hardware, doubts, site_request
+    from testbed.machines.emulab.rspec import prepare_command, request_rspec
+    from testbed.machines.inventory import Shaping
     from topologies.loader import load_topology
 
     if machines_per_region > 1 and regions_per_machine > 1:
@@ -80,8 +80,8 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 def inventory(manifest: Path, name: str, user: str | None, output: Path | None) -> None:
     """Write the inventory of the machines in MANIFEST, for `cutset run --on`."""
-    from testbed.emulab.manifest import read_manifest
-    from testbed.emulab.to_inventory import inventory_text
+    from testbed.machines.emulab.manifest import read_manifest
+    from testbed.machines.emulab.to_inventory import inventory_text
     from topologies.document import shown_path
     from topologies.errors import InputError
 

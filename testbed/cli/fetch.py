@@ -11,9 +11,9 @@ from testbed.cli.options import run_argument
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.hosts.inventory import Inventory
-    from testbed.shipping.lane import Listener
-    from testbed.shipping.result import Progress
+    from testbed.machines.inventory import Inventory
+    from testbed.machines.shipping.lane import Listener
+    from testbed.machines.shipping.result import Progress
 
 
 @click.command(name="fetch")
@@ -36,10 +36,10 @@ def command(run_name: str, inventory: Path | None, rate: str | None, disk: str |
     """
     from testbed.campaign.progress import follower
     from testbed.cli.named_run import named_run
-    from testbed.hosts.archive import machine_archive
-    from testbed.shipping.fetching import Fetch, not_all_here
-    from testbed.shipping.limits import Limits
-    from testbed.shipping.result import all_complete
+    from testbed.machines.archive import machine_archive
+    from testbed.machines.shipping.fetching import Fetch, not_all_here
+    from testbed.machines.shipping.limits import Limits
+    from testbed.machines.shipping.result import all_complete
 
     run = named_run(run_name)
     if not not_all_here(run):
@@ -72,7 +72,7 @@ def _all_here(run: "RunDirectory") -> int:
 
 def _loaded(run: "RunDirectory", given: Path | None) -> "Inventory":
     """The inventory that is given, or the one that the run was started with. Raises InputError."""
-    from testbed.hosts.inventory import load_inventory
+    from testbed.machines.inventory import load_inventory
     from topologies.errors import InputError
 
     if given is not None:

@@ -46,7 +46,7 @@ def record(
 
 def series_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """What its series is called, and what was set, by dotted path. content: of run.json."""
-    from analysis.comparing.settings import place_text
+    from analysis.pages.comparing.settings import place_text
 
     experiment, topology = content.get("experiment") or {}, content.get("topology") or {}
     name, place = str(experiment.get("name") or ""), place_text(content)

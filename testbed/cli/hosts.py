@@ -10,9 +10,9 @@ from testbed.campaign.machines_table import problem_lines, show
 
 if TYPE_CHECKING:
     from testbed.errors import TestbedError
-    from testbed.hosts.archive import Archive
-    from testbed.hosts.cleaning import Cleared
-    from testbed.hosts.ssh import Connection
+    from testbed.machines.archive import Archive
+    from testbed.machines.cleaning import Cleared
+    from testbed.machines.ssh import Connection
 
 
 @click.command(name="hosts")
@@ -25,10 +25,10 @@ def command(inventory: Path, clean: bool) -> int:
     whose files are in runs/ here are removed there, and so is code of other versions.
     """
     from testbed.campaign import exit_codes
-    from testbed.hosts.archive import machine_archive
-    from testbed.hosts.checks import examine
-    from testbed.hosts.connecting import connected
-    from testbed.hosts.inventory import load_inventory
+    from testbed.machines.archive import machine_archive
+    from testbed.machines.checks import examine
+    from testbed.machines.connecting import connected
+    from testbed.machines.inventory import load_inventory
 
     loaded = load_inventory(inventory)
     archive = machine_archive()
@@ -51,7 +51,7 @@ def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive
     """Clean the machines that can be reached, and say what was done; the table says why the others cannot."""
     from experiments.rundir import RUNS
     from testbed.errors import TestbedError
-    from testbed.hosts.cleaning import clean
+    from testbed.machines.cleaning import clean
 
     reached = [connection for connection in connections if not isinstance(connection, TestbedError)]
     machines: dict[str, list[str]] = {}

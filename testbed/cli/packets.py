@@ -10,7 +10,7 @@ from testbed.cli.options import Seconds, message_options, once, run_argument
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from analysis.packets.filters import Filter
+    from analysis.inspect.packets.filters import Filter
     from analysis.timelines.facts import Facts
 
 
@@ -20,8 +20,8 @@ _KEYS = "Show what the keys of --json mean, and exit."
 def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked:
         return
-    from analysis.packets.again_lines import KEYS as AGAIN
-    from analysis.packets.objects import CONTENT, KEYS, RAW
+    from analysis.inspect.packets.again_lines import KEYS as AGAIN
+    from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
 
     width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
     groups = {
@@ -78,8 +78,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
-    from analysis.clocks.making import read_on_reference
-    from analysis.packets.filters import codec_of
+    from analysis.capture.clocks.making import read_on_reference
+    from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
     from analysis.unanalysed import check_measured, check_transfers
     from testbed.cli.named_run import named_run
@@ -123,7 +123,7 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
 
 
 def _wanted(asked: dict[str, Any], facts: "Facts", types: "Collection[str]") -> "Filter":
-    from analysis.packets.filters import SPAN_S, Asked, make_filter
+    from analysis.inspect.packets.filters import SPAN_S, Asked, make_filter
 
     names = ("from_s", "to_s", "around", "hosts", "regions", "links", "types", "streams", "seq", "lost")
     span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from analysis.packets.filters import Filter
-from analysis.packets.lines import COLUMNS, Lines, plain
-from analysis.packets.reading import transfers
+from analysis.inspect.packets.filters import Filter
+from analysis.inspect.packets.lines import COLUMNS, Lines, plain
+from analysis.inspect.packets.reading import transfers
 from analysis.timelines.facts import Facts
 from experiments.rundir import RunDirectory
 
@@ -32,7 +32,7 @@ class Output:
         """Each message as a line, or as an object."""
         tally = Tally()
         if as_json:
-            from analysis.packets.objects import describe
+            from analysis.inspect.packets.objects import describe
 
             one = describe(self.facts)
             _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
@@ -42,10 +42,10 @@ class Output:
 
     def show_bytes(self, *, as_json: bool) -> None:
         """Each message, and what its bytes are."""
-        from analysis.packets.filters import codec_of
-        from analysis.packets.lines import raw_lines
-        from analysis.packets.objects import describe, describe_bytes
-        from analysis.packets.raw import Bytes
+        from analysis.inspect.packets.filters import codec_of
+        from analysis.inspect.packets.lines import raw_lines
+        from analysis.inspect.packets.objects import describe, describe_bytes
+        from analysis.inspect.packets.raw import Bytes
 
         codec, taken = codec_of(self.run.read_run()), Bytes(self.run)
         one = describe(self.facts)
@@ -64,8 +64,8 @@ class Output:
 
     def show_retransmissions(self, *, as_json: bool) -> None:
         """Each segment that was sent again."""
-        from analysis.packets.again_lines import describe, header, line, segment
-        from analysis.packets.retransmissions import retransmissions
+        from analysis.inspect.packets.again_lines import describe, header, line, segment
+        from analysis.inspect.packets.retransmissions import retransmissions
 
         found = retransmissions(self.run, self.wanted, COLUMNS)
         shown = found[: self.limit]
@@ -85,7 +85,13 @@ class Output:
 
     def write_packets(self, path: Path, at: str | None) -> None:
         """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
-        from analysis.packets.selection import begin_capture, choose, time_zero, write_file, write_packets
+        from analysis.inspect.packets.selection import (
+            begin_capture,
+            choose,
+            time_zero,
+            write_file,
+            write_packets,
+        )
 
         choice = choose(self.run, self.facts, self.wanted, at)
         if str(path) == "-":
@@ -111,7 +117,7 @@ class Output:
 
     def _tell(self, tally: "Tally") -> None:
         """How many there were; and why there were none, if that is known."""
-        from analysis.extraction import listed_captures
+        from analysis.jobs.extraction import listed_captures
 
         hosts = any(capture.get("host") for capture in listed_captures(self.run))
         counts = str(tally) if hosts else "no messages: this run has no captures of hosts"

@@ -18,8 +18,8 @@ from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
-from testbed.hosts.inventory import load_inventory
-from testbed.hosts.placement import place
+from testbed.machines.inventory import load_inventory
+from testbed.machines.placement import place
 from testbed.network.commands import inside_lines
 from testbed.network.layout import make_layout
 from testbed.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange

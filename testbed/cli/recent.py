@@ -17,8 +17,8 @@ from testbed.cli.options import Seconds, message_options
 from testbed.errors import TestbedError
 
 if TYPE_CHECKING:
-    from analysis.packets.filters import Filter
-    from analysis.recent.looking import Look
+    from analysis.inspect.packets.filters import Filter
+    from analysis.live.recent.looking import Look
 
 LAST_S = Decimal(2)
 LIMIT = 30
@@ -71,9 +71,9 @@ class Recent:
             say(line)
 
     def _lines(self, asked: dict[str, Any]) -> Iterator[str]:
-        from analysis.packets.filters import Asked, codec_of, make_filter
-        from analysis.packets.lines import Lines
-        from analysis.recent.looking import look
+        from analysis.inspect.packets.filters import Asked, codec_of, make_filter
+        from analysis.inspect.packets.lines import Lines
+        from analysis.live.recent.looking import look
         from analysis.timelines.facts import read_facts
 
         content = self._run.read_run()

@@ -17,7 +17,7 @@ def command(run_name: str) -> None:
 
     Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet.
     """
-    from analysis.report import write_report
+    from analysis.pages.report import write_report
     from experiments.sweepdir import SweepDirectory
     from testbed.cli.named_run import named
 

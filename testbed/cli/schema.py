@@ -16,7 +16,7 @@ def command(kind: str) -> None:
     from experiments.schema import experiment_schema
     from experiments.suite import suite_schema
     from testbed.cli.output import reader_may_leave
-    from testbed.hosts.inventory import inventory_schema
+    from testbed.machines.inventory import inventory_schema
     from topologies.json_schema import topology_schema
 
     schemas = {

@@ -55,7 +55,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from experiments.loader import read_experiment
-    from testbed.faults_by_hand import meaningless
+    from testbed.faults.by_hand import meaningless
     from testbed.sweeps import Chosen
 
     leave_out = meaningless(with_faults=with_faults)
@@ -84,7 +84,7 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     """The run's directory, with the experiment as it is to be tried on."""
     from testbed.backends.place import Local
     from testbed.campaign.one_run import Request, planned
-    from testbed.faults_by_hand import PLANNED_FAULTS, open_ended
+    from testbed.faults.by_hand import PLANNED_FAULTS, open_ended
     from testbed.runner.start import prepare
     from topologies.loader import load_topology
 

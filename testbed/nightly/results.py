@@ -1,6 +1,6 @@
 """What became of a run of a night, in a line, and what the night's exit code follows from.
 
-Of what kind a failure is, the history says better (`analysis.regressions.failures`).
+Of what kind a failure is, the history says better (`analysis.history.regressions.failures`).
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.declared import Trait
 from testbed.errors import TestbedError
-from testbed.faults import Carried, target
+from testbed.faults.application import Carried, target
 from testbed.plan import LinkChange
 from testbed.runner.by_hand import FaultsAsAsked
 from testbed.runner.prompt import Prompt

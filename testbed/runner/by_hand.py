@@ -1,6 +1,6 @@
 """Carries out faults as they are asked for, beside those of the experiment's file if these are to happen.
 
-Both are one timeline (`testbed.faults_by_hand`), of which each change is carried out once and at its time.
+Both are one timeline (`testbed.faults.by_hand`), of which each change is carried out once and at its time.
 The plan in run.json always tells what was asked for so far, so even a run that dies at the prompt can be read
 afterwards.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 from experiments.model import Experiment
 from testbed.errors import TestbedError
-from testbed.faults import NAP_S, Carried, Change, carry_out_together
-from testbed.faults_by_hand import FaultsByHand
+from testbed.faults.application import NAP_S, Carried, Change, carry_out_together
+from testbed.faults.by_hand import FaultsByHand
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, LinkState, ProcessAction, plan_to_json
 from testbed.runner.running import record_change

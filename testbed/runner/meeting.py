@@ -1,9 +1,9 @@
 """Where the machines that carry out one plan wait for each other.
 
-Each says where it is, and goes on when it is told to by `testbed.hosts.conductor`, which waits for no machine
-longer than its lease. Who is told nothing does not go on, for it would be alone: the wait ends with the run,
-which the machine's supervisor has stopped when nobody was heard of for the lease. A run on this machine alone
-waits for nobody.
+Each says where it is, and goes on when it is told to by `testbed.machines.conductor`, which waits for no
+machine longer than its lease. Who is told nothing does not go on, for it would be alone: the wait ends with
+the run, which the machine's supervisor has stopped when nobody was heard of for the lease. A run on this
+machine alone waits for nobody.
 """
 
 import asyncio

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from testbed.faults import LATE_NS, Carried, Change, carry_out
+from testbed.faults.application import LATE_NS, Carried, Change, carry_out
 from testbed.links.model import Applied
 from testbed.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.runner.meeting import MeetingPlace

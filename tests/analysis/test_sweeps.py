@@ -6,7 +6,7 @@ import pytest
 
 from analysis.sweeps import grouped, read_sweep, spread
 from experiments.sweepdir import SweepDirectory
-from tests.analysis.report import synthetic_sweep
+from tests.analysis.pages.report import synthetic_sweep
 from topologies.errors import InputError
 
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis import tables
+from analysis.capture.pcap.streams import HostCapture
 from analysis.errors import AnalysisError
-from analysis.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
-from analysis.pcap.streams import HostCapture
-from analysis.workers.spark import Executors
+from analysis.jobs.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
+from analysis.jobs.spark import Executors
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import write_run
 

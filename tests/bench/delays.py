@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from analysis import transfers
-from analysis.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
-from analysis.workers.pool import Children
+from analysis.jobs import transfers
+from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
+from analysis.jobs.pool import Children
 from experiments.rundir import RunDirectory, write_json
 from tests.bench.traffic import PORT, Flow, events, write_capture
 

@@ -23,11 +23,11 @@ import ruptures
 from rich.console import Console
 from rich.table import Table
 
-from analysis.regressions.change_points import change_points
-from analysis.regressions.checking import WRONG_MAX
-from analysis.regressions.series import Nights
-from analysis.regressions.tonight import departure
-from tests.analysis.regressions.noise import KINDS, Kind, nights, until
+from analysis.history.regressions.change_points import change_points
+from analysis.history.regressions.checking import WRONG_MAX
+from analysis.history.regressions.series import Nights
+from analysis.history.regressions.tonight import departure
+from tests.analysis.history.regressions.noise import KINDS, Kind, nights, until
 
 Detector = Callable[[Sequence[Nights]], list[list[int]]]
 """From series to the places of their change points."""

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.testbed.hosts.lab import Lab
+from tests.testbed.machines.lab import Lab
 
 MACHINES = 20
 REGIONS = 4

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from experiments.rundir import RunDirectory
-from tests.testbed.hosts.lab import Lab
+from tests.testbed.machines.lab import Lab
 
 MACHINES = 4
 SEED = 1

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from analysis.nights import write_site
-from analysis.regressions.checking import check_night
+from analysis.history.regressions.checking import check_night
+from analysis.pages.nights import write_site
 from tests.analysis.history.year import SUITE, Planted, make_year
 
 PLANTED = (

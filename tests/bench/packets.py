@@ -23,12 +23,12 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import PcapReader
 
 from analysis import tables
-from analysis.extraction import load_indices
-from analysis.pcap.batches import TimeRange, read_columns, spans_of
-from analysis.pcap.index import build_index, load_index
-from analysis.pcap.source import register
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.index import build_index, load_index
+from analysis.capture.pcap.source import register
+from analysis.jobs.extraction import load_indices
+from analysis.jobs.spark import Executors
 from analysis.session import spark_session
-from analysis.workers.spark import Executors
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
 

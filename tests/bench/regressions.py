@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.history import History
-from analysis.regressions.checking import check_night
-from analysis.regressions.series import Series, series_of
+from analysis.history.regressions.checking import check_night
+from analysis.history.regressions.series import Series, series_of
+from tests.analysis.history.regressions.replay import replayed
 from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
-from tests.analysis.regressions.replay import replayed
 
 NIGHTS, QUIET, BEGINS, WITHIN = 365, 100, 300, 60
 ASKED_S = 10

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.testbed.hosts.lab import ControllerProcess, Lab
+from tests.testbed.machines.lab import ControllerProcess, Lab
 
 MACHINES = 4
 FILES_PER_MACHINE = 8
@@ -31,7 +31,7 @@ PACKET_BYTES = 1400
 SLOW_BITS_PER_S = 200_000_000
 LOOK_S = 0.01
 TIMEOUT_S = 600.0
-CONTROLLER = [sys.executable, "-m", "tests.testbed.shipping.controller"]
+CONTROLLER = [sys.executable, "-m", "tests.testbed.machines.shipping.controller"]
 
 
 def capture(size: int, seed: int) -> Iterator[bytes]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.extraction import part_name
 from analysis.history.pruning import _room
+from analysis.jobs.extraction import part_name
 from analysis.timelines.facts import read_facts
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.plain_name import plain_name

@@ -10,7 +10,7 @@ from experiments.faults import Cut, Flap
 from experiments.loader import load_experiment
 from experiments.losable_links import LosableLinks
 from experiments.model import Experiment
-from testbed.fault_timeline import link_changes
+from testbed.faults.timeline import link_changes
 from testbed.plan import LinkState
 from topologies.errors import InputError
 from topologies.loader import load_topology, topology_names

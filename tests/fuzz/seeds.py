@@ -12,7 +12,7 @@ from scapy.packet import Raw
 
 from node.core.layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
-from tests.analysis.pcap.captures import SYN, at_intervals, pcap_bytes, segment, snapped
+from tests.analysis.capture.pcap.captures import SYN, at_intervals, pcap_bytes, segment, snapped
 
 FOUND = Path(__file__).with_name("found")
 

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.pcap.batches import Span, TimeRange, read_columns, spans_of
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
+from analysis.capture.pcap.streams import Conversations, HostCapture, Patience
 from analysis.errors import CaptureError
-from analysis.pcap.batches import Span, TimeRange, read_columns, spans_of
-from analysis.pcap.fields import Columns
-from analysis.pcap.index import CaptureIndex, build_index, map_bytes
-from analysis.pcap.streams import Conversations, HostCapture, Patience
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FrameReader
 from node.protocols.sprinkler.messages import CODEC
-from tests.analysis.pcap import whole
-from tests.analysis.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
-from tests.analysis.pcap.whole import Sent
+from tests.analysis.capture.pcap import whole
+from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
+from tests.analysis.capture.pcap.whole import Sent
 
 PORT = 7000
 HEADERS_BYTES = 14 + 20 + 20

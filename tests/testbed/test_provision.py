@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.doctor import PACKAGES, Package, packages
-from testbed.hosts.facts import MACHINE_TOOLS
+from testbed.machines.facts import MACHINE_TOOLS
 
 SCRIPT = PACKAGES.with_name("provision.sh")
 BASICS = ("sh", "dirname", "readlink", "sed", "id", "mktemp", "rm")

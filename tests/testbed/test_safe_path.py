@@ -17,33 +17,33 @@ import pytest
 
 from experiments.child_python import absolute_entries, program_command, python_command
 from testbed.cli import main
-from testbed.hosts.deploy import our_python
+from testbed.machines.deploy import our_python
 from tests.planting import marks, plant
 from tests.testbed.runner.live import PROJECT
 
 PACKAGES = ("analysis", "experiments", "node", "testbed", "topologies")
 MODULES_STARTED = (
     "analysis.live",
-    "analysis.workers.daemon",
+    "analysis.jobs.daemon",
     "node.tcp.launcher",
     "testbed.campaign.night_jobs",
     "testbed.cli.prompt",
-    "testbed.hosts.agent",
+    "testbed.machines.agent",
     "testbed.links.relay",
     "testbed.runner",
     "testbed.sandbox.init",
     "testbed.shell.prompt",
-    "testbed.shipping.sender",
+    "testbed.machines.shipping.sender",
 )
 """Modules that end at once, or complain, when they are started with nothing to do."""
 MAY_NAME_PYTHON = {
     "experiments/child_python.py": "begins all commands that start one",
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
-    "analysis/workers/probe.py": "says which one a cluster's worker is",
+    "analysis/jobs/probe.py": "says which one a cluster's worker is",
     "testbed/cli/nightly_install.py": "finds the `cutset` beside it",
-    "testbed/hosts/deploy.py": "begins commands for machines",
-    "testbed/hosts/run_folders.py": "ends them",
-    "testbed/shipping/over_ssh.py": "ends them",
+    "testbed/machines/deploy.py": "begins commands for machines",
+    "testbed/machines/run_folders.py": "ends them",
+    "testbed/machines/shipping/over_ssh.py": "ends them",
 }
 
 

@@ -13,7 +13,7 @@ from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.files import Partition
 from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
-from analysis.nights import write_site
+from analysis.pages.nights import write_site
 from tests.analysis.history.records import NIGHT, make_record
 
 FLIPS = 350

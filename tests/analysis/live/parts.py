@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from experiments import capture_parts
-from tests.analysis.pcap.captures import Record, write_pcap
+from tests.analysis.capture.pcap.captures import Record, write_pcap
 
 FIRST = 1_700_000_000
 

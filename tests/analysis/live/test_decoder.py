@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.segments import SEGMENTS, read_segments
-from analysis.pcap.streams import HostCapture, extract_messages
 from analysis.systems.sprinkler import READING
 from analysis.timelines.facts import Host
 from experiments import capture_parts
@@ -26,8 +26,7 @@ from node.protocols.sprinkler.messages import (
     SparseEvents,
 )
 from node.systems import oldest
-from tests.analysis.live.parts import write_parts
-from tests.analysis.pcap.captures import (
+from tests.analysis.capture.pcap.captures import (
     ACK,
     RST,
     START_NS,
@@ -38,6 +37,7 @@ from tests.analysis.pcap.captures import (
     snapped,
     write_pcap,
 )
+from tests.analysis.live.parts import write_parts
 
 PORT = 7000
 PROXY, CLIENT, NEIGHBOUR = ("10.0.0.1", PORT), ("10.0.0.2", 40_000), ("10.0.0.3", PORT)

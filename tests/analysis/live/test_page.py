@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from analysis.capture.pcap.index import build_index
 from analysis.live.board import Board
 from analysis.live.charts import live_charts
 from analysis.live.server import Server
-from analysis.pcap.index import build_index
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
-from tests.analysis.report.browsing import (
+from tests.analysis.pages.report.browsing import (
     LOADED_MS,
     PHONE,
     WIDE,

@@ -13,8 +13,8 @@ from analysis.live import source
 from analysis.live.query import LiveQuery
 from analysis.live.source import PartsReader, latest
 from experiments import capture_parts
+from tests.analysis.capture.pcap.captures import Record, at_intervals, segment, write_pcap
 from tests.analysis.live.parts import FIRST, write_parts
-from tests.analysis.pcap.captures import Record, at_intervals, segment, write_pcap
 
 PORT, BEGINNING, PACKETS, PER_PART = 7000, 1000, 12, 3
 

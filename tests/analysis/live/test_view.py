@@ -12,8 +12,8 @@ from analysis.live.view import View
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Events
+from tests.analysis.capture.pcap.captures import SYN, Record, segment
 from tests.analysis.live.parts import write_parts
-from tests.analysis.pcap.captures import SYN, Record, segment
 from tests.analysis.timelines.world import ZERO, S, run_json
 
 PORT = 7000

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 import pytest
 
+from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown, markdown_of
 from analysis.messages.wireshark import dissector_of
-from analysis.pcap.streams import HostCapture, extract_messages
 from node import protocols
 from node.core.framing import FrameReader
 from node.core.layout import Codec, Field, Layout, Values

@@ -15,6 +15,9 @@ from analysis.messages.label import label
 from analysis.messages.wireshark import dissector
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Events, Hello, Publication, Refused, Subscribe
+from tests.analysis.capture.pcap.captures import ACK, PSH, SYN, at_intervals, segment, snapped, write_pcap
+from tests.analysis.capture.pcap.test_messages import extract
+from tests.analysis.capture.pcap.test_tcpdump import NAMESPACE
 from tests.analysis.messages.examples import encoded, message_of
 from tests.analysis.messages.tshark import (
     PORT,
@@ -24,9 +27,6 @@ from tests.analysis.messages.tshark import (
     connection,
     in_pieces,
 )
-from tests.analysis.pcap.captures import ACK, PSH, SYN, at_intervals, segment, snapped, write_pcap
-from tests.analysis.pcap.test_messages import extract
-from tests.analysis.pcap.test_tcpdump import NAMESPACE
 
 IN_THE_PAPER = Events(0, 0, 2, 48210, 132, 10, 0, 0, bytes(1320))
 ONE_OF_EACH = st.tuples(*(message_of(layout) for layout in CODEC.by_type.values())).map(list)
@@ -225,7 +225,7 @@ def test_a_real_conversation_is_shown_as_it_was_sent(tshark: Tshark, tmp_path: P
     ]
     (tmp_path / "content").write_bytes(b"".join(map(encoded, sent)))
     capture = tmp_path / "host.pcap"
-    module = [sys.executable, "-m", "tests.analysis.pcap.conversation"]
+    module = [sys.executable, "-m", "tests.analysis.capture.pcap.conversation"]
     command = [*NAMESPACE, *module, capture, tmp_path / "content", "1", "70000", "333"]
     subprocess.run(command, check=True, timeout=60)
     assert [one.reads for one in tshark.messages(capture) if one.reads] == [

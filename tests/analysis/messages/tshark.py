@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.analysis.pcap.captures import ACK, PSH, SYN, at_intervals, segment, write_pcap
+from tests.analysis.capture.pcap.captures import ACK, PSH, SYN, at_intervals, segment, write_pcap
 
 PORT = 7000
 SYSTEM = "sprinkler"

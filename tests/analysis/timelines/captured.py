@@ -12,7 +12,7 @@ from typing import Any
 from experiments.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published, Subscribe
-from tests.analysis.pcap.captures import SYN, Record, segment, write_pcap
+from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap
 from tests.analysis.timelines.world import BATCH, EVENT_BYTES, LAN, MS, WAN, ZERO, World, payload
 
 PORT = 7000

@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-import analysis.nights
+import analysis.pages.nights
 from analysis.errors import AnalysisError
 from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
-from analysis.regressions import checking
-from analysis.regressions.findings import Checked, Finding
+from analysis.history.regressions import checking
+from analysis.history.regressions.findings import Checked, Finding
 from testbed.campaign.night_end import finding_line
 from tests.testbed.campaign.nights import NEVER, NIGHT, NO_TIME, Nights
 
@@ -91,7 +91,7 @@ def test_a_disk_that_is_full_is_told_and_the_run_that_was_on_is_noted_later(nigh
     [
         (History, "compact", "the history was not compacted", 0),
         (checking, "check_night", "the night was not checked", 1),
-        (analysis.nights, "write_site", "the morning page was not written", 0),
+        (analysis.pages.nights, "write_site", "the morning page was not written", 0),
         (pruning, "plan_pruning", "no room was made on the disk", 0),
     ],
 )
@@ -163,7 +163,7 @@ def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_i
         found.append(page.exists())
         return Pruning((), 0, 0, untouched=("runs/odd: is no run",))
 
-    monkeypatch.setattr(analysis.nights, "write_site", write_site)
+    monkeypatch.setattr(analysis.pages.nights, "write_site", write_site)
     monkeypatch.setattr(pruning, "plan_pruning", plan_pruning)
     assert short.run("--keep", "1GB") == 0
     assert found == [False, True]

@@ -10,10 +10,10 @@ from experiments.rundir import RunDirectory
 from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError
-from testbed.hosts.inventory import Inventory
+from testbed.machines.inventory import Inventory
 from testbed.runner.start import Ended, Follow
 from tests.testbed.campaign.nights import Nights
-from tests.testbed.hosts.lab import Lab, why_no_lab
+from tests.testbed.machines.lab import Lab, why_no_lab
 from tests.testbed.runner.live import CUTSET, write_experiment
 
 TWO = """inventory: lab

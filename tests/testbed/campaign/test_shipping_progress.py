@@ -9,7 +9,7 @@ import pytest
 from testbed.campaign import progress as shown
 from testbed.campaign.progress import LiveFollower, PlainFollower
 from testbed.campaign.shipping_progress import MachineFiles, ShippedSoFar
-from testbed.shipping.result import Progress, State
+from testbed.machines.shipping.result import Progress, State
 
 MB = 10**6
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from testbed.cli.main import run as cutset
-from tests.analysis.report.conftest import SCENARIOS
-from tests.analysis.report.synthetic_run import write_run
+from tests.analysis.pages.report.conftest import SCENARIOS
+from tests.analysis.pages.report.synthetic_run import write_run
 
 Capture = pytest.CaptureFixture[str]
 

@@ -7,8 +7,8 @@ import pytest
 
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
-from tests.analysis.report.scenario import Scenario
-from tests.analysis.report.synthetic_run import write_run
+from tests.analysis.pages.report.scenario import Scenario
+from tests.analysis.pages.report.synthetic_run import write_run
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.cli.main import run as cutset
-from tests.analysis.report.synthetic_run import write_run
+from tests.analysis.pages.report.synthetic_run import write_run
 
 
 @pytest.fixture

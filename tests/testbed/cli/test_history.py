@@ -16,7 +16,7 @@ from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from testbed.sweeps import plain
 from tests.analysis.history.records import NIGHT, P95, make_record
-from tests.analysis.report.synthetic_run import write_run
+from tests.analysis.pages.report.synthetic_run import write_run
 from topologies.loader import load_topology
 
 Said = pytest.CaptureFixture[str]

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from testbed.campaign.machines_table import COLUMNS, columns_for, problem_lines, show, table
 from testbed.cli.hosts import cleared_lines
-from testbed.hosts.checks import Examined
-from testbed.hosts.cleaning import Cleared
-from tests.testbed.hosts.test_findings import findings, machine
+from testbed.machines.checks import Examined
+from testbed.machines.cleaning import Cleared
+from tests.testbed.machines.test_findings import findings, machine
 
 NARROW, WIDE = 80, 160
 

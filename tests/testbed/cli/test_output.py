@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.report.synthetic_run import write_run
+from tests.analysis.pages.report.synthetic_run import write_run
 
 START = "from testbed.cli.main import main; main()"
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.packets.again_lines import KEYS as AGAIN_KEYS
-from analysis.packets.objects import CONTENT, KEYS, RAW
+from analysis.inspect.packets.again_lines import KEYS as AGAIN_KEYS
+from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
 from analysis.pipeline import analyze_here
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
-from tests.analysis.packets.small_run import around_the_cut
+from tests.analysis.inspect.packets.small_run import around_the_cut
 
 HEAD = "      time s  from                  to                   delay ms    bytes  message"
 HELLO = "    4.901000  r2-driver-0        -> r2-proxy-0              2.000       28  HELLO"

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
-from tests.analysis.packets.small_run import around_the_cut
+from tests.analysis.inspect.packets.small_run import around_the_cut
 
 TIME_ZERO = "run a-run; time 0 is 2023-11-14T22:13:20.000000000Z (1700000000.000000000 s since 1970)"
 

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from testbed.hosts.inventory import Inventory, Machine, Shaping, Shipping, When
-from testbed.hosts.placement import Placement, shares
 from testbed.links.selection import select_middles
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+from testbed.machines.placement import Placement, shares
 from testbed.network import Network
 from testbed.plan import Direction, LinkState, Plan
 from testbed.share import Share

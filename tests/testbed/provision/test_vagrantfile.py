@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.hosts.inventory import load_inventory
+from testbed.machines.inventory import load_inventory
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 from experiments.loader import load_experiment
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
-from testbed.faults import Change
-from testbed.faults_by_hand import open_ended
+from testbed.faults.application import Change
+from testbed.faults.by_hand import open_ended
 from testbed.links.model import Applied
 from testbed.plan import LinkChange
 from testbed.planning import make_plan

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.clocks.estimate import PACKETS, Estimate, estimate
-from analysis.clocks.segments import RATE_MAX
-from analysis.clocks.wire import End, MatchEnds
+from analysis.capture.clocks.estimate import PACKETS, Estimate, estimate
+from analysis.capture.clocks.segments import RATE_MAX
+from analysis.capture.clocks.wire import End, MatchEnds
 from tests.testbed.uml.clock_guest import ADDRESSES, PAUSE_S, Settings, order
 from tests.testbed.uml.machine import KERNEL, is_installed
 from tests.testbed.uml.pair import boot_pair

@@ -1,0 +1,1 @@
+"""From files of captures to packets, and whose clock their times are."""

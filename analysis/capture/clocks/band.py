@@ -1,0 +1,126 @@
+"""From segments and bounds to a `Clock`: what the offset can have been at every time, given how fast it may
+change.
+
+Where an offset is at most `u` at one time, it is at most `u` and what the fastest rate adds at any later
+time, and at most `u` and what the slowest one takes away at any earlier one; so each packet bounds the whole
+segment, and the least of all is the bound. It is computed at knots and joined by straight lines, which are
+raised by the most that it can rise between two knots.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.capture.clocks.bounds import Bounds
+from analysis.capture.clocks.clock import Clock, Floats, Ints
+from analysis.capture.clocks.segments import Segment
+
+KNOTS = 512
+UNKNOWN_NS = 3_600_000_000_000
+"""What is bounded on one side only is taken to be known to an hour on the other."""
+BESIDE_NS = 600_000_000_000
+"""So long before the first packet and after the last one a clock is still followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Bounds of one segment. `begin` and `end`: what the clock may have shown within it."""
+
+    begin: float
+    end: float
+    low_at: Floats
+    low: Floats
+    high_at: Floats
+    high: Floats
+    rates: tuple[float, float]
+
+    def low_high(self, at: Floats) -> tuple[Floats, Floats]:
+        """Least and most that the offset can have been at some times."""
+        least, most = self.rates
+        return -_upper(self.low_at, -self.low, at, -most, -least), _upper(
+            self.high_at, self.high, at, least, most
+        )
+
+    @property
+    def sag(self) -> float:
+        """By so much of the time between two knots a bound may lie beyond the line between them."""
+        return (self.rates[1] - self.rates[0]) / 4
+
+
+def _upper(at: Floats, bound: Floats, wanted: Floats, least: float, most: float) -> Floats:
+    """What is at most `bound` at these times, and changes at rates between `least` and `most`, is at most so
+    much at the wanted ones.
+    """
+    known = np.isfinite(bound)
+    order = np.argsort(at[known], kind="stable")
+    time, value = at[known][order], bound[known][order]
+    before = np.minimum.accumulate(np.append(np.inf, value - most * time))
+    after = np.minimum.accumulate(np.append(np.inf, (value - least * time)[::-1]))[::-1]
+    place = np.searchsorted(time, wanted, side="right")
+    found: Floats = np.minimum(before[place] + most * wanted, after[place] + least * wanted)
+    return found
+
+
+def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
+    """The bands of all segments, in order."""
+    found = []
+    for place, segment in enumerate(segments):
+        mine = bounds.take(slice(segment.begin, segment.end))
+        after = segments[place + 1].begin if place + 1 < len(segments) else None
+        before = segments[place - 1].end - 1 if place else None
+        times = np.concatenate((mine.low_at[np.isfinite(mine.low)], mine.high_at[np.isfinite(mine.high)]))
+        first, last = bounds.passed_ns[[segment.begin, segment.end - 1]]
+        # A window passes for one of the segment as long as its best packets do, so the clock may have changed
+        # anywhere in the last one before and in the first one after.
+        beside = bounds.window_ns
+        begin = -np.inf if before is None else times.min() - (first - bounds.passed_ns[before]) - beside
+        end = np.inf if after is None else times.max() + (bounds.passed_ns[after] - last) + beside
+        found.append(
+            Band(
+                float(begin), float(end), mine.low_at, mine.low, mine.high_at, mine.high,
+                segment.rates.allowed,
+            )
+        )  # fmt: skip
+    return found
+
+
+def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
+    """Join bands to a clock: where several may hold, or none, all that they say together."""
+    knots = _knots(bounds, bands)
+    middle, width = (knots[:-1] + knots[1:]) / 2, np.diff(knots)
+    low, high = (np.full((2, len(middle)), extreme) for extreme in (np.inf, -np.inf))
+    times = _times(bounds)
+    within = (middle > times.min()) & (middle < times.max())  # beyond them bounds are straight lines
+    holds = np.stack([(band.begin <= middle) & (middle <= band.end) for band in bands])
+    for stretch in np.flatnonzero(~holds.any(axis=0)):  # the clock was set ahead: it never showed these times
+        holds[np.searchsorted([band.begin for band in bands], middle[stretch]) - 1, stretch] = True
+    for band, mine in zip(bands, holds, strict=True):
+        for end, at in enumerate((knots[:-1][mine], knots[1:][mine])):
+            least, most = band.low_high(at)
+            sag = np.where(within[mine], band.sag * width[mine], 0.0)
+            low[end, mine] = np.minimum(low[end, mine], least - sag)
+            high[end, mine] = np.maximum(high[end, mine], most + sag)
+    low, high = (
+        np.where(np.isfinite(low), low, high - UNKNOWN_NS),
+        np.where(np.isfinite(high), high, low + UNKNOWN_NS),
+    )
+    return Clock(
+        knots.astype(np.int64) + bounds.origin_ns,
+        *(values + bounds.base_ns for values in (low[0], high[0], low[1], high[1])),
+    )
+
+
+def _times(bounds: Bounds) -> Floats:
+    """When bounds are known."""
+    return np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
+
+
+def _knots(bounds: Bounds, bands: Sequence[Band]) -> Ints:
+    """When: at the ends of bands, and often enough in between; whole nanoseconds."""
+    times = _times(bounds)
+    first, last = times.min(), max(times.max(), times.min() + 1)
+    ends = np.array([end for band in bands for end in (band.begin, band.end) if np.isfinite(end)])
+    beside = [first - BESIDE_NS, first - BESIDE_NS / 100, last + BESIDE_NS / 100, last + BESIDE_NS]
+    knots: Ints = np.unique(np.rint(np.concatenate((beside, np.linspace(first, last, KNOTS), ends))))
+    return knots

@@ -1,0 +1,189 @@
+"""Every machine's clock, from what machines saw of each other: link by link away from the reference.
+
+A machine that exchanged packets with one whose clock is known becomes known itself, and what is not known of
+that one's clock is in its bounds; of several ways the one with the narrowest bar counts, after as few links
+as possible. A machine that no packets reach in both directions falls back on what the control connection
+said of its clock at one moment, with that connection's error, and with the rates that a clock may have.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.capture.clocks.band import Band, bands_of, clock_of
+from analysis.capture.clocks.bounds import Bounds, bounds_of
+from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.clocks.segments import hidden, possible, room_of, segments_of, tightened
+from analysis.capture.clocks.wire import Met
+
+DRIFT_MAX = 100e-6
+"""What a clock of which no packets tell may drift: makers of crystals allow for so much."""
+CONTRADICTIONS_MAX = 0.1
+"""Of windows; more are not of a clock that was set: the way is shorter than it was said to be."""
+UNKNOWN_NS = 3_600_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a control connection said of a machine's clock: how far from the controller's, and the error."""
+
+    t_ns: int  # by the machine's clock
+    offset_ns: float
+    error_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time in which a clock went on as it went; by the machine's own clock."""
+
+    from_ns: int
+    to_ns: int
+    offset_ns: float  # in the middle
+    bar_ns: float  # the widest
+    drift_ppm: float
+    drift_error_ppm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A machine's clock, and where it comes from. `way`: the machines from the reference to this one."""
+
+    machine: str
+    clock: Clock
+    source: str  # REFERENCE_SOURCE, PACKETS, CONTROL or NOTHING
+    way: tuple[str, ...]
+    stretches: tuple[Stretch, ...] = ()
+    seen_there: int = 0  # packets from the machine before it on the way, and to it
+    seen_back: int = 0
+    contradictions: int = 0  # windows left out because a clock was set within them
+    least_used: bool = True  # whether what the way was said to take at least was believed
+
+
+REFERENCE_SOURCE, PACKETS, CONTROL, NOTHING = "reference", "packets", "control", "nothing"
+
+
+def estimate(
+    machines: Sequence[str], met: Sequence[Met], readings: Mapping[str, Reading]
+) -> dict[str, Estimate]:
+    """Every machine's clock by its name; the first machine's is the reference."""
+    reference = machines[0]
+    known = {reference: Estimate(reference, REFERENCE, REFERENCE_SOURCE, (reference,))}
+    while len(known) < len(machines):
+        reached = _reached(known, met)
+        if not reached:
+            rest = [name for name in machines if name not in known]
+            name = next((name for name in rest if name in readings), rest[0])
+            reached = {name: _by_control(name, known[reference], met, readings)}
+        known |= reached
+    return {name: known[name] for name in machines}
+
+
+def _reached(known: Mapping[str, Estimate], met: Sequence[Met]) -> dict[str, Estimate]:
+    """Machines not known yet that exchanged packets with known ones: the best estimate of each."""
+    found: dict[str, list[Estimate]] = {}
+    for one in met:
+        for near, far in ((one.near, one.far), (one.far, one.near)):
+            if near in known and far not in known and one.exchange.both_ways:
+                found.setdefault(far, []).append(_by_packets(known[near], one.seen_from(near)))
+    return {machine: min(tries, key=_width) for machine, tries in found.items()}
+
+
+def _width(tried: Estimate) -> float:
+    """How much is not known, in the middle of the run as it is mostly."""
+    return float(np.median(tried.clock.high_ns - tried.clock.low_ns))
+
+
+def _by_packets(near: Estimate, met: Met) -> Estimate:
+    bounds, believed = bounds_of(met.exchange, near.clock, met.least_ns), True
+    if np.count_nonzero(~possible(bounds, 0.0)) > CONTRADICTIONS_MAX * len(bounds):
+        bounds, believed = bounds_of(met.exchange, near.clock), not any(met.least_ns)
+    room = room_of(bounds)
+    fine = possible(bounds, room)
+    bounds = bounds.take(fine)
+    segments = segments_of(bounds, room) if len(bounds) else []
+    if not segments:
+        return _unknown(met.far)
+    bounds = tightened(bounds, -hidden(room))
+    bands = bands_of(bounds, segments)
+    return Estimate(
+        met.far,
+        clock_of(bounds, bands),
+        PACKETS,
+        (*near.way, met.far),
+        tuple(_stretch(bounds, band) for band in bands),
+        met.exchange.seen_left,
+        met.exchange.seen_came,
+        int(np.count_nonzero(~fine)),
+        least_used=believed,
+    )
+
+
+def _stretch(bounds: Bounds, band: Band) -> Stretch:
+    times = np.concatenate((band.low_at[np.isfinite(band.low)], band.high_at[np.isfinite(band.high)]))
+    at = np.array([times.min(), (times.min() + times.max()) / 2, times.max()])
+    low, high = band.low_high(at)
+    return Stretch(
+        int(at[0]) + bounds.origin_ns,
+        int(at[2]) + bounds.origin_ns,
+        float(low[1] + high[1]) / 2 + bounds.base_ns,
+        float((high - low).max()) / 2,
+        sum(band.rates) / 2 * 1e6,
+        (band.rates[1] - band.rates[0]) / 2 * 1e6,
+    )
+
+
+def _by_control(
+    machine: str, reference: Estimate, met: Sequence[Met], readings: Mapping[str, Reading]
+) -> Estimate:
+    """Both clocks as the controller saw them, and what packets of one direction say besides."""
+    if machine not in readings or reference.machine not in readings:
+        return _unknown(machine)
+    here, there = readings[machine], readings[reference.machine]
+    offset_ns = here.offset_ns - there.offset_ns
+    error_ns = here.error_ns + there.error_ns
+    origin_ns, base_ns = here.t_ns, round(offset_ns)
+    sides = offset_ns - base_ns - error_ns, offset_ns - base_ns + error_ns
+    bounds = replace(_at_once(*sides), origin_ns=origin_ns, base_ns=base_ns)
+    estimate = _of_one_band(machine, reference, bounds)
+    direct = [one for one in met if {one.near, one.far} == {machine, reference.machine}]
+    for one in direct:
+        seen = one.seen_from(reference.machine)
+        told = _beside(bounds, bounds_of(seen.exchange, reference.clock, seen.least_ns))
+        better = _of_one_band(machine, reference, told)
+        if (better.clock.high_ns >= better.clock.low_ns).all():
+            estimate = replace(better, seen_there=seen.exchange.seen_left, seen_back=seen.exchange.seen_came)
+    return estimate
+
+
+def _beside(bounds: Bounds, more: Bounds) -> Bounds:
+    """Windows of both, by the first one's origin and base."""
+    time, offset = more.origin_ns - bounds.origin_ns, more.base_ns - bounds.base_ns
+    return Bounds(
+        bounds.origin_ns,
+        bounds.base_ns,
+        np.concatenate((bounds.passed_ns, more.passed_ns)),
+        np.concatenate((bounds.low_at, more.low_at + time)),
+        np.concatenate((bounds.low, more.low + offset)),
+        np.concatenate((bounds.high_at, more.high_at + time)),
+        np.concatenate((bounds.high, more.high + offset)),
+    )
+
+
+def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
+    rates = (-DRIFT_MAX, DRIFT_MAX)
+    band = Band(-np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates)
+    clock = clock_of(bounds, [band])
+    return Estimate(machine, clock, CONTROL, (*reference.way, machine), (_stretch(bounds, band),))
+
+
+def _at_once(low: float, high: float) -> Bounds:
+    """What is known of one moment."""
+    nothing = np.zeros(1)
+    return Bounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
+
+
+def _unknown(machine: str) -> Estimate:
+    at = _at_once(-UNKNOWN_NS, UNKNOWN_NS)
+    band = Band(-np.inf, np.inf, at.low_at, at.low, at.high_at, at.high, (0.0, 0.0))
+    return Estimate(machine, clock_of(at, [band]), NOTHING, (machine,))

@@ -1,0 +1,106 @@
+"""Packets between two machines, seen by both: out of the captures on either end of the link that joins them.
+
+These captures stand beyond all shaping, so that between the two there is nothing but the network between the
+machines. A packet is found again as in `link_segments`: a TCP segment with payload, by flow, sequence number,
+size and IP id, whose key is there once. What comes of it is small: see `bounds.thinned`.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
+from analysis.capture.clocks.clock import Ints
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.index import load_index
+from analysis.errors import CaptureError
+from analysis.timelines.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
+
+_COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A capture at one end of a link, and of those who send from there the addresses, first and last."""
+
+    machine: str
+    capture: Path
+    senders: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchEnds:
+    """Find the packets that both ends of a link saw. A task: its captures are large, its result is small."""
+
+    link: str
+    near: End
+    far: End
+    mtu_bytes: int
+    least_ns: tuple[int, int]  # what the way takes at least, there and back
+
+    @property
+    def weight(self) -> int:
+        """How long it takes, roughly, in bytes of capture."""
+        return sum(end.capture.stat().st_size for end in (self.near, self.far))
+
+    def run(self) -> "Met":
+        """A capture that cannot be read has no packets: the table of captures says what is wrong with it."""
+        here, there = (_read(end.capture) for end in (self.near, self.far))
+        left, came = (self._crossed(here, there, sender) for sender in (self.near, self.far))
+        return Met(self.link, self.near.machine, self.far.machine, thinned(left, came), self.least_ns)
+
+    def _crossed(self, here: Mapping[str, Ints], there: Mapping[str, Ints], sender: End) -> Sightings:
+        """The packets of one sender that both saw."""
+        (near, near_rows), (far, far_rows) = (
+            _sent(packets, sender, self.mtu_bytes) for packets in (here, there)
+        )
+        first, second = same(near.key, far.key)
+        row, other = near_rows[near.row[first]], far_rows[far.row[second]]
+        order = np.argsort(row, kind="stable")
+        return Sightings(here["offset"][row][order], here["t_ns"][row][order], there["t_ns"][other][order])
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What two machines saw of each other over one link."""
+
+    link: str
+    near: str
+    far: str
+    exchange: Exchange
+    least_ns: tuple[int, int] = (0, 0)
+
+    def seen_from(self, machine: str) -> "Met":
+        """The same with one of the two as the near one."""
+        if machine == self.near:
+            return self
+        left, came = (
+            Sightings(seen.place, seen.far_ns, seen.near_ns)
+            for seen in (self.exchange.came, self.exchange.left)
+        )
+        turned = Exchange(left, came, self.exchange.seen_came, self.exchange.seen_left)
+        return Met(self.link, self.far, self.near, turned, self.least_ns[::-1])
+
+
+def _read(capture: Path) -> dict[str, Ints]:
+    """TCP segments with payload of a capture, in its order."""
+    found = []
+    with suppress(CaptureError):
+        for span in spans_of(capture, load_index(capture), TimeRange()):
+            for columns in read_columns(span, _COLUMNS):
+                wanted = (columns["proto"] == PROTO_TCP) & (columns["payload_length"] > 0)
+                found.append({name: columns[name][wanted] for name in _COLUMNS})
+    nothing = np.zeros(0, np.int64)
+    return {name: np.concatenate([nothing, *(part[name] for part in found)]) for name in _COLUMNS}
+
+
+def _sent(packets: Mapping[str, Ints], sender: End, mtu_bytes: int) -> tuple[Segments, Ints]:
+    """The segments that come from one end, and which rows they stand for."""
+    source, sent = packets["src_lo"], np.zeros(len(packets["src_lo"]), np.bool_)
+    for first, last in sender.senders:
+        sent |= (source >= first) & (source <= last)
+    rows = np.flatnonzero(sent & (packets["src_hi"] == 0))
+    return segments({name: packets[name][rows] for name in KEY_COLUMNS}, mtu_bytes), rows

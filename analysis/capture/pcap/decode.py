@@ -1,0 +1,269 @@
+"""Messages of a reassembled stream, by the very table of fields that the nodes' codec is made from.
+
+For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields
+sliced out as columns (`node.core.layout` says where they stand). A frame whose body does not fit its type
+is counted as malformed and left out; the frames after it are not affected. A message is only given out if
+every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.capture.pcap.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.frames import Frames, FrameWalk
+from analysis.capture.pcap.pieces import Pieces, ascending, join, no_pieces, no_ranges
+from analysis.capture.pcap.reassemble import Settled
+from analysis.schemas import MESSAGES
+from node.core.framing import HEADER_BYTES
+from node.core.layout import Codec, Layout
+
+_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
+_FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
+_COUNTERS, _HOPS, _MEMBERS = ("stream", "cnt"), ("stream", "region"), ("member", "index")
+"""What rows are told by: counters of streams, regions of their paths, or the numbers of processes, which come
+first in their rows."""
+_COVERED = "covered"
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Decoding:
+    """Counts of one stream; the columns of DECODING with the same names."""
+
+    messages: int = 0
+    malformed: int = 0
+    unfinished_bytes: int = 0
+    undecoded_bytes: int = 0
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A stretch of a stream in which frames are decoded."""
+
+    pieces: Pieces
+    complete_ns: Integers
+    repeated: Integers  # rows of (start, end), ascending
+    hole: int  # where the stream's first one begins
+
+    def after(self, position: int) -> "_Known":
+        """What stands at `position` or later."""
+        first = int(np.searchsorted(self.pieces.end, position, side="right"))
+        return _Known(
+            self.pieces.take(slice(first, None)),
+            self.complete_ns[first:],
+            self.repeated[self.repeated[:, 1] > position],
+            self.hole,
+        )
+
+
+class Decoder:
+    """Decodes one stream, which comes part by part. `names` has the values of the columns that are the same
+    for all messages (capture, host, …).
+    """
+
+    def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
+        self.counts = Decoding()
+        self._synchronised = synchronised
+        self._codec = codec
+        self._names = names
+        self._walk = FrameWalk(data)
+        self._known = _Known(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
+
+    def decode(self, part: Settled | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
+        """Decode what is whole with the stream's next part, and count. ended: nothing comes after it."""
+        if part is not None:
+            self._take(part)
+        known = self._known
+        if self._synchronised:
+            for frames in self._walk.frames(known.pieces, ended=ended):
+                batch = _decode_frames(frames, known, self._codec, self._names, self.counts)
+                self.counts.messages += batch.num_rows
+                yield batch
+            self.counts.stopped = self._walk.stopped
+        elif known.pieces.start.size:
+            self.counts.stopped = "the beginning of the connection is not in the capture"
+        self._known = known.after(self._walk.position)
+        if ended or self.counts.stopped:
+            self._count_rest()
+
+    def _take(self, part: Settled) -> None:
+        known = self._known
+        self._known = _Known(
+            join((known.pieces, part.pieces)),
+            np.concatenate((known.complete_ns, part.complete_ns)),
+            ascending(np.concatenate((known.repeated, part.repeated))),
+            min([known.hole, *part.missing[0][:1].tolist()]),
+        )
+
+    def _count_rest(self) -> None:
+        """Count the bytes after the last frame, by whether decoding stopped before them; and forget them."""
+        pieces = self._known.pieces
+        rest = int((pieces.end - np.maximum(pieces.start, self._walk.position)).sum())
+        if self.counts.stopped:
+            self.counts.undecoded_bytes += rest
+        else:
+            self.counts.unfinished_bytes += rest
+        self._known = self._known.after(np.iinfo(np.int64).max)
+
+
+def _decode_frames(
+    frames: Frames, known: _Known, codec: Codec, names: Mapping[str, Any], counts: Decoding
+) -> pa.RecordBatch:
+    fits, readable = np.zeros((2, frames.start.size), np.bool_)
+    types = [layout for kind, layout in sorted(codec.by_type.items()) if (frames.type == kind).any()]
+    for layout in types:
+        of_type = frames.type == layout.type
+        fits |= of_type & _body_fits(layout, frames.length - HEADER_BYTES)
+        readable |= of_type & (frames.known >= HEADER_BYTES + layout.head.size)
+    seen = _seen_bytes(frames, known.pieces)
+    whole = seen == frames.length
+    counts.malformed += int((~fits).sum())
+    counts.unfinished_bytes += int(seen[fits & ~whole].sum())
+    counts.undecoded_bytes += int(seen[fits & whole & ~readable].sum())
+    chosen = np.flatnonzero(fits & whole & readable)
+    columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
+    columns |= _times(frames, known, chosen)
+    columns |= _heads(frames, types, chosen)
+    arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+
+
+def _body_fits(layout: Layout, body: Integers) -> Mask:
+    """Whether bodies of these sizes can be this message: a fixed head, then nothing, bytes, or whole rows."""
+    size = layout.head.size
+    fits: Mask = body == size if layout.tail is None else body >= size
+    row_bytes = _row_bytes(layout)
+    return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
+
+
+def _row_bytes(layout: Layout) -> int:
+    return sum(np.dtype(_KINDS[field.format]).itemsize for field in layout.row_fields)
+
+
+def _seen_bytes(frames: Frames, pieces: Pieces) -> Integers:
+    """Bytes of each frame that were seen on the wire."""
+    before = np.cumsum(pieces.length) - pieces.length
+
+    def up_to(position: Integers) -> Integers:
+        piece = np.searchsorted(pieces.start, position, side="right") - 1
+        inside: Integers = np.minimum(position - pieces.start[piece], pieces.length[piece])
+        return before[piece] + inside
+
+    return up_to(frames.start + frames.length) - up_to(frames.start)
+
+
+def _times(frames: Frames, known: _Known, chosen: Integers) -> dict[str, pa.Array]:
+    """When messages came, and whether parts of them came again."""
+    start, length = frames.start[chosen], frames.length[chosen]
+    pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T
+    first = np.searchsorted(pieces.start, start, side="right") - 1
+    last = np.searchsorted(pieces.start, start + length - 1, side="right") - 1
+    reach = np.maximum.accumulate(np.concatenate(([-1], repeated_end)))
+    again = reach[np.searchsorted(repeated_start, start + length)] > start
+    return {
+        "stream_offset": pa.array(start),
+        "length": pa.array(length),
+        "t_first_ns": pa.array(pieces.t_ns[first]),
+        "t_complete_ns": pa.array(known.complete_ns[last], mask=start + length > known.hole),
+        "retransmitted": pa.array(again),
+    }
+
+
+def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
+    """The columns that come from the fixed heads and from rows."""
+    values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
+    absent = {name: np.ones(chosen.size, np.bool_) for name in _FIELD_COLUMNS}
+    labels = pa.array([layout.name for layout in types], pa.string())
+    label = np.zeros(chosen.size, np.int64)
+    tail_bytes = frames.length[chosen] - HEADER_BYTES
+    for number, layout in enumerate(types):
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        label[where] = number
+        tail_bytes[where] -= layout.head.size
+        heads = gather(frames.content, frames.at[chosen[where]] + HEADER_BYTES, layout.head.size)
+        for field in layout.fields:
+            for name in field.columns:
+                if name in values:
+                    values[name][where] = column(heads, field.offset, _KINDS[field.format])
+                    absent[name][where] = False
+    columns = {name: pa.array(values[name], mask=absent[name]) for name in _FIELD_COLUMNS}
+    return columns | {
+        "type": labels.take(pa.array(label)),
+        "payload_length": pa.array(tail_bytes),
+        "covered": _covered(frames, types, chosen, values["count"]),
+        "advertised": _rows(frames, types, chosen, _COUNTERS, MESSAGES.field("advertised").type),
+        "hops": _rows(frames, types, chosen, _HOPS, MESSAGES.field("hops").type),
+        "members": _rows(frames, types, chosen, _MEMBERS, MESSAGES.field("members").type),
+    }
+
+
+def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
+    """How many sequence numbers each batch of events covers: what a field says, or the sum of numbers."""
+    found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
+    for layout in types:
+        if not (layout.summed(_COVERED) or any(_COVERED in field.columns for field in layout.fields)):
+            continue
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        found[where], absent[where] = count[where], False
+        if layout.summed(_COVERED):
+            first = HEADER_BYTES + layout.head.size
+            there = frames.known[chosen[where]] >= first + 4 * count[where]
+            absent[where[~there]] = True
+            some = where[there]
+            rows, places = _row_places(frames.at[chosen[some]] + first, count[some], 4)
+            reaches = column(gather(frames.content, places, 4), 0, _KINDS["I"]).astype(np.int64)
+            found[some] = np.bincount(rows, reaches, minlength=some.size).astype(np.int64)
+    return pa.array(found, mask=absent)
+
+
+def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Integers, Integers]:
+    """For rows that stand one after the other: whose each is, and where it begins."""
+    ends = np.cumsum(counts)
+    owner = np.repeat(np.arange(counts.size), counts)
+    within = np.arange(owner.size) - np.repeat(ends - counts, counts)
+    return owner, first[owner] + within * row_bytes
+
+
+def _rows(
+    frames: Frames, types: list[Layout], chosen: Integers, names: tuple[str, ...], kind: pa.DataType
+) -> pa.Array:
+    """A list for each message that has rows of one sort; null for the others and where bytes are missing.
+
+    names: the rows' fields that are wanted, all of them; or what a row's only wanted field may be called.
+    """
+    null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
+    places, values = [], []  # of rows: whose, and their fields
+    for layout in types:
+        wanted = [field for field in layout.row_fields if field.name in names]
+        if len(wanted) < (len(names) if pa.types.is_struct(kind.value_type) else 1):
+            continue
+        where = np.flatnonzero(frames.type[chosen] == layout.type)
+        where = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
+        first, row_bytes = HEADER_BYTES + layout.head.size, _row_bytes(layout)
+        counts[where] = (frames.length[chosen[where]] - first) // row_bytes
+        null[where] = False
+        owner, at = _row_places(frames.at[chosen[where]] + first, counts[where], row_bytes)
+        rows = gather(frames.content, at, row_bytes)
+        places.append(where[owner])
+        values.append([column(rows, field.offset, _KINDS[field.format]).astype(np.int64) for field in wanted])
+    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *places]), kind="stable")
+    offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+    inner = kind.value_type
+    types_of = [field.type for field in inner] if pa.types.is_struct(inner) else [inner]
+    columns = [
+        pa.array(np.concatenate([np.zeros(0, np.int64), *(each[number] for each in values)])[order]).cast(
+            form, safe=False
+        )
+        for number, form in enumerate(types_of)
+    ]
+    content = (
+        pa.StructArray.from_arrays(columns, fields=list(inner)) if pa.types.is_struct(inner) else columns[0]
+    )
+    return pa.ListArray.from_arrays(offsets, content, type=kind, mask=pa.array(null))

@@ -1,0 +1,191 @@
+"""Header fields as columns: IPv4 with options, IPv6 with extension headers, TCP, UDP.
+
+Given records of any format and link type, each layer's header is gathered in one go for all packets that
+have it, and fields are sliced out of the copies: no loop over packets anywhere. A field is only taken from
+bytes that were captured; a header that is cut off counts as absent. IP fragments after the first have no
+ports here: see `fragments`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.capture.pcap.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.link_types import ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
+from analysis.capture.pcap.records import Records, Where
+from analysis.schemas import PACKETS
+
+EXTENSION_HEADERS_MAX = 8
+NOT_IP = -1
+
+_IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
+_TCP, _UDP, _FRAGMENT, _AUTHENTICATION = 6, 17, 44, 51
+_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)  # RFC 7045, section 4, without ESP
+_INT32_MAX = (1 << 31) - 1
+
+Column = npt.NDArray[np.integer]
+Columns = dict[str, Column]
+
+_WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
+ALL = frozenset(_WIDTHS)
+_OF_RECORD = frozenset(("t_ns", "offset", "length", "wire_length", "capture"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    """What was captured: where each record's data begins in the file, and how many bytes it has."""
+
+    data: Bytes
+    begin: Integers
+    length: Integers
+
+    def header(self, where: Where, at: Integers, width: int) -> Bytes:
+        """Gather a header of some records, which begins `at` bytes into each."""
+        return gather(self.data, self.begin[where] + at, width)
+
+
+@dataclass(slots=True)
+class _Layers:
+    """What one layer tells the next, per packet. Offsets count from the record's data."""
+
+    at: Integers  # where the layer that comes next begins
+    end: Integers  # where the IP packet ends on the wire
+    proto: Integers
+    whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
+
+
+def read_fields(data: Bytes, records: Records, names: Collection[str] = ALL) -> Columns:
+    """Take columns of `PACKETS` (but for `capture`) from records.
+
+    More columns than `names` may be there: layers are looked at whole, or not at all if no name needs them.
+    """
+    columns: Columns = {
+        "t_ns": records.t_ns,
+        "offset": records.begin,
+        "length": _as_int32(records.length),
+        "wire_length": _as_int32(records.wire_length),
+    }
+    if not _OF_RECORD.issuperset(names):
+        columns |= {name: np.zeros(records.at.size, _WIDTHS[name]) for name in _WIDTHS if name not in columns}
+        _read_layers(data, records, columns)
+    return columns
+
+
+def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
+    """Lengths beyond what a column can hold are lies, but must not become negative."""
+    return np.minimum(values, _INT32_MAX).astype(np.int32)
+
+
+def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
+    """Everything above the record header."""
+    ethertype, begin = network_layer(data, records)
+    bodies = _Bodies(data, records.begin, records.length)
+    size = records.at.size
+    end = np.minimum(records.wire_length, _INT32_MAX)
+    layers = _Layers(begin, end, np.full(size, NOT_IP), np.zeros(size, np.bool_))
+    _read_ipv4(bodies, ethertype == ETHERTYPE_IPV4, layers, columns)
+    _read_ipv6(bodies, ethertype == ETHERTYPE_IPV6, layers, columns)
+    columns["proto"][:] = layers.proto
+    columns["payload_offset"][:] = layers.at
+    columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
+    _read_tcp(bodies, layers, columns)
+    _read_udp(bodies, layers, columns)
+
+
+def _where(mask: npt.NDArray[np.bool_]) -> Where:
+    """An index of the packets in a mask: a slice if it is all of them, which spares copies."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _none(where: Where) -> bool:
+    return not isinstance(where, slice) and where.size == 0
+
+
+def _read_ipv4(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
+    """RFC 791. A total length of 0 is a segmentation-offloaded packet over 64 KiB: it ends with the frame."""
+    where = _where(mask & (bodies.length >= layers.at + _IPV4_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
+    header = bodies.header(where, begin, _IPV4_BYTES)
+    first = column(header, 0, "u1")
+    header_bytes = (first & 0x0F) * 4
+    total = column(header, 2, ">u2")
+    good = (first >> 4 == 4) & (header_bytes >= _IPV4_BYTES)
+    layers.proto[where] = np.where(good, column(header, 9, "u1"), NOT_IP)
+    layers.at[where] = begin + header_bytes
+    frame_end = layers.end[where]
+    layers.end[where] = np.where(total == 0, frame_end, np.minimum(begin + total, frame_end))
+    layers.whole[where] = good & (column(header, 6, ">u2") & 0x1FFF == 0)
+    columns["ip_id"][where] = column(header, 4, ">u2")
+    columns["src_lo"][where] = column(header, 12, ">u4")
+    columns["dst_lo"][where] = column(header, 16, ">u4")
+
+
+def _read_ipv6(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
+    """RFC 8200. A payload length of 0 (RFC 2675, or an offloaded packet) means: it ends with the frame."""
+    where = _where(mask & (bodies.length >= layers.at + _IPV6_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where] + 0  # a copy also where `where` is a slice: `at` moves on below
+    header = bodies.header(where, begin, _IPV6_BYTES)
+    good = column(header, 0, "u1") >> 4 == 6
+    payload = column(header, 4, ">u2")
+    layers.proto[where] = np.where(good, column(header, 6, "u1"), NOT_IP)
+    layers.at[where] = begin + _IPV6_BYTES
+    frame_end = layers.end[where]
+    layers.end[where] = np.where(
+        payload == 0, frame_end, np.minimum(begin + _IPV6_BYTES + payload, frame_end)
+    )
+    layers.whole[where] = good
+    for name, at in (("src_hi", 8), ("src_lo", 16), ("dst_hi", 24), ("dst_lo", 32)):
+        columns[name][where] = column(header, at, ">i8")
+    _skip_extension_headers(bodies, mask, layers)
+
+
+def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
+    """Follow the chain of extension headers; one that is cut off leaves `proto` at its own number."""
+    for _ in range(EXTENSION_HEADERS_MAX):
+        more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (bodies.length >= layers.at + 8)
+        where = np.flatnonzero(more)
+        if where.size == 0:
+            return
+        header = bodies.header(where, layers.at[where], 8)
+        kind, size = layers.proto[where], column(header, 1, "u1")
+        units = np.select([kind == _FRAGMENT, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
+        later_fragment = (kind == _FRAGMENT) & (column(header, 2, ">u2") >> 3 != 0)
+        layers.proto[where] = column(header, 0, "u1")
+        layers.at[where] += units
+        layers.whole[where] = ~later_fragment
+
+
+def _read_tcp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
+    """RFC 9293."""
+    where = _where(layers.whole & (layers.proto == _TCP) & (bodies.length >= layers.at + _TCP_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = bodies.header(where, begin, _TCP_BYTES)
+    columns["sport"][where] = column(header, 0, ">u2")
+    columns["dport"][where] = column(header, 2, ">u2")
+    columns["seq"][where] = column(header, 4, ">u4")
+    columns["ack"][where] = column(header, 8, ">u4")
+    columns["flags"][where] = column(header, 13, "u1")
+    payload = begin + np.maximum((column(header, 12, "u1") >> 4) * 4, _TCP_BYTES)
+    columns["payload_offset"][where] = payload
+    columns["payload_length"][where] = np.maximum(layers.end[where] - payload, 0)
+
+
+def _read_udp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
+    """RFC 768. The IP length rules: UDP's own may be 0 when offloaded."""
+    where = _where(layers.whole & (layers.proto == _UDP) & (bodies.length >= layers.at + _UDP_BYTES))
+    if _none(where):
+        return
+    begin = layers.at[where]
+    header = bodies.header(where, begin, _UDP_BYTES)
+    columns["sport"][where] = column(header, 0, ">u2")
+    columns["dport"][where] = column(header, 2, ">u2")
+    columns["payload_offset"][where] = begin + _UDP_BYTES
+    columns["payload_length"][where] = np.maximum(layers.end[where] - begin - _UDP_BYTES, 0)

@@ -1,0 +1,218 @@
+"""TCP segments that IP cut into fragments: each later fragment is given its place in the stream.
+
+Only the first fragment of a datagram has TCP's header. Nothing is copied together: since that header says
+where the segment's payload stands in the stream, a later fragment is as good as a segment of its own, with
+the same ports and a sequence number further on, and TCP's reassembly does the rest. This is done once, when
+the index is made, over the whole capture in its order; fragments are few, so one after the other.
+
+Fragments belong together by addresses, protocol and identification (RFC 791, section 3.2; RFC 8200, section
+4.5), for a minute at most and until their datagram is whole. They may come in any order.
+"""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.format import Bytes, column, gather
+from analysis.capture.pcap.link_types import ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
+from analysis.capture.pcap.records import Records
+
+FRAGMENTS_MAX = 100_000  # that are given a place
+DATAGRAMS_MAX = 4_096  # waited for at once
+WAITING_MAX = 64  # fragments of one of them, for the first
+TOGETHER_NS = 60 * 1_000_000_000
+
+_TCP, _FRAGMENT = 6, 44
+_UNCUT = (_TCP, 17, 58)  # what follows IPv6's header when it has no extensions: TCP, UDP, ICMP
+_EXTENSIONS = (0, 43, 60, 135)
+_TCP_BYTES, _HEADERS_BYTES_MAX = 20, 512
+_OF_CONNECTION = 0x02 | 0x01 | 0x04  # SYN, FIN, RST: of the first fragment alone
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A later fragment of a TCP segment, as a segment of its own."""
+
+    at: int  # where its captured bytes begin in the file
+    sport: int
+    dport: int
+    seq: int
+    ack: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A fragment as it is in the capture."""
+
+    at: int
+    key: bytes  # what it has in common with the others of its datagram
+    offset: int  # in the datagram
+    length: int
+    more: bool  # whether it is not the last
+    tcp: bytes  # TCP's header, if it is the first
+
+
+@dataclass(slots=True)
+class _Datagram:
+    """What came of a datagram so far."""
+
+    since_ns: int
+    lengths: dict[int, int] = field(default_factory=dict)  # by offset
+    size: int | None = None  # known when the last one came
+    first: Fragment | None = None  # as if its payload began at offset 0
+    waiting: list[_Part] = field(default_factory=list)  # for the first
+
+
+@dataclass(slots=True)
+class Fragments:
+    """All later fragments of TCP segments in a capture, collected in its order."""
+
+    placed: list[Fragment] = field(default_factory=list)
+    lost: int = 0  # whose first never came, or had not all of TCP's header
+    _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
+
+    def collect(self, data: Bytes, records: Records) -> None:
+        """Look for fragments among records."""
+        for row, at, is_ipv4 in _suspects(data, records):
+            begin, length = int(records.begin[row]), int(records.length[row])
+            content = data[begin + at : begin + min(length, at + _HEADERS_BYTES_MAX)].tobytes()
+            part = (_ipv4 if is_ipv4 else _ipv6)(content, begin)
+            if part is not None:
+                self._take(part, int(records.t_ns[row]))
+
+    def finish(self) -> tuple[Fragment, ...]:
+        """All that were given a place, in the order of the capture; the rest is lost."""
+        self.lost += sum(len(datagram.waiting) for datagram in self._datagrams.values())
+        self._datagrams.clear()
+        return tuple(sorted(self.placed, key=lambda fragment: fragment.at))
+
+    def _take(self, part: _Part, t_ns: int) -> None:
+        datagram = self._datagrams.get(part.key)
+        if datagram is None or t_ns - datagram.since_ns > TOGETHER_NS:
+            self._give_up(part.key)
+            if len(self._datagrams) == DATAGRAMS_MAX:
+                self._give_up(next(iter(self._datagrams)))
+            datagram = self._datagrams[part.key] = _Datagram(t_ns)
+        datagram.lengths[part.offset] = part.length
+        if not part.more:
+            datagram.size = part.offset + part.length
+        if part.offset == 0:
+            datagram.first = _segment(part)
+        elif len(datagram.waiting) < WAITING_MAX:
+            datagram.waiting.append(part)
+        else:
+            self.lost += 1
+        if datagram.first is not None:
+            for waiting in datagram.waiting:
+                self._place(datagram.first, waiting)
+            datagram.waiting.clear()
+        if datagram.size is not None and sum(datagram.lengths.values()) >= datagram.size:
+            self._give_up(part.key)
+
+    def _place(self, first: Fragment, part: _Part) -> None:
+        if len(self.placed) == FRAGMENTS_MAX:
+            self.lost += 1
+        else:
+            self.placed.append(replace(first, at=part.at, seq=(first.seq + part.offset) % (1 << 32)))
+
+    def _give_up(self, key: bytes) -> None:
+        datagram = self._datagrams.pop(key, None)
+        self.lost += 0 if datagram is None else len(datagram.waiting)
+
+
+def place(columns: Columns, fragments: Sequence[Fragment]) -> None:
+    """Fill in the columns of later fragments among some packets; `fragments` are those of their capture."""
+    if not fragments or "sport" not in columns or columns["offset"].size == 0:
+        return
+    offsets = columns["offset"]
+    first, end = (
+        bisect_left(fragments, int(offset), key=lambda one: one.at)
+        for offset in (offsets[0], offsets[-1] + 1)
+    )
+    for fragment in fragments[first:end]:
+        row = int(np.searchsorted(offsets, fragment.at))
+        for name in ("sport", "dport", "seq", "ack", "flags"):
+            columns[name][row] = getattr(fragment, name)
+
+
+def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragment, ...]:
+    """Those of a stretch of the file."""
+    first, last = (bisect_left(fragments, at, key=lambda one: one.at) for at in (start, end))
+    return tuple(fragments[first:last])
+
+
+def _suspects(data: Bytes, records: Records) -> list[tuple[int, int, bool]]:
+    """Which records may hold a fragment of a TCP segment, where IP begins in them, and whether it is IPv4."""
+    rows = np.arange(records.at.size)
+    if isinstance(records.link_type, int) and records.link_type == ETHERNET:  # by far most: in one look
+        plain = (column(records.head, 12, ">u2") == ETHERTYPE_IPV4) & (
+            column(records.head, 20, ">u2") & 0x3FFF == 0
+        )
+        rows = np.flatnonzero(~plain)
+    if rows.size == 0:
+        return []
+    some = records.take(rows)
+    ethertype, begin = network_layer(data, some)
+    ip = gather(data, some.begin + begin, 10)
+    ipv4 = (
+        (ethertype == ETHERTYPE_IPV4) & (column(ip, 6, ">u2") & 0x3FFF != 0) & (column(ip, 9, "u1") == _TCP)
+    )
+    ipv6 = (ethertype == ETHERTYPE_IPV6) & ~np.isin(column(ip, 6, "u1"), _UNCUT)
+    return [
+        (int(rows[row]), int(begin[row]), bool(ipv4[row])) for row in np.flatnonzero(ipv4 | ipv6).tolist()
+    ]
+
+
+def _ipv4(packet: bytes, at: int) -> _Part | None:
+    if len(packet) < 20 or packet[0] >> 4 != 4:
+        return None
+    header_bytes, (total, number, position) = (packet[0] & 0x0F) * 4, struct.unpack_from(">HHH", packet, 2)
+    if header_bytes < 20 or total <= header_bytes:
+        return None
+    key = struct.pack(">I", number) + packet[12:20]
+    return _part(
+        packet,
+        at,
+        key,
+        (header_bytes, total - header_bytes),
+        offset=(position & 0x1FFF) * 8,
+        more=position & 0x2000,
+    )
+
+
+def _ipv6(packet: bytes, at: int) -> _Part | None:
+    if len(packet) < 40 or packet[0] >> 4 != 6:
+        return None
+    kind, end, header = packet[6], 40 + int.from_bytes(packet[4:6]), 40
+    while kind in _EXTENSIONS and header + 8 <= len(packet):
+        kind, header = packet[header], header + (packet[header + 1] + 1) * 8
+    if kind != _FRAGMENT or header + 8 > len(packet) or end <= header + 8 or packet[header] != _TCP:
+        return None
+    (position,) = struct.unpack_from(">H", packet, header + 2)
+    key = packet[header + 4 : header + 8] + packet[8:40]
+    return _part(packet, at, key, (header + 8, end - header - 8), offset=position & 0xFFF8, more=position & 1)
+
+
+def _part(
+    packet: bytes, at: int, key: bytes, body: tuple[int, int], *, offset: int, more: int
+) -> _Part | None:
+    """body: where the datagram's part begins in the packet, and its length."""
+    begin, length = body
+    if offset == 0 and not more:
+        return None  # a datagram in one piece, though it says that it might be cut (RFC 6946)
+    tcp = packet[begin : begin + min(length, _TCP_BYTES)] if offset == 0 else b""
+    return _Part(at, key, offset, length, bool(more), tcp)
+
+
+def _segment(part: _Part) -> Fragment | None:
+    """The first fragment's segment, with the sequence number that a byte at offset 0 would have."""
+    if len(part.tcp) < _TCP_BYTES:
+        return None
+    sport, dport, seq, ack, size, flags = struct.unpack_from(">HHIIBB", part.tcp)
+    begin = seq - (size >> 4) * 4 + (flags >> 1 & 1)
+    return Fragment(part.at, sport, dport, begin, ack, flags & ~_OF_CONNECTION)

@@ -1,0 +1,211 @@
+"""TCP directions put together again: from segments in the order of capture to a byte stream by reference.
+
+A connection takes segments window by window and gives out, piece by piece, the part of its stream that
+nothing will change any more: what came, without a hole, long enough ago that a segment sent again would have
+been seen (`HORIZON_NS`). What stands behind a hole waits until it is filled; it is given up when TCP itself
+could not fill it any more, or when too many pieces wait. So memory holds what is out of order and the last
+seconds, never a whole stream.
+
+Sequence numbers are unwrapped by their distance from the segment before (RFC 9293, section 3.4), so a stream
+may be of any length; a byte that came more than once counts when it came first; the time by which everything
+up to a byte was there is the running maximum of arrival times in stream order. A time stamp that is far ahead
+of what stands behind it in the stream is wrong (`MISDATED_NS`): nothing but its own bytes is dated by it.
+
+What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a
+FIN are taken as proof that something was sent.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.pieces import Pieces, Segments, ascending, join, lay_out, no_pieces, no_ranges
+
+SYN, RST = 0x02, 0x04
+WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead
+HORIZON_NS = 5_000_000_000  # a first retransmission comes after a second or so (RFC 6298, section 2)
+MISDATED_NS = 3_600_000_000_000
+"""No sender tries for so long (RFC 9293, section 3.8.3), and nothing behind a hole comes much before it."""
+PIECES_MAX = 1 << 19  # that wait in one capture: 40 bytes each
+_Number = TypeVar("_Number", int, Integers)
+_EVER = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The next part of a stream that nothing will change any more. Stream offset 0 is the first byte after
+    SYN, or the lowest that was seen.
+    """
+
+    pieces: Pieces
+    complete_ns: Integers  # per piece: when it and all seen bytes before it were there
+    repeated: Integers  # bytes that came again, as rows of (start, end), ascending; some from before
+    missing: tuple[Integers, Integers]  # starts and lengths of what is in no record, between bytes that are
+
+
+class Numbering:
+    """Numbers the connections that use one TCP direction. A SYN begins one unless it repeats the SYN before.
+
+    What comes before the first SYN is a connection too.
+    """
+
+    def __init__(self) -> None:
+        self._syn = -1
+        self._connection = -1
+
+    def split(self, segments: Segments) -> Iterator[tuple[int, Segments]]:
+        """Some more segments, cut where a connection begins: its number and its share."""
+        syns = np.flatnonzero(segments.flags & SYN)
+        begins = np.zeros(segments.seq.size, np.int64)
+        if syns.size:
+            numbers = segments.seq[syns]
+            begins[syns] = numbers != np.concatenate(([self._syn], numbers[:-1]))
+            self._syn = int(numbers[-1])
+        if self._connection < 0 and begins.size:
+            begins[0] = 1
+        bounds = [0, *np.flatnonzero(begins).tolist(), begins.size]
+        for first, following in pairwise(bounds):
+            if following > first:
+                self._connection += int(begins[first])
+                yield self._connection, segments.take(slice(first, following))
+
+
+class Connection:
+    """One direction of one connection, put together as its segments come."""
+
+    def __init__(self, number: int, first: Segments) -> None:
+        """first: its first segments; more than none."""
+        syn = bool(first.flags[0] & SYN)
+        self.number = number
+        self.synchronised = syn  # SYN was captured, so offset 0 is the beginning
+        self.segments = 0  # with payload
+        self.stray_segments = 0
+        self.repeated_segments = 0
+        self.bytes = self.repeated_bytes = self.missing_bytes = self.snapped_bytes = 0
+        self._held = no_pieces()
+        self._again = no_ranges()
+        self._seq, self._position = int(first.seq[0]) + syn, 0  # of the segment before
+        self._ahead = 0
+        self._lowest = 0 if syn else -WINDOW_BYTES_MAX
+        self._given = 0  # everything before was given out
+        self._complete_ns = int(_EVER.min)
+
+    @property
+    def waiting(self) -> int:
+        """Pieces that were not given out yet."""
+        return int(self._held.start.size)
+
+    def add(self, segments: Segments) -> None:
+        """Take the segments that came next."""
+        segments = segments.take((segments.length > 0) & (segments.flags & RST == 0))
+        segments, positions = self._place(segments)
+        if not positions.size:
+            return
+        ends = positions + segments.length
+        pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
+        late = np.flatnonzero(positions < self._given) if self._given else positions[:0]
+        again = np.stack((positions[late], np.minimum(ends[late], self._given)), axis=1)
+        pieces, rows = pieces.from_position(self._given) if late.size else (pieces, np.arange(ends.size))
+        before, waiting = int(self._held.length.sum()), self.waiting
+        self._held, more = lay_out(join((self._held, pieces)))
+        again = np.concatenate((again, more[:, :2]))
+        self.bytes += int(self._held.length.sum()) - before
+        self.repeated_bytes += int((again[:, 1] - again[:, 0]).sum())
+        self.repeated_segments += np.union1d(late, rows[more[:, 2] - waiting]).size
+        self._again = ascending(np.concatenate((self._again, again)))
+
+    def settle(self, before_ns: int, waiting_max: int) -> Settled | None:
+        """Give out what was complete before this time, and what would not wait any longer."""
+        held = self._held
+        if not held.start.size:
+            return None
+        complete_ns = _running_maximum(np.concatenate(([self._complete_ns], held.t_ns)))[1:]
+        origin = self._given if self._known_origin else int(held.start[0])
+        ends = np.concatenate(([origin], held.end))
+        sound = (ends[:-1] == held.start) & (complete_ns < before_ns)
+        count = held.start.size if sound.all() else int(np.argmin(sound))
+        count = max(
+            count,
+            int(np.searchsorted(held.end, self._ahead - WINDOW_BYTES_MAX, side="right")),
+            held.start.size - waiting_max,
+        )
+        return self._give(count, complete_ns[:count]) if count else None
+
+    def end(self) -> Settled | None:
+        """Give out what is left: there will be no more segments."""
+        return self.settle(int(_EVER.max), 0)
+
+    @property
+    def _known_origin(self) -> bool:
+        return self._lowest == 0
+
+    def _give(self, count: int, complete_ns: Integers) -> Settled:
+        if not self._known_origin:
+            self._begin_at(int(self._held.start[0]))
+        pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
+        ends = np.concatenate(([self._given], pieces.end))
+        holes = np.flatnonzero(pieces.start > ends[:-1])
+        missing = ends[holes], pieces.start[holes] - ends[holes]
+        self._given, self._complete_ns = int(ends[-1]), int(complete_ns[-1])
+        complete_ns = np.where(pieces.t_ns > complete_ns, pieces.t_ns, complete_ns)  # wrong, and to be seen
+        self.missing_bytes += int(missing[1].sum())
+        self.snapped_bytes += int(pieces.snapped[1].sum())
+        repeated = self._again[self._again[:, 0] < self._given]
+        self._again = self._again[self._again[:, 1] > self._given]
+        return Settled(pieces, complete_ns, repeated, missing)
+
+    def _begin_at(self, origin: int) -> None:
+        """Count stream offsets from the lowest byte that was seen before the first were given out."""
+        self._held = replace(self._held, start=self._held.start - origin)
+        self._again = self._again - origin
+        self._position -= origin
+        self._ahead -= origin
+        self._lowest = 0
+
+    def _place(self, segments: Segments) -> tuple[Segments, Integers]:
+        """Where segments stand in the stream; those that cannot belong to it are counted and left out."""
+        self.segments += segments.seq.size
+        if not segments.seq.size:
+            return segments, segments.seq
+        numbers = segments.seq + (segments.flags & SYN != 0)  # SYN itself takes a sequence number
+        steps = _distance(np.diff(numbers, prepend=self._seq))
+        positions = self._position + np.cumsum(steps)
+        ahead = np.maximum.accumulate(np.concatenate(([self._ahead], positions + segments.length)))
+        belongs = (positions >= self._lowest) & (positions <= ahead[:-1] + WINDOW_BYTES_MAX)
+        if not belongs.all():
+            rows, positions = self._place_one_by_one(numbers, segments.length)
+            self.stray_segments += numbers.size - rows.size
+            numbers, segments = numbers[rows], segments.take(rows)
+        if positions.size:
+            self._seq, self._position = int(numbers[-1]), int(positions[-1])
+            self._ahead = max(self._ahead, int((positions + segments.length).max()))
+        return segments, positions
+
+    def _place_one_by_one(self, numbers: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+        """The same where there are strays, which tell nothing about those after them."""
+        seq, position, ahead = self._seq, self._position, self._ahead
+        rows, positions = [], []
+        for row, (number, length) in enumerate(zip(numbers.tolist(), lengths.tolist(), strict=True)):
+            at = position + int(_distance(number - seq))
+            if self._lowest <= at <= ahead + WINDOW_BYTES_MAX:
+                rows.append(row)
+                positions.append(at)
+                seq, position, ahead = number, at, max(ahead, at + length)
+        return np.array(rows, np.int64), np.array(positions, np.int64)
+
+
+def _running_maximum(t_ns: Integers) -> Integers:
+    """Of arrival times in stream order, but for those that are wrong; the last of all may be and not show."""
+    least_behind = np.minimum.accumulate(t_ns[::-1])[::-1]
+    wrong = t_ns > least_behind + MISDATED_NS
+    found: Integers = np.maximum.accumulate(np.where(wrong, _EVER.min, t_ns))
+    return found
+
+
+def _distance(steps: _Number) -> _Number:
+    """From one sequence number to another: within 2 GiB, whichever way."""
+    return (steps + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000

@@ -1,0 +1,136 @@
+"""Spark's view of captures: `spark.read.format("pcap").load(folder)`.
+
+The partitions come from the captures' indices, so one big file is read by many tasks, and a filter on
+`t_ns` skips what it can. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with
+`.schema(…)`: Spark does not prune the columns of Python sources by itself. No payload travels; it is found
+through `offset`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from analysis.capture.pcap.batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.compressed import capture_name, unpack
+from analysis.capture.pcap.index import load_index
+from analysis.errors import CaptureError
+from analysis.schemas import PACKETS, spark_schema
+from experiments.rundir import CAPTURE_ENDINGS
+
+
+class PcapPartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, spans: tuple[Span, ...]) -> None:
+        super().__init__(spans)
+        self.spans = spans
+
+
+class PcapSource(DataSource):
+    """The data source `pcap`. Option `path`: a capture, a folder of captures, or a glob of them."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pcap"
+
+    def schema(self) -> StructType:
+        return spark_schema(PACKETS)
+
+    def reader(self, schema: StructType) -> "PcapReader":
+        return PcapReader(find_captures(self.options.get("path", "")), schema)
+
+
+class PcapReader(DataSourceReader):
+    """Plans and reads. Filters on `t_ns` are applied exactly, so Spark need not apply them again."""
+
+    def __init__(self, captures: list[Path], schema: StructType) -> None:
+        self._captures = captures
+        self._schema = arrow_schema(schema)
+        self._times = TimeRange()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
+        for given in filters:
+            narrowed = narrow(self._times, given)
+            if narrowed is None:
+                yield given
+            else:
+                self._times = narrowed
+
+    def partitions(self) -> list[InputPartition]:
+        paths = map(unpack, self._captures)
+        spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
+        return [PcapPartition(together) for together in pack(spans)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for span in cast("PcapPartition", partition).spans:
+            yield from read_span(span, self._schema, self._times)
+
+
+def arrow_schema(asked: StructType) -> pa.Schema:
+    """The columns of PACKETS that were asked for. Raises CaptureError for another name or type."""
+    known = {field.name: field for field in spark_schema(PACKETS)}
+    for field in asked:
+        if field.name not in known:
+            raise CaptureError(f"packets have no column {field.name!r}; there are {', '.join(known)}")
+        wanted = known[field.name].dataType
+        if field.dataType != wanted:
+            raise CaptureError(f"column {field.name!r} of packets is {wanted.simpleString()}")
+    return pa.schema([PACKETS.field(field.name).with_nullable(field.nullable) for field in asked])
+
+
+def find_captures(path: str) -> list[Path]:
+    """The captures that a path means, by name. Raises CaptureError if there are none.
+
+    Of a folder: each capture once, also if it is there both as it was and compressed.
+    """
+    folder = Path(path)
+    if folder.is_dir():
+        there = (file for ending in CAPTURE_ENDINGS for file in folder.glob("*" + ending))
+        forms: dict[str, Path] = {}
+        for file in there:
+            forms.setdefault(capture_name(file), file)
+        found = sorted(forms.values())
+    elif folder.exists():
+        found = [folder]
+    else:
+        found = sorted(folder.parent.glob(folder.name))
+    if not found:
+        raise CaptureError(f"{path}: no captures there ({', '.join(CAPTURE_ENDINGS)})")
+    return found
+
+
+def narrow(times: TimeRange, given: Filter) -> TimeRange | None:
+    """Narrow a time range by a filter on `t_ns`; None for a filter that says something else."""
+    if getattr(given, "attribute", None) != ("t_ns",):
+        return None
+    value = getattr(given, "value", None)
+    if not isinstance(value, int):
+        return None
+    match given:
+        case GreaterThan() | GreaterThanOrEqual():
+            first = value + isinstance(given, GreaterThan)
+            return replace(times, first_ns=max(first, first if times.first_ns is None else times.first_ns))
+        case LessThan() | LessThanOrEqual():
+            end = value + isinstance(given, LessThanOrEqual)
+            return replace(times, end_ns=min(end, end if times.end_ns is None else times.end_ns))
+    return None
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format known to a session."""
+    spark.dataSource.register(PcapSource)

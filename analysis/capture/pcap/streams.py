@@ -1,0 +1,252 @@
+"""All TCP streams of one host's capture, and the messages in them.
+
+The capture is read window by window. Segments that belong to a port are picked out (six numbers each, no
+payload), grouped by direction and put together; what is complete and old enough is decoded and given out.
+Between windows memory holds what a connection still waits for, whatever the size of the capture.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.decode import Decoder
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.format import Bytes, Integers
+from analysis.capture.pcap.index import load_index, map_bytes, release
+from analysis.capture.pcap.pieces import Segments
+from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, Settled
+from analysis.schemas import DECODING, GAPS
+from node.core.layout import Codec
+
+TCP = 6
+_KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+Direction = tuple[int, ...]
+"""A TCP direction in one capture: the values of `_KEY`."""
+
+Emit = Callable[[str, pa.RecordBatch], None]
+"""Takes a batch of the table of this name: messages, gaps or decoding."""
+_COUNTS_ROWS = 4_096
+MISDATED_MAX = 8
+"""So many packets of a window may be dated later than all others, and nothing is taken for old by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCapture:
+    """A capture of one host. `address` tells in from out; `port` is where the system under test listens;
+    `clock` is the host's.
+    """
+
+    path: str
+    host: str
+    address: str
+    port: int
+    clock: Clock = REFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long what was seen waits for what may still come: see `analysis.capture.pcap.reassemble`."""
+
+    horizon_ns: int = HORIZON_NS
+    pieces_max: int = PIECES_MAX
+
+
+def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
+    """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING, roughly in order
+    of time.
+
+    Raises CaptureError if the capture cannot be read at all.
+    """
+    path = Path(capture.path)
+    data = map_bytes(path)
+    conversations = Conversations(data, capture, codec, emit)
+    for span in spans_of(path, load_index(path), TimeRange(), capture.clock):
+        conversations.take(read_columns(span))
+        release(data)
+    conversations.end()
+
+
+class Conversations:
+    """All streams of one host's capture, which comes window by window."""
+
+    def __init__(
+        self, data: Bytes, capture: HostCapture, codec: Codec, emit: Emit, patience: Patience = Patience()
+    ) -> None:
+        self._data = data
+        self._capture = capture
+        self._codec = codec
+        self._emit = emit
+        self._patience = patience
+        self._flows: dict[Direction, _Flow] = {}
+        self._latest_ns = 0
+        self._counts: list[dict[str, Any]] = []
+
+    def take(self, window: Iterable[Columns]) -> None:
+        """Take the packets that came next, and give out the messages that are complete and old enough."""
+        times = []
+        for direction, segments in directions(window, self._capture.port):
+            times.append(segments.t_ns)
+            self._follow(direction, segments)
+        if times:
+            self._latest_ns = _latest(np.concatenate(times))
+        waiting = sum(flow.connection.waiting for flow in self._flows.values())
+        share = self._patience.pieces_max
+        if waiting > share:
+            share //= len(self._flows)
+        before_ns = self._latest_ns - self._patience.horizon_ns
+        for flow in self._flows.values():
+            self._give(flow, flow.connection.settle(before_ns, share), ended=False)
+
+    def end(self) -> None:
+        """Give out what is left: the capture has no more packets."""
+        for flow in self._flows.values():
+            self._end(flow)
+        self._flows.clear()
+        self._write_counts()
+
+    def _follow(self, direction: Direction, segments: Segments) -> None:
+        flow = self._flows.get(direction)
+        numbering = flow.numbering if flow else Numbering()
+        for number, share in numbering.split(segments):
+            if flow is None or number != flow.connection.number:
+                if flow is not None:
+                    self._end(flow)
+                flow = self._flows[direction] = self._begin(direction, numbering, Connection(number, share))
+            flow.connection.add(share)
+
+    def _begin(self, direction: Direction, numbering: Numbering, connection: Connection) -> "_Flow":
+        names = _name(self._capture, direction) | {"connection": pa.scalar(connection.number, pa.int32())}
+        decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
+        return _Flow(numbering, connection, decoder, names)
+
+    def _give(self, flow: "_Flow", part: Settled | None, *, ended: bool) -> None:
+        if part is not None:
+            gaps = _gaps(part, flow.names)
+            if gaps.num_rows:
+                self._emit("gaps", gaps)
+        if part is not None or ended:
+            for batch in flow.decoder.decode(part, ended=ended):
+                self._emit("messages", batch)
+
+    def _end(self, flow: "_Flow") -> None:
+        self._give(flow, flow.connection.end(), ended=True)
+        self._counts.append(_count(flow))
+        if len(self._counts) >= _COUNTS_ROWS:
+            self._write_counts()
+
+    def _write_counts(self) -> None:
+        self._emit("decoding", pa.RecordBatch.from_pylist(self._counts, schema=DECODING))
+        self._counts = []
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A TCP direction, and the connection that uses it now."""
+
+    numbering: Numbering
+    connection: Connection
+    decoder: Decoder
+    names: dict[str, pa.Scalar]
+
+
+def _latest(t_ns: Integers) -> int:
+    """How far a window has come, whatever a few wrong time stamps say."""
+    place = max((t_ns.size - 1) // 2, t_ns.size - 1 - MISDATED_MAX)
+    return int(np.partition(t_ns, place)[place])
+
+
+def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction, Segments]]:
+    """The segments of each TCP direction from or to a port, in the order of capture."""
+    parts = [_pick(columns, port) for columns in window]
+    if not parts:
+        return
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    groups = _group(columns)
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
+    for first, following in pairwise(bounds.tolist()):
+        rows = order[first:following]
+        payload_at = columns["payload_offset"][rows].astype(np.int64)
+        length = columns["payload_length"][rows].astype(np.int64)
+        yield (
+            tuple(int(columns[name][rows[0]]) for name in _KEY),
+            Segments(
+                t_ns=columns["t_ns"][rows],
+                seq=columns["seq"][rows],
+                flags=columns["flags"][rows].astype(np.int64),
+                at=columns["offset"][rows] + payload_at,
+                length=length,
+                captured=np.clip(columns["length"][rows] - payload_at, 0, length),
+            ),
+        )
+
+
+def _pick(columns: Columns, port: int) -> Columns:
+    """Keep segments of this port that have payload or begin a connection."""
+    wanted = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
+    wanted &= (columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)
+    kept = (*_KEY, "t_ns", "seq", "flags", "offset", "length", "payload_offset", "payload_length")
+    rows = np.flatnonzero(wanted)
+    return {name: columns[name][rows] for name in kept}
+
+
+def _group(columns: Columns) -> Integers:
+    """Number each row's TCP direction, by hashing one key column after the other (exact, and no sort)."""
+    groups = np.zeros(columns["sport"].size, np.int64)
+    for name in _KEY:
+        codes = pa.array(columns[name]).dictionary_encode()
+        joined = groups * max(len(codes.dictionary), 1) + codes.indices.to_numpy()
+        groups = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return groups
+
+
+def _name(capture: HostCapture, direction: Direction) -> dict[str, pa.Scalar]:
+    src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
+    src, dst = format_address(src_hi, src_lo), format_address(dst_hi, dst_lo)
+    return {
+        "capture": pa.scalar(Path(capture.path).stem),
+        "host": pa.scalar(capture.host),
+        "direction": pa.scalar("out" if src == capture.address else "in"),
+        "src": pa.scalar(src),
+        "sport": pa.scalar(sport, pa.int32()),
+        "dst": pa.scalar(dst),
+        "dport": pa.scalar(dport, pa.int32()),
+    }
+
+
+def format_address(high: int, low: int) -> str:
+    """An address as people write it, from its columns in PACKETS. All below 2^32 is taken for IPv4."""
+    value = (high & 0xFFFF_FFFF_FFFF_FFFF) << 64 | low & 0xFFFF_FFFF_FFFF_FFFF
+    return str(IPv4Address(value) if value < 1 << 32 else IPv6Address(value))
+
+
+def _gaps(part: Settled, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
+    batches = []
+    for cause, (starts, lengths) in (("missing", part.missing), ("snapped", part.pieces.snapped)):
+        columns = {name: pa.repeat(value, starts.size) for name, value in names.items()}
+        columns |= {"stream_offset": pa.array(starts), "length": pa.array(lengths)}
+        columns["cause"] = pa.repeat(cause, starts.size)
+        batches.append(pa.RecordBatch.from_arrays([columns[name] for name in GAPS.names], schema=GAPS))
+    return pa.concat_batches(batches)
+
+
+def _count(flow: _Flow) -> dict[str, Any]:
+    connection = flow.connection
+    return {name: value.as_py() for name, value in flow.names.items()} | {
+        "segments": connection.segments,
+        "bytes": connection.bytes,
+        "retransmitted_segments": connection.repeated_segments,
+        "retransmitted_bytes": connection.repeated_bytes,
+        "stray_segments": connection.stray_segments,
+        "missing_bytes": connection.missing_bytes,
+        "snapped_bytes": connection.snapped_bytes,
+        **asdict(flow.decoder.counts),
+    }

@@ -1,0 +1,116 @@
+"""What fails now and then, and what fails for good: rates over the history, with exact bounds.
+
+A failure counts whether or not a later run of the same night passed: nothing is retried into green. An
+expectation is counted among the runs that are valid and came to their end; the other kinds of failure among
+all runs of their entry.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from analysis.history.regressions.failures import failure_of, why
+from analysis.history.regressions.findings import Flake, Pattern
+from analysis.history.regressions.series import MEASURED
+from analysis.intervals import rate_interval
+from experiments.nights import Failure
+
+FLAKE_OVER_NIGHTS: Final = 30
+"""After so many nights without a failure something counts as mended."""
+_OTHERS: Final = (Failure.FIDELITY, Failure.CRASH, Failure.HARNESS)
+
+Key = tuple[str, str, str, Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run in which something could have failed. said: what is to be shown of it."""
+
+    night: str
+    run: str
+    failed: bool
+    allowed: bool
+    said: str = ""
+
+
+def flakes_of(
+    runs: Sequence[Mapping[str, Any]],
+    expectations: Mapping[tuple[str, str], Sequence[tuple[str, bool]]],
+    night: str,
+) -> list[Flake]:
+    """Everything that failed at least once, the most pressing first, and last what may fail.
+
+    runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
+    """
+    trials: dict[Key, list[Trial]] = defaultdict(list)
+    for run in runs:
+        kept = expectations.get((run["night"], run["run"]), ())
+        missed = [text for text, held in kept if not held]
+        kind = failure_of(run, missed)
+        said = why(run, missed)
+        for other in _OTHERS:
+            trial = Trial(run["night"], run["run"], kind is other, run["allow_failure"], said)
+            trials[run["suite"], run["entry"], "", other].append(trial)
+        if run["valid"] and run["verdict"] in MEASURED:
+            for text, held in kept:
+                trial = Trial(run["night"], run["run"], not held, run["allow_failure"])
+                trials[run["suite"], run["entry"], text, Failure.EXPECTATION].append(trial)
+    found = [
+        _flake(key, tried, night) for key, tried in trials.items() if any(trial.failed for trial in tried)
+    ]
+    order: tuple[Pattern, ...] = ("new", "lasting", "flaky", "over")
+
+    def pressing(flake: Flake) -> tuple[object, ...]:
+        return flake.allowed, order.index(flake.pattern), -flake.rate, flake.entry, flake.text
+
+    return sorted(found, key=pressing)
+
+
+def _flake(key: Key, tried: Sequence[Trial], night: str) -> Flake:
+    suite, entry, text, failure = key
+    failed = [trial for trial in tried if trial.failed]
+    return Flake(
+        suite=suite,
+        entry=entry,
+        text=text or failed[-1].said,
+        failure=failure,
+        failed=len(failed),
+        runs=len(tried),
+        rate=len(failed) / len(tried),
+        interval=rate_interval(len(failed), len(tried)),
+        tonight=sum(trial.night == night for trial in failed),
+        pattern=_pattern(tried, night),
+        failing_since=_failing_since(tried),
+        last_failed_night=failed[-1].night,
+        run=failed[-1].run,
+        allowed=failed[-1].allowed,
+    )
+
+
+def _pattern(tried: Sequence[Trial], night: str) -> Pattern:
+    nights = sorted({trial.night for trial in tried})
+    failing = {trial.night for trial in tried if trial.failed}
+    since = _failing_since(tried)
+    if since is not None and len([each for each in nights if each >= since]) >= 2:
+        return "lasting"
+    if failing == {night}:
+        return "new"
+    return "flaky" if failing.intersection(nights[-FLAKE_OVER_NIGHTS:]) else "over"
+
+
+def _failing_since(tried: Sequence[Trial]) -> str | None:
+    """The first of the nights up to the latest on which every run failed."""
+    since = None
+    for night, failed in reversed(_by_night(tried)):
+        if not all(failed):
+            break
+        since = night
+    return since
+
+
+def _by_night(tried: Iterable[Trial]) -> list[tuple[str, list[bool]]]:
+    nights: dict[str, list[bool]] = defaultdict(list)
+    for trial in tried:
+        nights[trial.night].append(trial.failed)
+    return sorted(nights.items())

@@ -1,0 +1,179 @@
+"""A scene as SVG: lifelines from top to bottom, time downwards, messages as slanted arrows.
+
+A message runs from where it was sent to where it was whole; one that was lost ends in a cross on the way, one
+that nobody could have seen arrive in a ring. A run of messages is one thick arrow: the area between its first
+message and its last, with a fine line for each while these can be told apart. What has no
+room for a label keeps it as a tooltip.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from analysis.inspect.diagram.arrow_drawing import draw_arrows, draw_end, draw_label, style_of
+from analysis.inspect.diagram.canvas import LEFT, STYLE, TOP, Canvas, canvas_of
+from analysis.inspect.diagram.placing import Point
+from analysis.inspect.diagram.scene import Arrow, Flight, Scene
+from analysis.pages.report.formatting import EN_DASH, count_of
+from analysis.schemas import ARRIVED, LOST, UNSEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG document of its own, and the size in pixels at which it is meant to be seen."""
+
+    svg: str
+    width: int
+    height: int
+
+
+def diagram_svg(scene: Scene) -> Picture:
+    """Draw it."""
+    canvas = canvas_of(scene)
+    _draw_heading(canvas)
+    _draw_time(canvas)
+    _draw_disturbances(canvas)
+    _draw_lifelines(canvas)
+    canvas.parts.append('<g clip-path="url(#area)">')
+    draw_arrows(canvas)
+    canvas.parts.append("</g>")
+    for arrow in sorted(
+        scene.arrows, key=lambda each: (-scene.ranks.rank(each.type), each.fate == ARRIVED, each.sent_s)
+    ):
+        draw_label(canvas, arrow)
+    height = draw_notes(canvas, draw_legend(canvas))
+    shown = f"{count_of(scene.messages, 'message')} between {count_of(len(scene.lifelines), 'host')}"
+    width, area = f"{canvas.width:.0f}", f'y="{TOP:.0f}" height="{canvas.height:.0f}"'
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" role="img" '
+        f'width="{width}" height="{height:.0f}" aria-label="{escape(f"{scene.title}: {shown}")}">\n'
+        f'<style>{STYLE}</style>\n<clipPath id="area"><rect x="0" width="{width}" {area}/></clipPath>\n'
+        '<rect width="100%" height="100%" class="paper"/>\n'
+        + "\n".join(canvas.parts + canvas.labels)
+        + "\n</svg>\n"
+    )
+    return Picture(svg, round(canvas.width), round(height))
+
+
+def _draw_heading(canvas: Canvas) -> None:
+    scene = canvas.scene
+    canvas.text(LEFT - 46, 30, scene.title, "title")
+    when = f"{scene.from_s:.2f}{EN_DASH}{scene.to_s:.2f} s since start, time runs downwards"
+    canvas.text(LEFT - 46, 50, f"{when}; {count_of(scene.messages, 'message')}", "faint")
+
+
+def _draw_lifelines(canvas: Canvas) -> None:
+    """Hosts, under the name of their region where several of it stand side by side."""
+    for _, group in groupby(canvas.scene.lifelines, key=lambda line: line.region):
+        lines = list(group)
+        left, right = canvas.x_of[lines[0].host], canvas.x_of[lines[-1].host]
+        size = f'width="{right - left + 84:.1f}" height="4" rx="2" fill="{lines[0].colour}"'
+        canvas.parts.append(f'<rect x="{left - 42:.1f}" y="72" {size}/>')
+        canvas.text((left + right) / 2, 92, lines[0].region, "region", "middle")
+        for line in lines:
+            x = canvas.x_of[line.host]
+            canvas.text(x, 108, line.host.removeprefix(f"{line.region}-"), "faint", "middle")
+            canvas.line((x, TOP - 5), (x, canvas.bottom + 6), "life")
+
+
+def _draw_time(canvas: Canvas) -> None:
+    for tick in _ticks(canvas.scene.from_s, canvas.scene.to_s):
+        y = canvas.y(tick)
+        canvas.line((LEFT - 6, y), (canvas.width - 8, y), "grid")
+        canvas.text(LEFT - 12, y + 4, f"{tick:.6f}".rstrip("0").rstrip(".") + " s", "faint", "end")
+
+
+def _ticks(from_s: float, to_s: float) -> Iterator[float]:
+    steps = (n * 10.0**power for power in range(-6, 13) for n in (1, 2, 5))
+    step = next(step for step in steps if (to_s - from_s) / step <= 14)
+    first = int(from_s / step) - 1
+    for count in range(first, first + 20):
+        if from_s - 1e-9 <= count * step <= to_s + 1e-9:
+            yield count * step
+
+
+def _draw_disturbances(canvas: Canvas) -> None:
+    for fault in canvas.scene.disturbances:
+        top = max(canvas.y(fault.start_s), TOP)
+        end = canvas.bottom if fault.end_s is None else min(canvas.y(fault.end_s), canvas.bottom)
+        size = f'width="{canvas.width - 8 - LEFT + 6:.1f}" height="{max(end - top, 1.0):.1f}"'
+        canvas.parts.append(f'<rect x="{LEFT - 6:.1f}" y="{top:.1f}" {size} class="band"/>')
+        for time_s, at in ((fault.start_s, top), (fault.end_s, end)):
+            if time_s is not None and canvas.scene.from_s <= time_s <= canvas.scene.to_s:
+                canvas.line((LEFT - 6, at), (canvas.width - 8, at), "edge")
+        name = top + 15 if end - top > 20 else top - 4
+        canvas.text(LEFT - 2, name, fault.label, "fault")
+        canvas.places.take(LEFT - 6, name - 13, LEFT + 7.0 * len(fault.label), name + 4)
+
+
+LEGEND_ROW, NOTE_ROW = 22.0, 17.0
+
+
+def draw_legend(canvas: Canvas) -> float:
+    """Types and signs; returns the height of the last row."""
+    x, y = LEFT - 6, canvas.bottom + 34
+    entries = [(name, colour, name) for name, colour in canvas.colours.items()]
+    signs = [("lost", LOST), ("receiver not captured", UNSEEN)]
+    entries += [
+        (fate, "var(--ink)", text) for text, fate in signs if any(a.fate == fate for a in canvas.scene.arrows)
+    ]
+    if any(len(arrow.flights) > 1 for arrow in canvas.scene.arrows):
+        entries.append(("thick", "var(--faint)", "several messages in a row"))
+    if any(arrow.retransmitted for arrow in canvas.scene.arrows):
+        entries.append(("again", "", "↻ retransmitted"))
+    for kind, colour, text in entries:
+        sign = 0.0 if kind == "again" else 34.0
+        size = sign + 6.9 * len(text) + 26
+        if x + size > canvas.width:
+            x, y = LEFT - 6, y + LEGEND_ROW
+        if sign:
+            _draw_sign(canvas, kind, colour, (x, y - 4))
+        canvas.text(x + sign, y, text)
+        x += size
+    return y
+
+
+def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
+    x, y = at
+    fate = kind if kind in (LOST, UNSEEN) else ARRIVED
+    sample = Arrow(kind, "", "", fate, "", (Flight(0.0, None),), 0.0)
+    if kind == "thick":
+        canvas.parts.append(
+            f'<rect x="{x:.1f}" y="{y - 5:.1f}" width="26" height="10" class="thick" fill="{colour}"/>'
+        )
+    canvas.line((x, y), (x + (20 if fate == LOST else 26), y), style_of("message", sample), colour)
+    draw_end(canvas, sample, ((x, y), (x + (20 if fate == LOST else 26), y)), colour)
+
+
+def draw_notes(canvas: Canvas, y: float) -> float:
+    """What is not in the picture, and how to draw it again; returns the picture's lower edge."""
+    left_out = list(canvas.scene.left_out)
+    if canvas.unlined:
+        shorter = "a shorter time shows them"
+        left_out.append(f"the lines of {count_of(canvas.unlined, 'message')} within thick arrows ({shorter})")
+    if canvas.unlabelled:
+        left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
+    y += 8
+    if canvas.scene.bar_ms is not None:
+        y += NOTE_ROW
+        bar = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms, as their clocks are known"
+        canvas.text(LEFT - 6, y, bar, "faint")
+    if left_out:
+        for row in _wrapped(["Left out:", *"; ".join(left_out).split()], int((canvas.width - LEFT) / 6.6)):
+            y += NOTE_ROW
+            canvas.text(LEFT - 6, y, row, "faint")
+    y += NOTE_ROW
+    for row in _wrapped(canvas.scene.command.split(), int((canvas.width - LEFT) / 6.9)):
+        canvas.text(LEFT - 6, y, row, "faint command")
+        y += NOTE_ROW
+    return y + 4
+
+
+def _wrapped(words: Sequence[str], width: int) -> list[str]:
+    rows = [""]
+    for word in words:
+        if rows[-1] and len(rows[-1]) + 1 + len(word) > width:
+            rows.append("")
+        rows[-1] += (" " if rows[-1] else "") + word
+    return rows

@@ -1,0 +1,173 @@
+"""Which messages carried one event: its publication and every batch that has it, from the table of transfers.
+
+A driver does not know an event's sequence number until PUBLISHED tells it: the number of its request leads
+back from the answer to the PUBLISH. A driver that starts again numbers its requests from 1 again, so the
+PUBLISH that counts is the first one that reached a proxy, of those that the driver sent between its answer
+and the answer before with the same request.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.errors import AnalysisError
+from analysis.jobs import transfers
+from experiments.rundir import RunDirectory
+from node.core.declaration import Reading
+from node.core.epochs import written
+
+_COLUMNS = (
+    "sender", "receiver", "src", "sport", "dst", "dport", "stream_offset", "length", "t_ns", "t_sent_ns",
+    "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate", "type", "stream", "kind", "first_seq", "count",
+    "covered", "request", "retransmitted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A message with the event in it, from one host to another. Times are ns, as in TRANSFERS."""
+
+    type: str
+    sender: str
+    receiver: str
+    row: Mapping[str, Any]  # of TRANSFERS
+    first: int  # sequence number of its first event; of PUBLISH the request's number
+    last: int
+    t_ns: int  # when it was first seen
+    sent_ns: int | None
+    left_ns: int | None
+    arrived_ns: int | None
+    complete_ns: int | None
+    fate: str
+    collected: bool  # it came as a tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A receiver asked a sender for the stream."""
+
+    type: str
+    sender: str  # of the message: who asked
+    receiver: str
+    complete_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All that the captures have of one event."""
+
+    stream: int
+    seq: int
+    request: int | None  # the driver's own number of it
+    publish: Copy | None
+    repeated: tuple[Copy, ...]  # other PUBLISH messages with it
+    answered: Copy | None  # the first PUBLISHED that reached the driver
+    copies: tuple[Copy, ...]  # in order of time
+    asked: tuple[Asked, ...]
+
+
+def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> Found:
+    """Look one event up. Raises AnalysisError if no message has it; the error says what there is."""
+    of_stream = pc.field("stream") == stream
+    covered = pc.coalesce(pc.field("covered"), pc.field("count"), 1)
+    has = (pc.field("first_seq") <= seq) & (pc.field("first_seq") + covered > seq)
+    publish, answer = reading.publish or ("", "")
+    kinds = pc.field("type").isin([*reading.carries, answer])
+    rows = transfers.read(run, columns=_COLUMNS, chosen=of_stream & has & kinds).to_pylist()
+    batches = [
+        _copy(row, row["first_seq"], reading.placeholder) for row in rows if row["type"] in reading.carries
+    ]
+    if not rows:
+        raise AnalysisError(_nothing(run, stream, seq, reading))
+    answers = [row for row in rows if row["type"] == answer]
+    request = None
+    if publish == answer:  # the publisher numbers its events itself
+        publishes, answers = _by_arrival([_copy(row, row["first_seq"]) for row in answers]), []
+    else:
+        request = answers[0]["request"] + seq - answers[0]["first_seq"] if answers else None
+        publishes = _publishes(run, answers[0], request, (publish, answer)) if request is not None else []
+    return Found(
+        stream=stream,
+        seq=seq,
+        request=request,
+        publish=publishes[0] if publishes else None,
+        repeated=tuple(publishes[1:]),
+        answered=_copy(answers[0], answers[0]["first_seq"]) if answers else None,
+        copies=tuple(batches),
+        asked=_asked(run, stream, batches, reading.asks),
+    )
+
+
+def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: tuple[str, str]) -> list[Copy]:
+    """The publications that led to an answer, the first that arrived before others."""
+    has = (pc.field("request") <= request) & (pc.field("request") + pc.field("count") > request)
+    same = (pc.field("stream") == answer["stream"]) & (pc.field("sender") == answer["receiver"])
+    kinds = pc.field("type").isin(types)
+    driver = (pc.field("receiver") == answer["receiver"]) | same
+    rows = transfers.read(run, columns=_COLUMNS, chosen=has & kinds & driver).to_pylist()
+    until = answer["t_ns"]
+    earlier = [
+        row["t_ns"]
+        for row in rows
+        if row["type"] == types[1] and row["t_ns"] < until and row["first_seq"] != answer["first_seq"]
+    ]
+    since = max(earlier, default=0)
+    found = [
+        _copy(row, row["request"]) for row in rows if row["type"] == types[0] and since < row["t_ns"] < until
+    ]
+    return _by_arrival(found)
+
+
+def _by_arrival(copies: list[Copy]) -> list[Copy]:
+    return sorted(copies, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
+
+
+def _asked(run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]) -> tuple[Asked, ...]:
+    """Who asked for the stream while the event was under way."""
+    if not batches:
+        return ()
+    times = TimeRange(min(copy.t_ns for copy in batches), max(copy.t_ns for copy in batches) + 1)
+    kinds = pc.field("type").isin(asks)
+    chosen = kinds & (pc.is_null(pc.field("stream")) | (pc.field("stream") == stream))
+    columns = ("type", "sender", "receiver", "t_complete_ns")
+    rows = transfers.read(run, times, columns, chosen & pc.is_valid(pc.field("t_complete_ns"))).to_pylist()
+    return tuple(Asked(row["type"], row["sender"], row["receiver"], row["t_complete_ns"]) for row in rows)
+
+
+def _copy(row: dict[str, Any], first: int, placeholder: int | None = None) -> Copy:
+    events = row["covered"] or row["count"] or 1
+    return Copy(
+        type=row["type"],
+        sender=row["sender"] or row["src"],
+        receiver=row["receiver"] or row["dst"],
+        first=first,
+        last=first + events - 1,
+        sent_ns=row["t_sent_ns"],
+        left_ns=row["t_left_ns"],
+        arrived_ns=row["t_arrived_ns"],
+        complete_ns=row["t_complete_ns"],
+        collected=placeholder is not None and row["kind"] == placeholder,
+        row=row,
+        t_ns=row["t_ns"],
+        fate=row["fate"],
+    )
+
+
+def _nothing(run: RunDirectory, stream: int, seq: int, reading: Reading) -> str:
+    """Why there is no such event: another stream, or another number."""
+    kinds = pc.field("type").isin(reading.carries)
+    there = transfers.read(run, columns=("stream", "first_seq", "covered"), chosen=kinds)
+    streams = sorted(pc.unique(there.column("stream")).to_pylist())
+    if stream not in streams:
+        known = ", ".join(str(number) for number in streams) or "none"
+        return f"{run.path}: no captured message has events of stream {stream}; streams there: {known}"
+    own = there.filter(pc.equal(there.column("stream"), stream))
+    first = pc.min(own.column("first_seq")).as_py()
+    last = pc.max(pc.add(own.column("first_seq"), pc.fill_null(own.column("covered"), 1))).as_py() - 1
+    return (
+        f"{run.path}: no captured message has event {written(seq)} of stream {stream}; "
+        f"it has events {written(first)} to {written(last)}"
+    )

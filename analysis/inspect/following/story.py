@@ -1,0 +1,152 @@
+"""Who got the event last, and why: the way by which it came there, and what took longest on it.
+
+Of each hop on that way only what goes beyond the links' delay is held against it; the delay of a detour is
+held against the detour.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from analysis.inspect.following.copies import Found
+from analysis.inspect.following.hops import Hop, way_to
+from analysis.schemas import LOST
+from analysis.timelines.facts import Facts
+from analysis.timelines.periods import period_at
+
+MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Something that took time on the way."""
+
+    took_ns: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What there is to tell. Times are CLOCK_REALTIME ns."""
+
+    found: Found
+    hops: tuple[Hop, ...]
+    last: Hop | None  # the hop that brought it to the last of those that were to get it
+    detour: str | None  # that its way to the last one avoids the direct link, and why
+    reasons: tuple[Reason, ...]  # the greatest first
+    missing: tuple[str, ...]  # clients that no captured message brought it to
+
+    @property
+    def published_ns(self) -> int | None:
+        """When its PUBLISH left the driver."""
+        return self.found.publish.sent_ns if self.found.publish else None
+
+    @property
+    def numbered_ns(self) -> int | None:
+        """When it was whole at the head, which numbered it."""
+        return self.found.publish.complete_ns if self.found.publish else None
+
+
+def tell(
+    found: Found, all_hops: Sequence[Hop], facts: Facts, expected: Collection[str] | None = None
+) -> Story:
+    """Sum up. A client that was not there from beginning to end is not missed.
+
+    expected: the clients that must get the event; None: all.
+    """
+    clients = set(facts.clients)
+    got = [hop for hop in all_hops if hop.is_first and hop.copy.receiver in clients]
+    last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
+    way = way_to(last.copy.receiver, all_hops) if last else []
+    there = {hop.copy.receiver for hop in got}
+    start_ns = _start(way)
+    return Story(
+        found=found,
+        hops=tuple(all_hops),
+        last=last,
+        detour=_detour(way, all_hops, facts),
+        reasons=tuple(_reasons(way, facts, start_ns)),
+        missing=tuple(name for name in _missed(facts, expected) if name not in there),
+    )
+
+
+def _missed(facts: Facts, expected: Collection[str] | None) -> list[str]:
+    return [name for name in facts.steady_clients if expected is None or name in expected]
+
+
+def _start(way: Sequence[Hop]) -> int:
+    return min((hop.copy.t_ns for hop in way), default=0)
+
+
+def regions_of(way: Sequence[Hop], facts: Facts) -> list[str]:
+    """The regions that a way leads through, each as often as it is entered."""
+    hosts = [way[0].copy.sender, *(hop.copy.receiver for hop in way)] if way else []
+    regions = [facts.hosts[name].region for name in hosts if name in facts.hosts]
+    return [region for number, region in enumerate(regions) if number == 0 or regions[number - 1] != region]
+
+
+def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | None:
+    """Why it did not take the direct link between the first and the last region; None if it did."""
+    regions = regions_of(way, facts)
+    direct = facts.link_of.get((regions[0], regions[-1])) if len(regions) > 2 else None
+    if direct is None:
+        return None
+    link = direct[0]
+    ends = [regions[0], regions[-1]]
+    lost = [hop for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], facts) == ends]
+    first = min(lost, key=lambda hop: hop.copy.t_ns, default=None)
+    entered_ns = _start(way) if first is None else _entered_ns(first, f"{link}@{ends[0]}", facts)
+    crossed_ns = entered_ns + facts.delay_us((ends[0], ends[1]), entered_ns) * 1_000
+    period = period_at(facts.periods[direct], crossed_ns)
+    why = "lost" if first else "not sent"
+    if period.up or period.start_ns is None:
+        return f"round {link}, over which it was {why}, though the link was up"
+    since = f"the link was {_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
+    if first and first.copy.t_ns < period.start_ns:
+        since = f"{since}, with it on the way"
+    return f"round {link}, over which it was {why}: {since}"
+
+
+def _entered_ns(hop: Hop, near_side: str, facts: Facts) -> int:
+    """When its last byte first came to the link: as captured there, else after the sender's LAN."""
+    copy = hop.copy
+    seen = [
+        one.t_ns
+        for one in hop.sightings
+        if one.place.name == near_side and one.last == copy.row["length"] - 1
+    ]
+    lan_ns = facts.hosts[copy.sender].lan_delay_us[0] * 1_000
+    return min(seen, default=(copy.left_ns or copy.t_ns) + lan_ns)
+
+
+def _state(state: str) -> str:
+    return "cut" if state == "blackhole" else state
+
+
+def _reasons(way: Sequence[Hop], facts: Facts, start_ns: int) -> Iterator[Reason]:
+    if not way or way[-1].copy.complete_ns is None:
+        return
+    whole = way[-1].copy.complete_ns - start_ns
+    found = [reason for hop in way for reason in _of_hop(hop, facts)]
+    for reason in sorted(found, key=lambda reason: -reason.took_ns):
+        if reason.took_ns >= whole * MENTIONED_SHARE:
+            yield reason
+
+
+def _of_hop(hop: Hop, facts: Facts) -> Iterator[Reason]:
+    copy = hop.copy
+    way = f"{copy.sender} -> {copy.receiver}"
+    if hop.asked is not None and hop.had_ns is not None and copy.sent_ns is not None:
+        at = f"{hop.asked.type}, there at {facts.seconds(hop.asked.complete_ns):.3f} s"
+        asked_ns = hop.asked.complete_ns - hop.had_ns
+        yield Reason(asked_ns, f"it waited at {copy.sender} until {copy.receiver} asked for it ({at})")
+        yield Reason(copy.sent_ns - hop.asked.complete_ns, f"{way}: asked for, but other events went first")
+    elif hop.waited_ns:
+        yield Reason(hop.waited_ns, f"it waited at {copy.sender} before it was sent to {copy.receiver}")
+    if hop.resent_ns:
+        yield Reason(hop.resent_ns, f"{way}: it had to be sent again ({len(hop.sent_again_ns)} x)")
+    if hop.link_ns:
+        yield Reason(hop.link_ns, f"{way}: delay of the links")
+    if hop.queued_ns and hop.queued_ns > 0:
+        yield Reason(hop.queued_ns, f"{way}: queueing")
+    if hop.completing_ns:
+        yield Reason(hop.completing_ns, f"{way}: the rest of the message, and of what came before it")

@@ -1,0 +1,265 @@
+"""Which messages are meant: from what a person asked for to what rows of the table of transfers hold.
+
+Options of different kinds hold together (`--host a --type EVENTS`: both); of one kind, any of them does. A
+name that the run does not know is refused with those that it does.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
+from analysis.schemas import LOST
+from analysis.timelines.facts import Facts
+from analysis.timelines.periods import Json
+from node import systems
+from node.core.layout import Codec
+from topologies.errors import InputError
+
+Mask = npt.NDArray[np.bool_]
+
+SPAN_S = Decimal(1)  # before and after a fault
+_ENDS = ("sender", "receiver")
+_NUMBERS = ("first_seq", "count", "covered", "next", "last", "cnt", "advertised")
+"""Columns that say which events a message carries or speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asked for, as words and numbers. Times are seconds since time 0 of the run."""
+
+    from_s: Decimal | None = None
+    to_s: Decimal | None = None
+    around: str | None = None
+    span_s: Decimal = SPAN_S
+    hosts: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    streams: tuple[int | str, ...] = ()
+    seq: tuple[int, int] | None = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a transfer must be. Empty sets ask nothing.
+
+    ends: of each set of hosts, one must have sent or got it. pairs: (sender, receiver) must be among them,
+    unless None. seq: first and last sequence number, of which it must carry or name one.
+    """
+
+    times: TimeRange = field(default_factory=TimeRange)
+    ends: tuple[frozenset[str], ...] = ()
+    pairs: frozenset[tuple[str, str]] | None = None
+    types: frozenset[str] = frozenset()
+    streams: frozenset[int] = frozenset()
+    seq: tuple[int, int] | None = None
+    lost: bool = False
+    retransmitted: bool = False
+
+    @property
+    def of_messages(self) -> bool:
+        """Whether more is asked than times and places, so that packets are told by what they carry."""
+        return bool(self.types or self.streams or self.seq or self.lost or self.retransmitted)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of TRANSFERS that `mask` looks at."""
+        asked: list[str] = ["t_ns"]
+        asked += _ENDS if self.ends or self.pairs is not None else ()
+        asked += ["type"] if self.types else []
+        asked += ["stream", "advertised"] if self.streams else []
+        asked += _NUMBERS if self.seq else ()
+        asked += ["fate"] if self.lost else []
+        asked += ["retransmitted"] if self.retransmitted else []
+        return tuple(dict.fromkeys(asked))
+
+    def mask(self, rows: pa.RecordBatch) -> Mask:
+        """Which rows of TRANSFERS it holds for."""
+        found = within(from_arrow(rows.column("t_ns")), self.times)
+        for hosts in self.ends:
+            found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
+        if self.pairs is not None:
+            found &= _paired(rows, self.pairs)
+        if self.types:
+            found &= _among(rows.column("type"), self.types)
+        if self.lost:
+            found &= _among(rows.column("fate"), (LOST,))
+        if self.retransmitted:
+            found &= flags(rows.column("retransmitted"))
+        if (self.streams or self.seq) and found.any():
+            found &= self._spoken_of(rows)
+        return found
+
+    def _spoken_of(self, rows: pa.RecordBatch) -> Mask:
+        """Of the streams and sequence numbers: the message itself, or a counter that it lists."""
+        own = np.ones(rows.num_rows, np.bool_)
+        counters = rows.column("advertised")
+        listed = pc.list_flatten(counters)
+        fits = np.ones(len(listed), np.bool_)
+        if self.streams:
+            own &= _numbered(rows.column("stream"), self.streams)
+            fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
+        if self.seq:
+            own &= _speaks_of(rows, self.seq)
+            cnt = pc.struct_field(listed, "cnt")
+            fits &= known(cnt) & (from_arrow(cnt) >= self.seq[0]) & (from_arrow(cnt) <= self.seq[1])
+        own[from_arrow(pc.list_parent_indices(counters))[fits]] = True
+        return own
+
+
+def _speaks_of(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
+    """Whether a message carries, asks for, answers or says to have one of these sequence numbers."""
+    first_seq = rows.column("first_seq")
+    reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
+    end = pc.add(first_seq, reach)
+    first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
+    last = pc.coalesce(end, rows.column("last"), rows.column("cnt"))
+    after = from_arrow(last) + ~known(end)  # `last` and `cnt` are themselves among them
+    found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
+    return found
+
+
+def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
+    """Which times lie in a range."""
+    found = np.ones(t_ns.size, np.bool_)
+    if times.first_ns is not None:
+        found &= t_ns >= times.first_ns
+    if times.end_ns is not None:
+        found &= t_ns < times.end_ns
+    return found
+
+
+def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
+    return flags(pc.is_in(values, value_set=strings(sorted(wanted))))
+
+
+def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
+    numbers = np.array(sorted(wanted), np.dtype(str(values.type)))
+    return flags(pc.is_in(values, value_set=to_arrow(numbers)))
+
+
+def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
+    """Whether (sender, receiver) is one of these."""
+    hosts = sorted({host for pair in pairs for host in pair})
+    among = strings(hosts)
+    places = [pc.index_in(rows.column(end), value_set=among) for end in _ENDS]
+    sender, receiver = (np.where(known(place), from_arrow(place), len(hosts)) for place in places)
+    allowed = np.zeros((len(hosts) + 1, len(hosts) + 1), np.bool_)
+    for one, other in pairs:
+        allowed[hosts.index(one), hosts.index(other)] = True
+    found: Mask = allowed[sender, receiver]
+    return found
+
+
+def codec_of(run: Json) -> Codec:
+    """The messages of a run's system, from run.json; none if they are not known."""
+    return systems.codec_of((run.get("plan") or {}).get("system") or "") or Codec([])
+
+
+def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
+    """Check what was asked against what the run knows. types: of its system's messages. Raises InputError."""
+    regions = {host.region: None for host in facts.hosts.values()}
+    for region in asked.regions:
+        _known("--region", region, "region", regions)
+    ends = [frozenset(_host(name, facts) for name in asked.hosts)]
+    ends.append(frozenset(host.name for host in facts.hosts.values() if host.region in asked.regions))
+    return Filter(
+        times=_times(asked, facts),
+        ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
+        pairs=_pairs(asked.links, facts) if asked.links else None,
+        types=frozenset(_type(name, types) for name in asked.types),
+        streams=frozenset(stream_of(name, facts.owner, "--stream ") for name in asked.streams),
+        seq=asked.seq,
+        lost=asked.lost,
+    )
+
+
+def _times(asked: Asked, facts: Facts) -> TimeRange:
+    if asked.around is None:
+        _check_begin(asked.from_s, facts)
+        return TimeRange(*(_moment(at_s, facts) for at_s in (asked.from_s, asked.to_s)))
+    faults = {fault.name: fault for fault in facts.faults}
+    _known("--around", asked.around, "fault", faults)
+    at_ns = faults[asked.around].applied_ns
+    if at_ns is None:
+        raise InputError(f"--around {asked.around}", None, "", "this fault never took hold in this run")
+    span_ns = round(asked.span_s * 10**9)
+    return TimeRange(at_ns - span_ns, at_ns + span_ns)
+
+
+def _check_begin(from_s: Decimal | None, facts: Facts) -> None:
+    """Refuse times that a run has not; one whose end is not known has all."""
+    ends_ns = (facts.stopped_ns, facts.drained_ns, facts.ended_ns)
+    end_s = max((facts.seconds(t_ns) for t_ns in ends_ns if t_ns is not None), default=None)
+    if from_s is not None and end_s is not None and from_s > end_s:
+        raise InputError(f"--from {from_s}", None, "", f"this run ended at {end_s:.3f} s")
+
+
+def _moment(at_s: Decimal | None, facts: Facts) -> int | None:
+    return None if at_s is None else facts.zero_ns + round(at_s * 10**9)
+
+
+def _host(name: str, facts: Facts) -> str:
+    """A host by its own name or by its process's, as r2/proxy-0."""
+    name = facts.host_of.get(name, name)
+    _known("--host", name, "host", facts.hosts)
+    return name
+
+
+def stream_of(name: int | str, owner: Mapping[int, str], option: str = "") -> int:
+    """A stream by its number, as 2 or s2, or the region that owns it. option: what stood before the name.
+
+    Raises InputError for another name, with those that there are.
+    """
+    regions = {
+        region: stream for stream, region in sorted(owner.items(), reverse=True)
+    }  # the first of several
+    if name in regions:
+        return regions[str(name)]
+    number = str(name).removeprefix("s")
+    if number.isdecimal() and int(number) in owner:
+        return int(number)
+    streams = [f"{stream} ({region})" for stream, region in sorted(owner.items())]
+    raise _unknown(f"{option}{name}", "stream", streams)
+
+
+def _type(name: str, types: Collection[str]) -> str:
+    wanted = name.upper().replace("-", "_")
+    _known("--type", wanted, "type of message", types)
+    return wanted
+
+
+def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
+    """Who sends to whom over these links, if the direct way is taken. r3-r2 is r2-r3."""
+    named = {way[0]: way[0] for way in facts.link_of.values()}
+    turned = {"-".join(reversed(hop)): way[0] for hop, way in facts.link_of.items()}
+    for link in links:
+        if link not in turned:
+            _known("--link", link, "link between regions", named)
+    asked = {named.get(link) or turned[link] for link in links}
+    hops = {hop for hop, way in facts.link_of.items() if way[0] in asked}
+    return frozenset(
+        (sender.name, receiver.name)
+        for sender in facts.hosts.values()
+        for receiver in facts.hosts.values()
+        if (sender.region, receiver.region) in hops
+    )
+
+
+def _known(option: str, name: object, kind: str, names: Iterable[object]) -> None:
+    there = [str(each) for each in names]
+    if str(name) not in there:
+        raise _unknown(f"{option} {name}", kind, there)
+
+
+def _unknown(asked: str, kind: str, there: Collection[str]) -> InputError:
+    said = f"known are {', '.join(there)}" if there else "there are none in this run"
+    return InputError(asked, None, "", f"no such {kind}: {said}")

@@ -1,0 +1,125 @@
+"""Messages as lines for people: one each, columns aligned, what went wrong marked by a word and a colour.
+
+A line says when the message was first seen (seconds since time 0 of the run), who sent it to whom, how long
+it took from its first byte at the sender until it was whole at the receiver, its bytes, and how it reads.
+Where the two stood on different machines, what it took has the bar of their clocks beside it.
+Faults stand between the messages, at the time when they took hold.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.packets.dissect import dissect
+from analysis.inspect.packets.objects import bar_ms, delay_ms
+from analysis.messages.label import label
+from analysis.schemas import ARRIVED, LOST
+from analysis.timelines.facts import Facts, Fault
+from node.core.layout import Codec
+
+if TYPE_CHECKING:
+    from analysis.inspect.packets.raw import Raw
+
+Row = Mapping[str, Any]
+Paint = Callable[[str, str], str]
+"""Text and colour to what is shown; on anything but a terminal, the text."""
+
+TIME, DELAY, BYTES = 12, 9, 7  # widths
+BAR = 7  # width of a bar, where there are several clocks
+COLUMNS = (
+    "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
+    "t_complete_ns", "fate", "retransmitted",
+    "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration",
+    "covered", "advertised", "hops", "members",
+)  # fmt: skip
+
+
+def plain(text: str, _: str) -> str:
+    """No colours."""
+    return text
+
+
+class Lines:
+    """Makes lines for one run."""
+
+    def __init__(self, facts: Facts, times: TimeRange, paint: Paint = plain) -> None:
+        """times: which faults are of interest."""
+        self._zero_ns = facts.zero_ns
+        self._facts = facts
+        self.system = facts.declared.name
+        self._delay = DELAY + (BAR if facts.clocks.by_machine else 0)
+        self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
+        self._paint = paint
+        self.names = max((len(name) for name in facts.hosts), default=4)
+
+    def header(self) -> str:
+        """Names and units of the columns."""
+        ends = f"{'from':<{self.names}}    {'to':<{self.names}}"
+        return self.dim(
+            f"{'time s':>{TIME}}  {ends}  {'delay ms':>{self._delay}}  {'bytes':>{BYTES}}  message"
+        )
+
+    def message(self, row: Row) -> str:
+        """One row of TRANSFERS."""
+        delay = delay_ms(row)
+        took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
+        took += self._bar(row)
+        ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
+        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {label(row, self.system)}"
+        marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
+        marks += ["retransmitted"] if row["retransmitted"] else []
+        line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
+        colour = "red" if row["fate"] == LOST else "yellow" if row["retransmitted"] else ""
+        return self._paint(line, colour) if colour else line
+
+    def _bar(self, row: Row) -> str:
+        """By how much the delay may be wrong, where two machines' clocks measured it."""
+        bar = bar_ms(row, self._facts)
+        return "" if bar is None else f" ±{bar:.3f}"
+
+    def faults_until(self, t_ns: int | None) -> Iterator[str]:
+        """The faults that took hold up to this time, or all; each is given once."""
+        while self._faults and (t_ns is None or self._faults[0].t_ns <= t_ns):
+            yield self._fault(self._faults.pop(0))
+
+    def _fault(self, fault: Fault) -> str:
+        named = "" if fault.name == fault.kind else f" ({fault.name})"
+        return self._paint(f"{self.time(fault.t_ns)}  ---- {fault.kind} {fault.target}{named} ----", "cyan")
+
+    def dim(self, text: str) -> str:
+        """What is there to be looked up, not read."""
+        return self._paint(text, "bright_black")
+
+    def time(self, t_ns: int) -> str:
+        """Seconds since time 0, to the microsecond."""
+        return f"{(t_ns - self._zero_ns) / 1e9:>{TIME}.6f}"
+
+
+def end_name(row: Row, end: str) -> str:
+    """A host by its name; an address that is none of the run's as it is."""
+    address, port = ("src", "sport") if end == "sender" else ("dst", "dport")
+    return row[end] or f"{row[address]}:{row[port]}"
+
+
+RAW_COLUMN = 8  # bytes beside each other
+RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands
+_RAW_INDENT = " " * TIME + "    "
+
+
+def raw_lines(raw: "Raw | None", codec: Codec) -> Iterator[str]:
+    """A message's bytes under its line: offset, bytes, and which field they are, with its value and unit."""
+    if raw is None:
+        yield f"{_RAW_INDENT}its bytes are in no capture"
+        return
+    plural = "s" if raw.packets != 1 else ""
+    yield f"{_RAW_INDENT}{raw.capture}, in {raw.packets} packet{plural}"
+    for part in dissect(raw.content, codec):
+        size = len(part.content.data)
+        value = "?" if part.value is None else str(part.value)
+        said = " ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said)))
+        for first in range(0, min(size, RAW_BYTES_MAX), RAW_COLUMN):
+            octets = " ".join(part.octets(first, first + RAW_COLUMN))
+            yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {said}".rstrip()
+            said = ""
+        if size > RAW_BYTES_MAX:
+            yield f"{_RAW_INDENT}{'':7}  … {size - RAW_BYTES_MAX:,} bytes more (--json has them)"

@@ -1,0 +1,150 @@
+"""Messages as JSON objects, one a line, for programs. `KEYS` says what each key means.
+
+Times are seconds since time 0 of the run, but for `t_ns`. Keys that a message has no value for are null;
+those of `CONTENT` stand only in messages that have such a field.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from analysis.inspect.packets.dissect import dissect
+from analysis.messages.label import label
+from analysis.timelines.facts import Facts
+from node.core.layout import Codec
+
+if TYPE_CHECKING:
+    from analysis.inspect.packets.raw import Raw
+
+Row = Mapping[str, Any]
+
+CONNECTION = {
+    "src": "address",
+    "sport": "port",
+    "dst": "address",
+    "dport": "port",
+    "connection": "counts the connections of the same addresses and ports, from 0",
+    "stream_offset": "of its first byte in what the connection carries in this direction",
+}
+"""Which byte of which connection."""
+KEYS = {
+    "t": "s since time 0: when it was first seen, at the sender if that was captured",
+    "t_ns": "the same on the hosts' clock, ns since 1970",
+    "from": "the host that sent it; null for an address that is none of the run's",
+    "to": "the host that it was sent to",
+    "link": "the link between regions that the direct way crosses; null inside a region",
+    "type": "of the message, as EVENTS",
+    "label": "the message in one line",
+    "stream": "that it is of",
+    "first_seq": "first sequence number that it carries",
+    "last_seq": "last sequence number that it carries",
+    "bytes": "on the wire, with its header",
+    "fate": "arrived, lost, or unseen: sent to where nothing was captured",
+    "delay_ms": "from its first byte at the sender until it was whole at the receiver",
+    "bar_ms": "by how much delay_ms may be wrong, where two machines' clocks measured it; null for one clock",
+    "retransmitted": "some byte of it was seen more than once",
+    "sent": "s: its first byte left the sender",
+    "left": "s: its last byte, and all before it, had left the sender",
+    "arrived": "s: its first byte came to the receiver",
+    "complete": "s: it was whole at the receiver, and all before it too",
+    **CONNECTION,
+}
+CONTENT = {
+    "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",
+    "count": "events in it",
+    "covered": "sequence numbers that it covers, with collected ones between",
+    "request": "the publisher's number of the first event",
+    "cnt": "how far the sender got, or the last event that is wanted",
+    "next": "the first event that is wanted",
+    "last": "how far an answer goes",
+    "configuration": "number of a configuration",
+    "payload_length": "bytes after the fixed fields",
+    "advertised": "counters: stream and cnt of each",
+    "hops": "of paths: stream and region of each",
+    "members": "processes of a view, proxies of a configuration",
+}
+RAW = {
+    "capture": "which capture the bytes were taken from; null if none has them",
+    "packets": "how many packets carried them until all had left",
+    "fields": "each with its offset, bytes (hexadecimal, `..` for what was not captured), "
+    "name, value, unit and what the value means",
+}
+COLUMNS_OF_TIMES = {
+    "sent": "t_sent_ns",
+    "left": "t_left_ns",
+    "arrived": "t_arrived_ns",
+    "complete": "t_complete_ns",
+}
+_SAME = (
+    "t_ns", "type", "stream", "first_seq", "fate", "retransmitted",
+    "src", "sport", "dst", "dport", "connection", "stream_offset",
+)  # fmt: skip
+
+
+def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
+    """What makes a row of TRANSFERS an object with KEYS, for one run."""
+    region = {host.name: host.region for host in facts.hosts.values()}
+
+    def one(row: Row) -> dict[str, Any]:
+        sender, receiver = row["sender"], row["receiver"]
+        way = facts.link_of.get((region.get(sender, ""), region.get(receiver, "")))
+        found: dict[str, Any] = {name: row[name] for name in _SAME}
+        found |= {name: seconds(row[column], facts) for name, column in COLUMNS_OF_TIMES.items()}
+        found |= {
+            "t": seconds(row["t_ns"], facts),
+            "from": sender,
+            "to": receiver,
+            "link": way[0] if way else None,
+            "label": label(row, facts.declared.name),
+            "last_seq": last_seq(row),
+            "bytes": row["length"],
+            "delay_ms": delay_ms(row),
+            "bar_ms": bar_ms(row, facts),
+        }
+        found = {name: found[name] for name in KEYS}
+        return found | {name: row[name] for name in CONTENT if row[name] is not None}
+
+    return one
+
+
+def seconds(t_ns: int | None, facts: Facts) -> float | None:
+    """Seconds since time 0 of the run, to the nanosecond."""
+    return None if t_ns is None else round(facts.seconds(t_ns), 9)
+
+
+def delay_ms(row: Row) -> float | None:
+    """From the first byte at the sender until all was there; None where one of them was not seen."""
+    if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
+        return None
+    return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
+
+
+def bar_ms(row: Row, facts: Facts) -> float | None:
+    """By how much `delay_ms` may be wrong, where two machines' clocks measured it; None for one clock."""
+    bar_ns = (
+        None if delay_ms(row) is None else facts.clocks.bar_ns(row["sender"], row["receiver"], row["t_ns"])
+    )
+    return None if bar_ns is None else round(bar_ns / 1e6, 6)
+
+
+def last_seq(row: Row) -> int | None:
+    """The last sequence number that a message carries."""
+    reach = row["covered"] if row["covered"] is not None else row["count"]
+    return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)
+
+
+def describe_bytes(raw: "Raw | None", codec: Codec) -> dict[str, Any]:
+    """The keys RAW."""
+    if raw is None:
+        return {"capture": None, "packets": 0, "fields": []}
+    fields = [
+        {
+            "offset": part.offset,
+            "bytes": "".join(part.octets(0, len(part.content.data))),
+            "name": part.name,
+            "value": part.value,
+            "unit": part.unit,
+            "means": part.said,
+        }
+        for part in dissect(raw.content, codec)
+    ]
+    return {"capture": raw.capture, "packets": raw.packets, "fields": fields}

@@ -1,0 +1,73 @@
+"""Writes pcapng: packets of many interfaces in one file, each interface with its name, times in nanoseconds.
+
+One section, little-endian; an Interface Description Block for each interface before its first packet;
+Enhanced Packet Blocks; and a Name Resolution Block, so that Wireshark can show hosts by their names. Source:
+draft-ietf-opsawg-pcapng, sections 3.5 (options) and 4.1 to 4.5. Reading is `analysis.capture.pcap.pcapng`'s
+matter.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import BinaryIO
+
+_SECTION, _INTERFACE, _NAMES, _PACKET = 0x0A0D0D0A, 1, 4, 6
+_BYTE_ORDER_MAGIC = 0x1A2B3C4D
+_LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
+_END, _COMMENT, _APPLICATION, _NAME, _RESOLUTION = 0, 1, 4, 2, 9  # codes of options
+_NANOSECONDS = bytes([9])  # if_tsresol: 10^-9 s
+_NAME_OF_IPV4, _NAME_OF_IPV6 = 1, 2  # kinds of name records
+_PACKET_HEAD = struct.Struct("<IIIIIII")
+_PACKET_HEAD_BYTES, _TRAILER_BYTES = _PACKET_HEAD.size, 4
+_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # by length modulo 4
+
+
+class PcapngWriter:
+    """Writes one file's blocks, in order."""
+
+    def __init__(self, stream: BinaryIO, application: str, comment: str) -> None:
+        """Begin the section. application: which program writes it. comment: what a reader should know."""
+        self._write = stream.write
+        self._interfaces = 0
+        head = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _LENGTH_UNKNOWN)
+        about = [(_COMMENT, comment.encode()), (_APPLICATION, application.encode())]
+        self._block(_SECTION, head + _options(about))
+
+    def names(self, names: Mapping[str, str]) -> None:
+        """Say the names of addresses."""
+        records = [
+            (
+                _NAME_OF_IPV4 if ip_address(address).version == 4 else _NAME_OF_IPV6,
+                ip_address(address).packed + name.encode() + b"\0",
+            )
+            for address, name in names.items()
+        ]
+        self._block(_NAMES, _options(records))
+
+    def interface(self, name: str, link_type: int) -> int:
+        """Begin an interface without a snap length; returns its number."""
+        head = struct.pack("<HHI", link_type, 0, 0)
+        self._block(_INTERFACE, head + _options([(_NAME, name.encode()), (_RESOLUTION, _NANOSECONDS)]))
+        self._interfaces += 1
+        return self._interfaces - 1
+
+    def packet(self, interface: int, t_ns: int, data: bytes, wire_length: int) -> None:
+        """Add a packet. t_ns: ns since 1970."""
+        padding = _PADDING[len(data) % 4]
+        size = _PACKET_HEAD_BYTES + len(data) + len(padding) + _TRAILER_BYTES
+        head = _PACKET_HEAD.pack(
+            _PACKET, size, interface, t_ns >> 32, t_ns & 0xFFFF_FFFF, len(data), wire_length
+        )
+        self._write(head + data + padding + size.to_bytes(4, "little"))
+
+    def _block(self, kind: int, body: bytes) -> None:
+        size = struct.pack("<I", 12 + len(body))
+        self._write(struct.pack("<I", kind) + size + body + size)
+
+
+def _options(options: Iterable[tuple[int, bytes]]) -> bytes:
+    """Options, or records of names, which look alike: code, length, value padded to 32 bits; and the end."""
+    parts = [
+        struct.pack("<HH", code, len(value)) + value + _PADDING[len(value) % 4] for code, value in options
+    ]
+    return b"".join(parts) + struct.pack("<HH", _END, 0)

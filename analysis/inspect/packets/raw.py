@@ -1,0 +1,153 @@
+"""The bytes of messages, taken from the captures by reference: nothing but the packets that carry them is
+read.
+
+A message is read from its sender's capture, and from its receiver's where that did not keep all of it.
+Of bytes that were seen more than once, those that came first are taken, as in the decoder.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.index import map_bytes
+from analysis.inspect.packets.captured import Captured, captures_of
+from analysis.inspect.packets.dissect import Content
+from analysis.inspect.packets.wire import (
+    KEY,
+    SEQUENCE_NUMBERS,
+    Direction,
+    Openings,
+    Ranges,
+    direction_of,
+    key_of,
+    read_openings,
+)
+from experiments.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+_SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *KEY)
+_HALF = SEQUENCE_NUMBERS // 2
+
+COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connection", "stream_offset")
+"""What of a transfer has to be known besides what a line shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A message's bytes, and how they were found."""
+
+    capture: str
+    packets: int  # that carry bytes of it
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    seq: int
+    payload: bytes  # as far as it was captured
+    length: int
+
+
+class Bytes:
+    """Reads bytes of messages of one run."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._captures: dict[str, list[Captured]] = defaultdict(list)
+        for capture in captures_of(run):
+            if capture.host:
+                self._captures[capture.host].append(capture)
+        self._openings: Openings = read_openings(run)
+        self._mapped = cache(map_bytes)
+
+    def of(self, rows: Sequence[Row]) -> list[Raw | None]:
+        """The bytes of each message; None where no capture has any of them."""
+        found: list[Raw | None] = [None] * len(rows)
+        for sights in zip_longest(*map(_sights, rows)):
+            groups: dict[str, list[int]] = defaultdict(list)
+            for place, sight in enumerate(sights):
+                best = found[place]
+                if sight is not None and (best is None or not all(best.content.known)):
+                    groups[sight.host].append(place)
+            for host, places in groups.items():
+                asked = [(rows[place], sights[place]) for place in places]
+                for place, raw in zip(places, self._at(host, asked), strict=True):
+                    best = found[place]
+                    if raw and (best is None or sum(raw.content.known) > sum(best.content.known)):
+                        found[place] = raw
+        return found
+
+    def _at(self, host: str, asked: Sequence[tuple[Row, "_Sight"]]) -> Iterator[Raw | None]:
+        """From the captures of one host."""
+        placed = [(row, self._openings.first_byte(row)) for row, _ in asked]
+        ranges = Ranges(
+            (direction_of(row), first, row["length"]) for row, first in placed if first is not None
+        )
+        times = TimeRange(min(sight.first_ns for _, sight in asked), max(sight.end_ns for _, sight in asked))
+        captures = [(each.name, self._segments(each, times, ranges)) for each in self._captures.get(host, ())]
+        for row, first in placed:
+            tries = (
+                _assemble(name, segments.get(direction_of(row), ()), first, row["length"])
+                for name, segments in captures
+                if first is not None
+            )
+            yield next((raw for raw in tries if raw), None)
+
+    def _segments(
+        self, capture: Captured, times: TimeRange, ranges: Ranges
+    ) -> dict[Direction, list[_Segment]]:
+        found: dict[Direction, list[_Segment]] = defaultdict(list)
+        data = self._mapped(capture.path).data
+        for columns in capture.packets(times, _SEGMENT):
+            for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
+                row = {name: int(columns[name][place]) for name in _SEGMENT}
+                begin, end = row["offset"] + row["payload_offset"], row["offset"] + row["length"]
+                payload = bytes(data[begin : min(end, begin + row["payload_length"])]) if begin < end else b""
+                found[key_of(row)].append(_Segment(row["seq"], payload, row["payload_length"]))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """Whose capture saw a message, and from when to when."""
+
+    host: str
+    first_ns: int
+    end_ns: int
+
+
+def _sights(row: Row) -> list[_Sight]:
+    """Where a message was seen, the sender first if it saw all of it leave, or if nobody else saw any."""
+    left = row["t_sent_ns"], row["t_left_ns"]
+    came = row["t_arrived_ns"], row["t_complete_ns"]
+    ends = [(row["sender"], *left), (row["receiver"], *came)]
+    if left[1] is None and came[0] is not None:
+        ends.reverse()
+    return [
+        _Sight(host, first_ns, (first_ns if last_ns is None else last_ns) + 1)
+        for host, first_ns, last_ns in ends
+        if host is not None and first_ns is not None
+    ]
+
+
+def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:
+    """Lay the segments of one direction over a message. None if none of them has any of its bytes."""
+    data, known = np.zeros(length, np.uint8), np.zeros(length, np.bool_)
+    packets = 0
+    for segment in segments:
+        # where it stands, relative to the message, within half the space of sequence numbers
+        start = (segment.seq - first + _HALF) % SEQUENCE_NUMBERS - _HALF
+        if start >= length or start + segment.length <= 0:
+            continue
+        packets += 1
+        begin, end = max(start, 0), min(start + len(segment.payload), length)
+        if begin < end:
+            new = ~known[begin:end]
+            data[begin:end][new] = np.frombuffer(segment.payload, np.uint8)[begin - start : end - start][new]
+            known[begin:end] = True
+    return Raw(capture, packets, Content(data.tobytes(), known.tobytes())) if packets else None

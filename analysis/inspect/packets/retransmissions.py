@@ -1,0 +1,215 @@
+"""Segments that were sent again: which bytes, when first and when again, and which messages they carry.
+
+The table of transfers says which messages had bytes that were seen more than once; their packets are looked
+at in the captures of the hosts at both ends. At the sender's, a second sight of a byte means that it was
+sent again; at the receiver's, that both copies came. A segment that only fills a hole there is none. What
+both ends saw is one repetition: a receiver's sight belongs to the last one of the same bytes at the sender
+before it that no later sight there took. Links' captures show the same packets again and are left out.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.packets.captured import Captured, Extent, Row, captures_of, placed
+from analysis.inspect.packets.filters import Filter
+from analysis.inspect.packets.wire import (
+    KEY,
+    SEQUENCE_NUMBERS,
+    Direction,
+    Ranges,
+    direction_of,
+    key_of,
+)
+from experiments.rundir import RunDirectory
+
+_ON_THE_WAY_NS = 10 * 10**9  # what came later than this after it was sent is not taken for the same
+_SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A segment that was sent again. Its times and `nth` (2: the second time) are those of the first of
+    `hosts`, whose captures saw it again: the sender, the receiver, or both in this order.
+    """
+
+    t_ns: int
+    first_ns: int  # when any of its bytes was seen first
+    nth: int
+    hosts: tuple[str, ...]
+    stream_offset: int
+    length: int
+    messages: tuple[Row, ...]  # rows of TRANSFERS of which it carries bytes
+
+    @property
+    def connection(self) -> tuple[Direction, int]:
+        """In which connection, and which direction of it."""
+        row = self.messages[0]
+        return direction_of(row), row["connection"]
+
+    @property
+    def from_sender(self) -> bool:
+        """Whether the sender's capture saw it."""
+        return bool(self.hosts[0] == self.messages[0]["sender"])
+
+    def overlaps(self, other: "Again") -> bool:
+        """Whether they share a byte, being of the same connection."""
+        first = max(self.stream_offset, other.stream_offset)
+        end = min(self.stream_offset + self.length, other.stream_offset + other.length)
+        return first < end
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Which bytes of a connection were seen, when first and how often: pieces that ascend and are apart."""
+
+    starts: list[int] = field(default_factory=list)
+    pieces: list[tuple[int, int, int]] = field(default_factory=list)  # end, first time, how often
+
+    def see(self, start: int, end: int, t_ns: int) -> tuple[int, int]:
+        """Take a segment; returns when any of its bytes was seen first, and how often it was seen by now."""
+        low = bisect_right(self.starts, start) - 1
+        low += low < 0 or self.pieces[low][0] <= start
+        high = bisect_left(self.starts, end)
+        met = [(self.starts[place], *self.pieces[place]) for place in range(low, high)]
+        laid: list[tuple[int, int, int, int]] = []
+        position = start
+        for begin, stop, first_ns, times in met:
+            if begin < start:
+                laid.append((begin, start, first_ns, times))
+            if begin > position:
+                laid.append((position, begin, t_ns, 1))
+            laid.append((max(begin, start), min(stop, end), first_ns, times + 1))
+            if stop > end:
+                laid.append((end, stop, first_ns, times))
+            position = min(stop, end)
+        if position < end:
+            laid.append((position, end, t_ns, 1))
+        self.starts[low:high] = [piece[0] for piece in laid]
+        self.pieces[low:high] = [piece[1:] for piece in laid]
+        first_seen = min((first_ns for _, _, first_ns, _ in met), default=t_ns)
+        return first_seen, max((times for _, _, _, times in met), default=0) + 1
+
+
+class _Carried:
+    """Messages by where they stand on the wire."""
+
+    def __init__(self) -> None:
+        self._by_direction: dict[Direction, list[tuple[int, Row]]] = defaultdict(list)
+
+    def add(self, row: Row, first: int) -> None:
+        """Take a message whose first byte has this sequence number."""
+        self._by_direction[direction_of(row)].append((first, row))
+
+    def sort(self) -> None:
+        """To be done before `find`."""
+        for messages in self._by_direction.values():
+            messages.sort(key=_first)
+
+    def ranges(self) -> Ranges:
+        """All their bytes."""
+        return Ranges(
+            (direction, first, row["length"])
+            for direction, messages in self._by_direction.items()
+            for first, row in messages
+        )
+
+    def find(self, packet: Mapping[str, int]) -> tuple[list[Row], int]:
+        """The messages of which a packet carries bytes, in order; and its place in the connection's bytes."""
+        messages = self._by_direction.get(key_of(packet), [])
+        found: list[tuple[int, Row]] = []
+        for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
+            begin = packet["seq"] + turn
+            place = bisect_left(messages, begin + packet["payload_length"], key=_first) - 1
+            while place >= 0 and begin < messages[place][0] + messages[place][1]["length"]:
+                first, row = messages[place]
+                found.append((row["stream_offset"] + begin - first, row))
+                place -= 1
+        found.sort(key=lambda each: int(each[1]["stream_offset"]))
+        return [row for _, row in found], found[0][0] if found else 0
+
+
+def _first(message: tuple[int, Row]) -> int:
+    return message[0]
+
+
+def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Again]:
+    """The segments that were sent again within the filter's times, each once, in order of time.
+
+    Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
+    """
+    carried, extent, hosts = _Carried(), Extent(), set[str]()
+    asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
+    for row, first in placed(run, asked, columns):
+        carried.add(row, first)
+        extent.add(row)
+        hosts.update(filter(None, (row["sender"], row["receiver"])))
+    carried.sort()
+    ranges = carried.ranges()
+    times = TimeRange(extent.first_ns, wanted.times.end_ns)
+    sights: dict[tuple[Direction, int], list[Again]] = defaultdict(list)
+    for capture in captures_of(run):
+        if capture.host in hosts:
+            for again in _seen_again(capture, times, ranges, carried):
+                sights[again.connection].append(again)
+    found = [
+        again
+        for of_connection in sights.values()
+        for again in join_sights(of_connection)
+        if wanted.times.meets(again.t_ns, again.t_ns)
+    ]
+    return sorted(found, key=_time)
+
+
+def _time(again: Again) -> int:
+    return again.t_ns
+
+
+def join_sights(sights: Iterable[Again]) -> list[Again]:
+    """Repetitions from what both ends of one direction of a connection saw of them, in order of time."""
+    in_time = sorted(sights, key=_time)
+    sent = [again for again in in_time if again.from_sender]
+    came: dict[int, list[Again]] = defaultdict(list)  # which of them -> its sights at the receiver
+    alone: list[Again] = []
+    for again in reversed(in_time):
+        if not again.from_sender:
+            place = _sent_as(again, sent, came)
+            (alone if place is None else came[place]).append(again)
+    both = [
+        replace(again, hosts=(*again.hosts, *came[place][0].hosts)) if place in came else again
+        for place, again in enumerate(sent)
+    ]
+    return sorted([*both, *alone], key=_time)
+
+
+def _sent_as(again: Again, sent: Sequence[Again], came: Mapping[int, Sequence[Again]]) -> int | None:
+    """Which of what was sent again is this, that came: it may be a part, or end elsewhere (offloading)."""
+    for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
+        if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:
+            return None
+        if sent[place].overlaps(again) and not any(map(again.overlaps, came.get(place, ()))):
+            return place
+    return None
+
+
+def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _Carried) -> Iterator[Again]:
+    seen: dict[tuple[Direction, int], _Seen] = defaultdict(_Seen)
+    for columns in capture.packets(times, _SEGMENT):
+        for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
+            packet = {name: int(columns[name][place]) for name in _SEGMENT}
+            messages, offset = carried.find(packet)
+            if not messages:
+                continue
+            connection = messages[0]["connection"]
+            first_ns, nth = seen[key_of(packet), connection].see(
+                offset, offset + packet["payload_length"], packet["t_ns"]
+            )
+            if nth > 1:
+                yield Again(
+                    packet["t_ns"], first_ns, nth, (str(capture.host),), offset, packet["payload_length"],
+                    tuple(messages),
+                )  # fmt: skip

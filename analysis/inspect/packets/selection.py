@@ -1,0 +1,166 @@
+"""The packets that are meant by a filter of messages, from all captures of a run, in order of time.
+
+Where messages are asked for by what they are (type, stream, sequence numbers, lost), these are the packets
+that carry bytes of them, each time that they were sent. Where only times and places are asked for, it is
+everything there: acknowledgements, openings, other protocols. A packet comes from each capture that saw it;
+whoever wants it once takes one place's captures.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.index import map_bytes
+from analysis.inspect.packets.arrays import to_arrow
+from analysis.inspect.packets.captured import Captured, Extent, Row, at_place, captures_of, placed
+from analysis.inspect.packets.filters import Filter
+from analysis.inspect.packets.pcapng_writer import PcapngWriter
+from analysis.inspect.packets.reading import Step, merge
+from analysis.inspect.packets.wire import KEY, Keys, Ranges, direction_of, halves
+from analysis.timelines.facts import Facts
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+Mask = npt.NDArray[np.bool_]
+
+APPLICATION = "cutset packets"
+_SHOWN = ("t_ns", "offset", "length", "wire_length")
+_READ = (*_SHOWN, "seq", "payload_length", *KEY)
+_ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which packets: of these captures and times, and for which `mask` holds."""
+
+    captures: Sequence[Captured]
+    times: TimeRange
+    mask: Callable[[Columns], Mask]
+
+
+def choose(run: RunDirectory, facts: Facts, wanted: Filter, at: str | None = None) -> Choice:
+    """Which packets a filter of messages means. at: as one host or side of a link saw them; None: as all did.
+
+    Raises InputError if the run was not analysed, or has no such place.
+    """
+    captures = captures_of(run)
+    if at is not None:
+        captures = at_place(captures, at, facts)
+    if not wanted.of_messages:
+        return Choice(captures, wanted.times, partial(_at_places, places=_places(facts, wanted)))
+    extent = Extent()
+    ranges = Ranges(
+        (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
+    )
+    return Choice(captures, extent.times, ranges.carried_by)
+
+
+def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tuple[Row, int]]:
+    for row, first in messages:
+        extent.add(row)
+        yield row, first
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Addresses of hosts, as PACKETS has them: of each set one must be at one end; and pairs of both."""
+
+    ends: tuple[Keys, ...]
+    pairs: Keys | None
+
+
+def _places(facts: Facts, wanted: Filter) -> _Places:
+    address = {name: halves(host.address) for name, host in facts.hosts.items()}
+    pairs = wanted.pairs
+    return _Places(
+        tuple(Keys(address[host] for host in hosts) for hosts in wanted.ends),
+        None if pairs is None else Keys((*address[sender], *address[taker]) for sender, taker in pairs),
+    )
+
+
+def _at_places(packets: Columns, places: _Places) -> Mask:
+    found = np.ones(packets["t_ns"].size, np.bool_)
+    for hosts in places.ends:
+        found &= np.any([hosts.find([packets[name] for name in end]) >= 0 for end in _ENDS], axis=0)
+    if places.pairs is not None:
+        found &= places.pairs.find([packets[name] for end in _ENDS for name in end]) >= 0
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written."""
+
+    packets: int
+    captures: int  # that have some of them
+
+
+def begin_capture(stream: BinaryIO, facts: Facts) -> PcapngWriter:
+    """Begin a capture that says which run it is of, and when that run's time 0 was."""
+    return PcapngWriter(stream, APPLICATION, f"run {facts.run}; {time_zero(facts.zero_ns)}")
+
+
+def time_zero(zero_ns: int) -> str:
+    """When time 0 was, as UTC and as seconds since 1970: Wireshark shows both."""
+    seconds, fraction = divmod(zero_ns, 10**9)
+    utc = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"time 0 is {utc}.{fraction:09d}Z ({seconds}.{fraction:09d} s since 1970)"
+
+
+def write_packets(facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
+    """Write the chosen packets; each capture is an interface, by its name."""
+    captures = choice.captures
+    writer.names({host.address: host.name for host in facts.hosts.values()})
+    interfaces = {
+        (number, link_type): writer.interface(capture.name, link_type)
+        for number, capture in enumerate(captures)
+        for link_type in capture.link_types
+    }
+    contents = [map_bytes(capture.path).data for capture in captures]
+    packets, met = 0, set()
+    for table in merge([_steps(number, capture, choice) for number, capture in enumerate(captures)]):
+        columns = (table.column(name).to_pylist() for name in (*_SHOWN, "capture", "link_type"))
+        for t_ns, offset, length, wire_length, number, link_type in zip(*columns, strict=True):
+            data = bytes(contents[number][offset : offset + length])
+            writer.packet(interfaces[number, link_type], t_ns, data, wire_length)
+            met.add(number)
+        packets += table.num_rows
+    return Written(packets, len(met))
+
+
+def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
+    """The chosen packets of one capture, some at a time."""
+    for columns in capture.packets(choice.times, _READ):
+        reached_ns = int(columns["t_ns"].max())
+        places = np.flatnonzero(choice.mask(columns))
+        places = places[np.argsort(columns["t_ns"][places], kind="stable")]
+        shown = {name: to_arrow(columns[name][places]) for name in (*_SHOWN, "link_type")}
+        shown["capture"] = to_arrow(np.full(places.size, number))
+        yield Step(pa.record_batch(shown), reached_ns)
+
+
+def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
+    """Write them into a file, which is whole or, also if there are none of them, not there.
+
+    Raises InputError if it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as stream:
+            written = write_packets(facts, choice, begin_capture(stream, facts))
+        if written.packets:
+            temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"--pcap {path}", None, "", f"cannot be written: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return written

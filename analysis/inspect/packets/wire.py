@@ -1,0 +1,159 @@
+"""Where messages stand on the wire: their TCP direction, and the sequence numbers of their bytes.
+
+The table of transfers says at which byte of a connection a message begins; on the wire that byte has the
+sequence number of the connection's SYN, and one, and so many more (RFC 9293, section 3.4). SYNs are found in
+the table of packets; a message belongs to the last one before it.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from ipaddress import IPv6Address, ip_address
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.reassemble import SYN
+from analysis.inspect.packets.arrays import from_arrow, to_arrow
+from experiments.rundir import RunDirectory
+
+Direction = tuple[int, int, int, int, int, int]
+"""One TCP direction, as PACKETS has it: the values of KEY."""
+KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+SEQUENCE_NUMBERS = 1 << 32
+_OF_SYNS = ["t_ns", "seq", *KEY]
+
+Mask = npt.NDArray[np.bool_]
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
+def direction_of(row: Mapping[str, Any]) -> Direction:
+    """The direction of a row of TRANSFERS."""
+    src, dst = halves(row["src"]), halves(row["dst"])
+    return (*src, row["sport"], *dst, row["dport"])
+
+
+def key_of(packet: Mapping[str, Any]) -> Direction:
+    """The direction of a row of PACKETS."""
+    return (
+        packet["src_hi"], packet["src_lo"], packet["sport"],
+        packet["dst_hi"], packet["dst_lo"], packet["dport"],
+    )  # fmt: skip
+
+
+@cache
+def halves(address: str) -> tuple[int, int]:
+    """An address as PACKETS has it: two halves, signed; of IPv4 the first is 0."""
+    parsed = ip_address(address)
+    if not isinstance(parsed, IPv6Address):
+        return 0, int(parsed)
+    high, low = (int.from_bytes(parsed.packed[at : at + 8], signed=True) for at in (0, 8))
+    return high, low
+
+
+class Keys:
+    """Tells rows by several integer columns at once: exactly, and for whole arrays."""
+
+    def __init__(self, keys: Iterable[Sequence[int]]) -> None:
+        self.keys = sorted(set(map(tuple, keys)))
+        table = np.array(self.keys, np.int64)
+        self._values = [np.unique(column) for column in table.T]
+        self._codes = self._encode(list(table.T))[0]  # ascending, as the keys are
+
+    def find(self, columns: Sequence[npt.NDArray[Any]]) -> Integers:
+        """For each row which of the keys it has; -1 for none."""
+        if not self.keys:
+            return np.full(columns[0].size, -1)
+        codes, known = self._encode(columns)
+        places = np.minimum(np.searchsorted(self._codes, codes), len(self.keys) - 1)
+        found: Integers = np.where(known & (self._codes[places] == codes), places, -1)
+        return found
+
+    def _encode(self, columns: Sequence[npt.NDArray[Any]]) -> tuple[Integers, Mask]:
+        codes = np.zeros(columns[0].size if columns else 0, np.int64)
+        known = np.ones(codes.size, np.bool_)
+        for values, column in zip(self._values, columns, strict=True):
+            places = np.minimum(np.searchsorted(values, column), values.size - 1)
+            known &= values[places] == column
+            codes = codes * values.size + places
+        return codes, known
+
+
+class Openings:
+    """The SYNs of a run, by direction: when connections began, and with which sequence numbers."""
+
+    def __init__(self, syns: Iterable[Mapping[str, Any]]) -> None:
+        """Take them from rows of PACKETS."""
+        self._begun: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
+        for row in sorted(syns, key=lambda syn: int(syn["t_ns"])):
+            self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
+
+    def first_byte(self, row: Mapping[str, Any]) -> int | None:
+        """The sequence number of the first byte of a row of TRANSFERS; None where no SYN was captured."""
+        begun = self._begun.get(direction_of(row), [])
+        place = bisect_right(begun, (row["t_ns"], SEQUENCE_NUMBERS)) - 1  # the last one before the message
+        return None if place < 0 else (begun[place][1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
+
+
+def read_openings(run: RunDirectory) -> Openings:
+    """From the table of packets: of row groups without a SYN, which are most, only the flags are read."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(run.table("packets").glob("part-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                flags = file.read_row_group(group, ["flags"], use_threads=False).column("flags")
+                there = np.flatnonzero(from_arrow(flags) & SYN)
+                if there.size:
+                    rows = file.read_row_group(group, _OF_SYNS, use_threads=False)
+                    found += rows.take(to_arrow(there)).to_pylist()
+    return Openings(found)
+
+
+class Ranges:
+    """The bytes of some messages as ranges of sequence numbers, ascending and disjoint, by direction."""
+
+    def __init__(self, messages: Iterable[tuple[Direction, int, int]]) -> None:
+        """Take (direction, sequence number, length) of messages: as many numbers are kept."""
+        met: dict[Direction, int] = {}
+        numbers = array("q")
+        for direction, seq, length in messages:
+            numbers.extend((met.setdefault(direction, len(met)), seq, length))
+        self.directions = Keys(met)
+        order = np.zeros(len(met), np.int64)
+        for place, key in enumerate(self.directions.keys):
+            order[met[cast("Direction", key)]] = place
+        which, begin, size = np.array(numbers, np.int64).reshape(-1, 3).T
+        first = _place(order[which], begin)
+        sort = np.argsort(first, kind="stable")
+        first, reach = first[sort], np.maximum.accumulate((first + size)[sort])
+        apart = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
+        self._first = first[apart]
+        self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))
+
+    def carried_by(self, packets: Columns) -> Mask:
+        """Which packets carry some of these bytes. packets: the columns KEY, seq and payload_length."""
+        number = self.directions.find([packets[name] for name in KEY])
+        seq, length = packets["seq"].astype(np.int64), packets["payload_length"].astype(np.int64)
+        known = (number >= 0) & (length > 0)
+        place = _place(number, seq)
+        # a range that wraps goes on beyond 2^32, a packet that wraps begins below 0
+        turns = (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS)
+        found: Mask = known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
+        return found
+
+    def _meets(self, first: Integers, length: Integers) -> Mask:
+        if not self._first.size:
+            return np.zeros(first.size, np.bool_)
+        place = np.searchsorted(self._first, first + length, side="left") - 1
+        found: Mask = (place >= 0) & (self._end[np.maximum(place, 0)] > first)
+        return found
+
+
+def _place(direction: Any, seq: Any) -> Any:
+    """Sequence numbers of all directions on one line, with room for a turn on either side of each."""
+    return (4 * direction + 1) * SEQUENCE_NUMBERS + seq

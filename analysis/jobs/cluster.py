@@ -1,0 +1,165 @@
+"""A cluster's executors as workers: reached, given our modules, asked what they see, and left clean.
+
+Whether they see the run's files where this process sees them is asked of each executor: a token that it
+reads and a file that it writes tell. If all do, they work on the files themselves; if not, files are sent
+(`analysis.jobs.sending`). Spark is stopped at the end, however it ends: what was sent is gone then, and
+the cluster is free for others.
+
+The job brings along our own modules as a zip file, of the packages that tasks are made of; NumPy and PyArrow
+the executors have.
+"""
+
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from analysis.errors import AnalysisError
+from analysis.jobs.probe import Question, Sight, look
+from analysis.jobs.sending import Sending
+from analysis.jobs.spark import Executors, collected
+from analysis.jobs.work import Workers
+from analysis.session import JAVA_OPTIONS, spark_context
+from experiments.rundir import RunDirectory
+from experiments.scratch import scratch
+from topologies.errors import InputError
+
+SHARED, SEND = "shared", "send"
+SCHEME = "spark://"
+CONNECT_WAIT_S = 5.0
+EXECUTORS_WAIT_S = 60.0
+SETTLED_S = 2.0
+"""Executors come one after the other: when none has come for so long, all have."""
+_POLL_S = 0.1
+
+
+@contextmanager
+def cluster(
+    run: RunDirectory, master: str, captures: str | None, progress: Callable[[str], None]
+) -> Iterator[Workers]:
+    """Workers on a cluster, until the end of the block.
+
+    captures: SHARED, SEND, or None to find out. Raises InputError for what is no master's URL, AnalysisError
+    if there is no such cluster or its executors cannot do the work.
+    """
+    settings = _settings(master)
+    progress(f"starting Spark on {master}")
+    with ExitStack() as stack:
+        context = spark_context(master, settings)
+        stack.callback(context.stop)
+        folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
+        context.addPyFile(str(write_modules(folder / "cutset.zip")))
+        number = _wait_for_executors(context, master)
+        seen = _sees(context, run)
+        if captures == SHARED and not seen:
+            raise AnalysisError(
+                f"{run.path}: not all executors of {master} can read and write there; "
+                "put the run where all see it under this path, or have it sent: --captures send"
+            )
+        if seen and captures != SEND:
+            progress(f"{number} executors work on the run where it is")
+            yield Executors(context)
+        else:
+            progress(f"sending the run's files to {number} executors")
+            yield stack.enter_context(Sending(context, run))
+
+
+def _settings(master: str) -> dict[str, str]:
+    """Settings for this master: Spark's end over here listens where the way to the master begins."""
+    settings = {
+        "spark.files.useFetchCache": "false",  # a second copy of what is sent
+        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),  # little is done in Java there, too
+    }
+    if not master.startswith(SCHEME):
+        return settings
+    here = _address_towards(master)
+    return settings | {"spark.driver.host": here, "spark.driver.bindAddress": here}
+
+
+def _address_towards(master: str) -> str:
+    """Our address on the way to the master. Raises AnalysisError if nothing answers there."""
+    problems = []
+    for place in master.removeprefix(SCHEME).split(","):
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdigit():
+            raise InputError(master, None, "", "is no master: it should read spark://HOST:PORT")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), CONNECT_WAIT_S) as connection:
+                return str(connection.getsockname()[0])
+        except (OSError, OverflowError) as error:
+            problems.append(str(error))
+    raise AnalysisError(
+        f"{master} cannot be reached: {'; '.join(problems)}. Is the master running, and is this its address?"
+    )
+
+
+def _wait_for_executors(context: SparkContext, master: str) -> int:
+    """Wait until the cluster gave us executors; returns how many."""
+    began = changed = time.monotonic()
+    number = 0
+    while True:
+        now, before = time.monotonic(), number
+        number = len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # without this process's own
+        changed = now if number != before else changed
+        if number and now - changed >= SETTLED_S:
+            return number
+        if not number and now - began >= EXECUTORS_WAIT_S:
+            raise AnalysisError(
+                f"{master} gave no executor within {EXECUTORS_WAIT_S:g} s: "
+                "are its workers alive, with cores and memory to spare, and can they connect to this machine?"
+            )
+        time.sleep(_POLL_S)
+
+
+def _sees(context: SparkContext, run: RunDirectory) -> bool:
+    """Whether all executors read and write the run where it is. Raises AnalysisError if one cannot work."""
+    folder = run.table_in_the_making("seen")
+    shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was killed
+    folder.mkdir(parents=True)
+    try:
+        sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
+        question = Question(folder, secrets.token_hex(), sizes)
+        question.note.write_text(question.token)
+        slots = context.defaultParallelism  # Spark fills all at once, so each executor is asked
+        sights = collected(
+            context.parallelize([question] * slots, slots).map(look), "asking executors what they see"
+        )
+        check(sights)
+        return all(_is_one_of_us(sight, folder) for sight in sights)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check(sights: Sequence[Sight]) -> None:
+    """Raises AnalysisError if an executor lacks what tasks need."""
+    for sight in sights:
+        if sight.missing:
+            missing = " and no ".join(sight.missing)
+            raise AnalysisError(
+                f"executors on {sight.host} run {sight.python}, which has no {missing}: "
+                "install them there, or set PYSPARK_PYTHON to a Python of theirs that has them"
+            )
+
+
+def _is_one_of_us(sight: Sight, folder: Path) -> bool:
+    return sight.reads and sight.written is not None and (folder / sight.written).exists()
+
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("analysis", "experiments", "node", "topologies")
+
+
+def write_modules(path: Path) -> Path:
+    """Write the zip file, which Python can import from; returns its path."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            for file in sorted((CHECKOUT / package).rglob("*.py")):
+                archive.write(file, file.relative_to(CHECKOUT))
+    return path

@@ -1,0 +1,217 @@
+"""What has to be done to turn a run's captures into tables, cut into independent tasks; and how a task does
+it.
+
+A task writes one Parquet file per table that it fills, under a temporary name first: one that is run again,
+or twice at once, leaves the same files. Nothing here knows Spark; `analysis.tables` hands the tasks out.
+
+Only captures of hosts are decoded to messages (those of links show the same messages again), and only for
+systems whose messages are known. A capture that cannot be used is left out of the work and named, with the
+reason, in the table of captures.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.capture.clocks.machines import Clocks, clock_of_capture, wires_of
+from analysis.capture.clocks.making import read_clocks
+from analysis.capture.pcap.batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.compressed import capture_name, readable, unpack
+from analysis.capture.pcap.index import CaptureIndex, load_index
+from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.errors import CaptureError
+from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
+from experiments.plain_name import plain_name
+from experiments.rundir import RUN_JSON, RunDirectory
+from node.systems import codec_of
+
+SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
+COMPRESSION = "lz4"
+ROW_GROUP_ROWS = 262_144
+# Few different values: worth a dictionary. For the others, building one costs more than it saves.
+_DICTIONARY = (
+    "capture", "host", "direction", "src", "dst", "src_hi", "src_lo", "dst_hi", "dst_lo", "sport", "dport",
+    "proto", "flags", "payload_offset", "connection", "length", "type", "stream", "kind", "count", "cause",
+    "payload_length", "sender", "receiver", "fate",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PacketsTask:
+    """Write the packets of some spans."""
+
+    number: int
+    spans: tuple[Span, ...]
+
+    @property
+    def weight(self) -> int:
+        """How long it takes, roughly, in bytes of capture."""
+        return sum(span.end - span.start for span in self.spans)
+
+    def run(self, folders: Mapping[str, Path]) -> None:
+        """Write into the folder of packets."""
+        with _Parts(folders, f"{self.number:05d}") as parts:
+            for span in self.spans:
+                for batch in read_span(span):
+                    parts.write("packets", batch)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesTask:
+    """Write the messages, gaps and counts of one host's capture."""
+
+    capture: HostCapture
+    system: str
+    weight: int
+
+    def run(self, folders: Mapping[str, Path]) -> None:
+        """Write into the folders of messages, gaps and decoding."""
+        with _Parts(folders, self.capture.host) as parts:
+            codec = codec_of(self.system)
+            assert codec is not None  # noqa: S101 - `_messages_tasks` makes tasks of no others
+            extract_messages(self.capture, codec, parts.write)
+
+
+Task = PacketsTask | MessagesTask
+
+
+def part_name(name: str) -> str:
+    """A file of a table: by a number, or by the host that it tells of."""
+    return f"part-{plain_name(name, RUN_JSON)}.parquet"
+
+
+class _Parts:
+    """One task's files, one per table, opened at the first batch; given their names when all went well.
+
+    Batches are gathered until they are worth a row group.
+    """
+
+    def __init__(self, folders: Mapping[str, Path], name: str) -> None:
+        self._folders = folders
+        self._name = part_name(name)
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> "_Parts":
+        return self
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add a batch to the file of a table."""
+        if table not in self._writers:
+            self._writers[table] = self._open.enter_context(open_table(self._temporary(table), table))
+        waiting = self._waiting.setdefault(table, [])
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= ROW_GROUP_ROWS:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        self._writers[table].write_table(pa.Table.from_batches(self._waiting.pop(table), SCHEMAS[table]))
+
+    def _temporary(self, table: str) -> Path:
+        return self._folders[table] / f".{self._name}.{os.getpid()}"  # readers pass over names with a dot
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for table in tuple(self._waiting) if kind is None else ():
+            self._flush(table)
+        self._open.close()
+        for table in self._writers:
+            if kind is None:
+                self._temporary(table).replace(self._folders[table] / self._name)
+            else:
+                self._temporary(table).unlink()
+
+
+def open_table(path: Path, table: str) -> pq.ParquetWriter:
+    """Open a Parquet file for batches of this table."""
+    schema = SCHEMAS[table]
+    dictionary = [name for name in _DICTIONARY if name in schema.names]
+    return pq.ParquetWriter(path, schema, compression=COMPRESSION, use_dictionary=dictionary)
+
+
+def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path, str]]:
+    """The index of each capture of a run, made where it is missing; and why others cannot be used.
+
+    Takes about a second for five million packets the first time: worth doing while Spark starts.
+    """
+    indices: dict[Path, CaptureIndex] = {}
+    unusable: dict[Path, str] = {}
+    for path in (run.capture(Path(capture["file"]).name) for capture in listed_captures(run)):
+        try:
+            unpacked = unpack(path)
+            indices[unpacked] = load_index(unpacked)
+        except CaptureError as error:
+            unusable[path] = str(error)
+    return indices, unusable
+
+
+def listed_captures(run: RunDirectory) -> list[dict[str, Any]]:
+    """The captures that run.json names; a run that crashed early has only those of its plan."""
+    content = run.read_run()
+    return list(content.get("captures") or content.get("plan", {}).get("captures") or [])
+
+
+def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[Task]:
+    """Everything to be done, the longest first."""
+    content = run.read_run()
+    clocks, wires = read_clocks(run, content), wires_of(content)
+    spans = (
+        span
+        for path, capture in _listed(run)
+        if path in indices and Path(capture["file"]).name not in wires
+        for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, content, clocks))
+    )
+    tasks: list[Task] = [PacketsTask(number, together) for number, together in enumerate(pack(spans))]
+    tasks += _messages_tasks(run, indices, content, clocks)
+    return sorted(tasks, key=lambda task: -task.weight)
+
+
+def _listed(run: RunDirectory) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The captures that run.json names, with where each can be read; each once."""
+    captures = {run.capture(Path(capture["file"]).name): capture for capture in listed_captures(run)}
+    for path, capture in captures.items():
+        yield readable(path), capture
+
+
+def _messages_tasks(
+    run: RunDirectory, indices: Mapping[Path, CaptureIndex], content: Mapping[str, Any], clocks: Clocks
+) -> Iterator[MessagesTask]:
+    plan = content.get("plan", {})
+    system, port = plan.get("system"), plan.get("parameters", {}).get("port")
+    if system is None or codec_of(system) is None or port is None:
+        return
+    addresses = {host["name"]: host["address"] for host in plan["hosts"]}
+    for path, listed in _listed(run):
+        host = str(listed.get("host"))
+        if path in indices and host in addresses:
+            clock = clock_of_capture(listed, content, clocks)
+            capture = HostCapture(str(path), host, addresses[host], port, clock)
+            yield MessagesTask(capture, system, indices[path].good_bytes)
+
+
+def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:
+    """The table of captures."""
+    rows: list[dict[str, Any]] = [
+        {
+            "capture": path.stem,
+            "packets": index.packets,
+            "bytes": index.file_bytes,
+            "good_bytes": index.good_bytes,
+            "first_ns": index.first_ns,
+            "last_ns": index.last_ns,
+            "problem": index.problem,
+            "unused": [{"what": what, "count": count} for what, count in index.unused.items()],
+        }
+        for path, index in indices.items()
+    ]
+    nothing: dict[str, Any] = {"packets": 0, "bytes": 0, "good_bytes": 0, "unused": []}
+    rows += [
+        {"capture": capture_name(path), "problem": problem} | nothing for path, problem in unusable.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=CAPTURES)

@@ -1,0 +1,141 @@
+"""Executors that do not see the run: what tasks read is sent along through Spark, and what they write comes
+back as bytes to this process, which writes the same files.
+
+Files travel by `SparkContext.addFile`: from disk to disk in pieces, each once to each executor, whatever
+their size. Each parcel of tasks is a Spark job of its own, with a few at once, so that what comes back is on
+disk before more is asked for: no more than that many parcels' results are in memory. A parcel whose executor
+is lost is done again by another, as with any job. At the end what was sent is removed from the executors.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext, SparkFiles
+
+from analysis.errors import AnalysisError
+from analysis.jobs.parcels import Chunk, Parcel, carry_out, files_of, pack
+from analysis.jobs.spark import cause
+from analysis.jobs.work import R, Task, handfuls
+from experiments.rundir import IN_THE_MAKING, RunDirectory
+
+JOBS_MAX = 32
+
+
+class Sending:
+    """Workers that get files sent. A context manager: at its end nothing of the run is left elsewhere."""
+
+    def __init__(self, context: SparkContext, run: RunDirectory) -> None:
+        self._context = context
+        self._root = run.path
+        self._links = run.table_in_the_making("sent")
+        self._sent: dict[tuple[Path, int, int], str] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> "Sending":
+        shutil.rmtree(self._links, ignore_errors=True)  # of an analysis that was killed
+        self._links.mkdir(parents=True)
+        self._open.callback(shutil.rmtree, self._links, ignore_errors=True)
+        self._open.callback(self._clear_executors)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+        """Do all tasks, elsewhere."""
+        parcels = [self._parcel(handful) for handful in handfuls(tasks, self._context.defaultParallelism)]
+        if not parcels:
+            return []
+        work = self._context.parallelize(parcels, len(parcels)).flatMap(_carry_out)
+        results: list[R] = []
+        with ThreadPoolExecutor(min(JOBS_MAX, self._context.defaultParallelism + 1)) as pool:
+            jobs = [pool.submit(self._job, work, number) for number in range(len(parcels))]
+            try:
+                _first_failure(jobs)
+            except BaseException as error:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._context.cancelAllJobs()
+                if isinstance(error, Exception):
+                    raise AnalysisError(f"{doing} failed: {cause(error)}") from error
+                raise
+            for job in jobs:
+                results += job.result()
+        return results
+
+    def _parcel(self, tasks: Sequence[Task[Any]]) -> Parcel:
+        content, paths = pack(tasks, self._root)
+        files = tuple((str(path.relative_to(self._root)), self._send(path)) for path in files_of(paths))
+        folders = (str(path.relative_to(self._root)) for path in paths if path.suffix == IN_THE_MAKING)
+        return Parcel(content, files, tuple(sorted(folders)))
+
+    def _send(self, path: Path) -> str:
+        """Have a file sent under a name of its own, once; returns the name."""
+        status = path.stat()
+        key = (path, status.st_size, status.st_mtime_ns)
+        if key not in self._sent:
+            link = self._links / f"{len(self._sent):06d}-{path.name}"
+            try:
+                link.hardlink_to(path)
+            except OSError:  # other file systems than usual
+                shutil.copy2(path, link)
+            self._context.addFile(str(link))
+            self._sent[key] = link.name
+        return self._sent[key]
+
+    def _job(self, work: Any, number: int) -> list[Any]:
+        """Do one parcel; writes what comes back as files, and returns the rest."""
+        results, places = [], set()
+        for item in self._context.runJob(work, _same, [number]):
+            if not isinstance(item, Chunk):
+                results.append(item)
+                continue
+            places.add(item.place)
+            with self._arriving(item.place).open("ab" if item.offset else "wb") as file:
+                file.write(item.content)
+        for place in places:
+            self._arriving(place).replace(self._root / place)
+        return results
+
+    def _arriving(self, place: str) -> Path:
+        path = self._root / place
+        return path.with_name(f".{path.name}.{os.getpid()}")  # readers pass over names with a dot
+
+    def _clear_executors(self) -> None:
+        if not self._sent:
+            return
+        number = self._context.defaultParallelism
+        names = list(self._sent.values())
+        with suppress(Exception):  # whom this does not reach, its worker clears after the application
+            self._context.parallelize([names] * number, number).foreach(_remove)
+
+
+def _first_failure(jobs: Sequence[Future[Any]]) -> None:
+    """Wait for all jobs; raises what the first that failed raised."""
+    waiting = set(jobs)
+    while waiting:
+        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        for job in done:
+            job.result()
+
+
+def _same(items: Iterable[Any]) -> Iterable[Any]:
+    return items
+
+
+def _carry_out(parcel: Parcel) -> Iterator[Any]:
+    """On an executor. Its worker removes Spark's own folders whatever becomes of it, and ours with them."""
+    folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir())
+    sent = Path(SparkFiles.getRootDirectory()).absolute()
+    with tempfile.TemporaryDirectory(prefix="cutset-", dir=folders.split(",")[0]) as scratch:
+        yield from carry_out(parcel, Path(scratch), sent)
+
+
+def _remove(names: Sequence[str]) -> None:
+    for name in names:
+        Path(SparkFiles.get(name)).unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""Spark's executors as workers, where they see the run at the path where it stands: this machine's own, or
+those of a cluster with a shared folder.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+
+from analysis.errors import AnalysisError
+from analysis.jobs.work import R, Task, handfuls
+
+RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
+"""The last line of a traceback in Python."""
+OF_PYSPARK = re.compile(r"pyspark\.errors\.[\w.]+: ")
+FAILURE = re.compile(r"most recent failure: (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """Executors that read and write the run's files themselves."""
+
+    context: SparkContext
+
+    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+        """One Spark task for each handful, the longest first: Spark starts them in this order."""
+        if not tasks:
+            return []
+        gathered = handfuls(tasks, self.context.defaultParallelism)
+        work = self.context.parallelize(gathered, len(gathered)).flatMap(_do)
+        return collected(work, doing)
+
+
+def collected(work: Any, doing: str) -> list[Any]:
+    """Everything that an RDD gives. Raises AnalysisError with what a worker raised, in one line."""
+    try:
+        return list(work.collect())
+    except Exception as error:
+        raise AnalysisError(f"{doing} failed: {cause(error)}") from error
+
+
+def cause(error: Exception) -> str:
+    """What went wrong, in a line: Spark puts a worker's traceback, or its own trouble, into a long text."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines()]
+    raised = [line for line in lines if RAISED.match(line)] or [
+        line for line in lines if OF_PYSPARK.match(line)
+    ]
+    if raised:
+        return raised[-1]
+    failure = FAILURE.search(text)
+    return failure.group(1) if failure else text.partition("\n")[0]
+
+
+def _do(handful: Sequence[Task[R]]) -> list[R]:
+    return [task.run() for task in handful]

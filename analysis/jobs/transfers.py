@@ -1,0 +1,246 @@
+"""The table of transfers: each message once, with what the captures of its sender and of its receiver saw.
+
+Both captures show the same bytes of one TCP direction, so a message is told by its connection and its offset
+in the stream. One task makes the transfers of one sender: its own capture's outgoing messages, joined with
+the incoming ones at every host that it sent to. A message that left and never was whole at the receiver is
+lost; where the receiver's capture cannot tell, nobody knows, and it is unseen (see `analysis.jobs.matching`).
+Messages from where nothing was captured stand by what their receiver saw.
+
+A task reads both sides row group by row group, and puts its rows in order of time in parts that fit memory.
+
+This table is what people debug with: `cutset packets`, `follow`, `diagram` and the report's moments read it.
+
+Rows come in no order and are written in order, in memory that does not grow with them: they are dealt out by
+bounds that cut them about evenly, and each share waits in a file beside the place of the result and is sorted
+alone.
+"""
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.compressed import capture_name
+from analysis.jobs.extraction import COMPRESSION, listed_captures, part_name
+from analysis.jobs.matching import CONNECTION, Matcher, Reach, Receivers, key_of
+from analysis.schemas import MESSAGES, TRANSFERS
+from analysis.unanalysed import check_transfers
+from experiments.rundir import RunDirectory
+
+ROW_GROUP_ROWS = 32_768  # a second or so of a busy host: what a look at one moment has to read
+SHARES_MAX = 256  # open files
+
+
+class InOrder:
+    """Takes tables, and writes them at the end of its `with` block if that went well."""
+
+    def __init__(self, path: Path, schema: pa.Schema, by: str, bounds: Sequence[int]) -> None:
+        """by: the column, of integers, that is to ascend."""
+        self._path = path
+        self._schema = schema
+        self._by = by
+        step = -(-len(bounds) // SHARES_MAX) or 1
+        self._bounds = np.array(bounds[step - 1 :: step], np.int64)
+        self._open = ExitStack()
+        self._shares: dict[int, pa.ipc.RecordBatchFileWriter] = {}
+        self._waiting: list[pa.Table] = []  # where there is only one share
+
+    def __enter__(self) -> "InOrder":
+        self._folder = Path(
+            self._open.enter_context(tempfile.TemporaryDirectory(prefix=".", dir=self._path.parent))
+        )
+        return self
+
+    def take(self, table: pa.Table) -> None:
+        """Add rows."""
+        if not self._bounds.size:
+            self._waiting.append(table)
+            return
+        shares = np.searchsorted(self._bounds, table.column(self._by).to_numpy(), side="right")
+        for share in np.unique(shares).tolist():
+            self._file(share).write_table(table.filter(pa.array(shares == share)))
+
+    def _file(self, share: int) -> pa.ipc.RecordBatchFileWriter:
+        if share not in self._shares:
+            self._shares[share] = pa.ipc.new_file(str(self._folder / str(share)), self._schema)
+        return self._shares[share]
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._open:
+            for file in self._shares.values():
+                file.close()
+            if kind is None:
+                self._write()
+
+    def _write(self) -> None:
+        whole_path = self._folder / self._path.name
+        with pq.ParquetWriter(whole_path, self._schema, compression=COMPRESSION) as writer:
+            if not self._bounds.size:
+                whole = pa.concat_tables([self._schema.empty_table(), *self._waiting])
+                writer.write_table(whole.sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
+            for share in sorted(self._shares):
+                writer.write_table(self._read(share).sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
+        whole_path.replace(self._path)
+
+    def _read(self, share: int) -> pa.Table:
+        return pa.ipc.open_file(str(self._folder / str(share))).read_all()
+
+
+_OF_REACH = (*CONNECTION, "stream_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTransfers:
+    """The transfers that one host sent; and those it got from where nothing was captured."""
+
+    host: str
+    messages: Path  # the table's folder
+    folder: Path  # where to write
+    hosts: Mapping[str, str]  # address -> host, of the whole run
+    receivers: Receivers
+
+    def run(self) -> dict[str, pa.Table]:
+        """Write one file, in order of time. The table of transfers is not returned: it is big."""
+        own = self.messages / part_name(self.host)
+        known = [address for address, host in self.hosts.items() if host in self.receivers.captured]
+        sent = pc.field("direction") == "out"
+        from_elsewhere = (pc.field("direction") == "in") & ~pc.field("src").isin(known)
+        sent_reach, elsewhere = _reach(own, sent), _reach(own, from_elsewhere)
+        addresses = {key[0] for key in sent_reach.last}
+        arrived = (pc.field("direction") == "in") & pc.field("src").isin(sorted(addresses))
+        names = {self.hosts.get(key[1], "") for key in sent_reach.last}
+        files = [
+            self.messages / part_name(name) for name in sorted(names.intersection(self.receivers.captured))
+        ]
+        arrived_reach = elsewhere
+        for file in files:
+            arrived_reach |= _reach(file, arrived)
+        matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
+        coming = _Coming([_stretches(file, arrived) for file in files])
+        nothing = MESSAGES.empty_table()
+        with InOrder(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
+            for stretch in _stretches(own, sent | from_elsewhere):
+                writer.take(matcher.only_came(stretch.filter(from_elsewhere)))
+                writer.take(matcher.take(stretch.filter(sent), nothing))
+                for come in coming.until(_latest(stretch)):
+                    writer.take(matcher.take(nothing, come))
+            for come in coming.until(None):
+                writer.take(matcher.take(nothing, come))
+        return {}
+
+
+class _Coming:
+    """What came at several hosts, read about as far as what was sent."""
+
+    def __init__(self, sources: list[Iterator[pa.Table]]) -> None:
+        self._sources = dict(enumerate(sources))
+        self._read_until = dict.fromkeys(self._sources, 0)
+
+    def until(self, t_ns: int | None) -> Iterator[pa.Table]:
+        """Read each host's on until it is past this time; None: to the end."""
+        for number, source in tuple(self._sources.items()):
+            while t_ns is None or self._read_until[number] <= t_ns:
+                stretch = next(source, None)
+                if stretch is None:
+                    del self._sources[number]
+                    break
+                self._read_until[number] = max(self._read_until[number], _latest(stretch))
+                yield stretch
+
+
+def _latest(stretch: pa.Table) -> int:
+    return int(pc.max(stretch.column("t_first_ns")).as_py() or 0)
+
+
+def _stretches(
+    path: Path, chosen: ds.Expression, columns: Collection[str] = tuple(MESSAGES.names)
+) -> Iterator[pa.Table]:
+    """The rows of a file of messages that are wanted, row group by row group."""
+    with pq.ParquetFile(path) as file:
+        needed = list(dict.fromkeys((*columns, "direction", "src")))
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, needed).filter(chosen)
+
+
+def _reach(path: Path, chosen: ds.Expression) -> Reach:
+    reach = Reach({})
+    for stretch in _stretches(path, chosen, _OF_REACH):
+        reach |= Reach.of(stretch)
+    return reach
+
+
+def _bounds(path: Path) -> list[int]:
+    """Times that cut a file of messages about where its row groups do."""
+    with pq.ParquetFile(path) as file:
+        place = file.schema_arrow.get_field_index("t_first_ns")
+        groups = [file.metadata.row_group(number).column(place) for number in range(file.num_row_groups)]
+        return sorted(group.statistics.min for group in groups[1:] if group.statistics is not None)
+
+
+def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[MatchTransfers]:
+    """One task for each host whose messages were extracted."""
+    messages = run.table("messages")
+    there = [name for name in hosts.values() if (messages / part_name(name)).is_file()]
+    receivers = _receivers(run, frozenset(there))
+    return [MatchTransfers(name, messages, folder, hosts, receivers) for name in there]
+
+
+def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
+    """What the captures of a run can tell, from its tables and from what tcpdump said at its end."""
+    decoding, captures = (pq.read_table(run.table(name)) for name in ("decoding", "captures"))
+    stopped = decoding.filter((pc.field("direction") == "in") & pc.field("stopped").is_valid())
+    damaged = {
+        row["capture"] for row in captures.select(["capture", "problem"]).to_pylist() if row["problem"]
+    }
+    deaf, torn = set(), set()
+    for capture in listed_captures(run):
+        drops = capture.get("kernel_drops", 0)
+        if drops:
+            deaf.add(str(capture.get("host")))
+        if drops is None or capture_name(Path(capture["file"])) in damaged:
+            torn.add(str(capture.get("host")))
+    return Receivers(
+        captured,
+        frozenset(deaf),
+        frozenset(torn),
+        frozenset(key_of(row) for row in stopped.to_pylist()),
+    )
+
+
+def read(
+    run: RunDirectory,
+    times: TimeRange | None = None,
+    columns: Collection[str] = tuple(TRANSFERS.names),
+    chosen: ds.Expression | None = None,
+) -> pa.Table:
+    """Transfers whose `t_ns` lies within `times` and for which `chosen` holds, in order of time.
+
+    Only the row groups that meet the times are read. Raises InputError if the run was not analysed.
+    """
+    check_transfers(run)
+    wanted = [
+        condition
+        for condition in (
+            chosen,
+            None if times is None or times.first_ns is None else pc.field("t_ns") >= times.first_ns,
+            None if times is None or times.end_ns is None else pc.field("t_ns") < times.end_ns,
+        )
+        if condition is not None
+    ]
+    whole = wanted[0] if wanted else None
+    for condition in wanted[1:]:
+        whole = whole & condition
+    needed = list(dict.fromkeys((*columns, "t_ns")))
+    found = ds.dataset(run.table("transfers"), TRANSFERS, format="parquet").to_table(
+        columns=needed, filter=whole
+    )
+    return found.sort_by("t_ns").select(list(columns))

@@ -1,0 +1,75 @@
+"""What was set otherwise: resolved experiments and topologies, and what they ran with and on.
+
+Everything in run.json that was decided before time 0 is laid out as dotted paths; only paths whose values
+differ are kept, because a run has hundreds. What runs always differ in (times, process numbers, the name) is
+not looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.capture.clocks.machines import machines_of
+from analysis.dotted_paths import leaf_text, leaves
+from analysis.history.record import place_of
+from analysis.pages.comparing.sides import Side
+from analysis.pages.report.page import short_commit
+
+PLACE = "place"
+ASKED = ("experiment", "topology")
+RAN = ("seed", "links", PLACE, "shaping", "commit", "versions", "machine", "tcp")
+_PROSE = {"experiment.description", "topology.description"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One path and its value in each run; None where a run has no such setting."""
+
+    path: str
+    values: tuple[str | None, ...]
+
+    @property
+    def differs(self) -> tuple[bool, ...]:
+        """For each run whether it has another value than the first."""
+        return tuple(value != self.values[0] for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What differs, and how much does not."""
+
+    asked: tuple[Setting, ...]  # what people set
+    ran: tuple[Setting, ...]  # versions, machine
+    same: int
+
+
+def settings(sides: Sequence[Side]) -> Settings:
+    """The settings in which any run differs from the first."""
+    asked, same_asked = _different(sides, ASKED)
+    ran, same_ran = _different(sides, RAN)
+    return Settings(asked, ran, same_asked + same_ran)
+
+
+def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Setting, ...], int]:
+    laid_out = [
+        {
+            path: (short_commit(str(value)) or "") if path == "commit" else leaf_text(value)
+            for key in keys
+            for path, value in leaves(
+                place_text(side.record.run) if key == PLACE else side.record.run.get(key), key
+            )
+            if path not in _PROSE
+        }
+        for side in sides
+    ]
+    paths = list(dict.fromkeys(path for found in laid_out for path in found))
+    every = [Setting(path, tuple(found.get(path) for found in laid_out)) for path in paths]
+    different = tuple(each for each in every if any(each.differs))
+    return different, len(every) - len(different)
+
+
+def place_text(run: Mapping[str, Any]) -> str:
+    """Where a run was carried out: here, in virtual time, or on which machines. run: run.json's content."""
+    names = machines_of(run)
+    noun = "machine" if len(names) == 1 else "machines"
+    return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)

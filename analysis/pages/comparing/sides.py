@@ -1,0 +1,48 @@
+"""The runs of a comparison: each with a letter, a colour, and what the report's reader knows of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.pages.report.reading import RunRecord, read_record
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+from topologies.palette import REGION_COLOURS
+
+RUNS_MAX = 7  # as many colours as can be told apart, the first run's ink among them
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_INK = "var(--muted)"
+_COLOURS = (_INK, REGION_COLOURS[1], REGION_COLOURS[0], *REGION_COLOURS[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run."""
+
+    letter: str
+    colour: str  # as CSS has it
+    directory: RunDirectory
+    record: RunRecord
+
+    @property
+    def name(self) -> str:
+        """The run directory's name."""
+        return self.record.name or self.directory.name
+
+    @property
+    def named(self) -> str:
+        """Its letter and its name."""
+        return f"{self.letter} {self.name}"
+
+    @property
+    def experiment(self) -> str:
+        """The experiment's name."""
+        return str(self.record.experiment.get("name") or self.record.summary.get("experiment") or "")
+
+
+def read_sides(runs: Sequence[RunDirectory]) -> tuple[Side, ...]:
+    """Read the runs. Raises InputError if there are too few or many, or one is not analysed."""
+    if not 2 <= len(runs) <= RUNS_MAX:
+        raise InputError(
+            "RUN", None, "", f"a comparison takes 2 to {RUNS_MAX} runs, and {len(runs)} were named"
+        )
+    return tuple(Side(LETTERS[i], _COLOURS[i], run, read_record(run)) for i, run in enumerate(runs))

@@ -1,0 +1,65 @@
+"""A comparison as lines for the terminal: what was set otherwise, then what came out, in columns."""
+
+from collections.abc import Sequence
+
+from analysis.pages.comparing.metrics import compared
+from analysis.pages.comparing.settings import Setting, settings
+from analysis.pages.comparing.sides import Side
+
+_VALUE_WIDTH_MAX = 44
+_ABSENT = "-"
+_SIGNS = {"bad": "worse", "good": "better", "": ""}
+
+
+def lines(sides: Sequence[Side]) -> list[str]:
+    """The whole comparison, as lines without colour."""
+    told = [f"{side.letter}  {side.name}  {_verdict(side)}" for side in sides]
+    for side in sides:
+        told += [f"   {side.letter} cannot be relied on: {reason}" for reason in _doubts(side)]
+    found = settings(sides)
+    told += ["", f"set otherwise ({found.same} settings are the same)"]
+    told += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  nothing"]
+    told += ["", "came out (against A)"]
+    found_numbers = compared(sides)
+    rows = [
+        (
+            row.title,
+            *(
+                "  ".join(filter(None, [value.text, value.change, _SIGNS[value.status]]))
+                for value in row.values
+            ),
+        )
+        for row in found_numbers
+        if not row.nothing
+    ]
+    told += _columns(rows, sides) or ["  nothing was measured"]
+    nothing = [row.title for row in found_numbers if row.nothing]
+    return [*told, *([f"  0 in all: {', '.join(nothing)}"] if nothing else [])]
+
+
+def _verdict(side: Side) -> str:
+    return side.record.verdict
+
+
+def _doubts(side: Side) -> tuple[str, ...]:
+    return () if side.record.valid else side.record.reasons
+
+
+def _row(setting: Setting) -> tuple[str, ...]:
+    return (setting.path, *(_cut(value or _ABSENT) for value in setting.values))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _VALUE_WIDTH_MAX else text[: _VALUE_WIDTH_MAX - 1] + "…"
+
+
+def _columns(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> list[str]:
+    """Aligned, below the runs' letters; nothing if there are no rows."""
+    if not rows:
+        return []
+    table = [("", *(side.letter for side in sides)), *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]

@@ -1,0 +1,127 @@
+"""A finding in words: how large, since when, which commits, and where to look."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from markupsafe import Markup
+
+from analysis.history.regressions.circumstances import in_short
+from analysis.history.regressions.findings import Finding
+from analysis.pages.nights.places import Site, to_comparison, to_entry, to_run
+from analysis.pages.report.formatting import day_text
+from analysis.pages.report.metric_words import change_text, title_of, value_text
+
+COMMIT_DIGITS = 10
+_STATUS = {"worse": "bad", "better": "good"}
+_NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An address, from the site's folder."""
+
+    address: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding as a page tells it."""
+
+    entry: str
+    entry_link: str
+    title: str
+    status: str
+    size: str
+    before: str
+    after: str  # empty if it is no longer measured
+    interval: str
+    since: str
+    last_good: str
+    commits: str
+    commits_say: str
+    links: tuple[Link, ...]
+    chart: Markup
+    short: str  # in a line
+
+
+def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> Told:
+    """The finding in words. known: names of runs that have pages; chart: what it is drawn as."""
+    title = title_of(finding.metric)
+    size = size_of(finding)
+    since = _day(finding.first_bad_night)
+    return Told(
+        entry=finding.entry,
+        entry_link=to_entry(finding.suite, finding.entry),
+        title=title,
+        status=_STATUS[finding.direction],
+        size=size,
+        before=value_text(finding.before, finding.unit),
+        after=value_text(finding.after, finding.unit) if finding.after is not None else _NOTHING,
+        interval=_interval(finding),
+        since=_since(finding),
+        last_good=_day(finding.last_good_night),
+        commits=commits(finding),
+        commits_say=_commits_say(finding),
+        links=_links(finding, site, known),
+        chart=chart,
+        short=f"{finding.entry}: {title[:1].lower() + title[1:]} {size}, since {since}",
+    )
+
+
+def size_of(finding: Finding) -> str:
+    """How large the change is."""
+    if finding.after is None:
+        return "no longer measured"
+    return change_text(finding.change) if finding.change is not None else "from 0"
+
+
+def commits(finding: Finding) -> str:
+    """The range of commits, as git takes it; empty if it was none, or none is known."""
+    first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
+    return f"{first}..{last}" if first and last and first != last else _NOTHING
+
+
+def _commits_say(finding: Finding) -> str:
+    also = f" Also changed: {in_short(finding.also_changed)}." if finding.also_changed else ""
+    if commits(finding):
+        return "Between the commits" if not also else also.strip() + " Commits"
+    same = finding.first_bad_commit and finding.first_bad_commit == finding.last_good_commit
+    return (
+        f"No commit did it: both nights ran {finding.first_bad_commit[:COMMIT_DIGITS]}."
+        if same
+        else "The commits are not known."
+    ) + also
+
+
+def _since(finding: Finding) -> str:
+    day = _day(finding.first_bad_night)
+    if finding.earliest_night == finding.latest_night:
+        return day
+    return f"{day} (or a night from {_day(finding.earliest_night)} to {_day(finding.latest_night)})"
+
+
+def _interval(finding: Finding) -> str:
+    """The change's bounds, where they are of the change that is shown, and not of all nights since."""
+    interval, change = finding.interval, finding.change
+    if interval is None or change is None or not interval[0] <= change <= interval[1]:
+        return ""
+    return f"{change_text(interval[0])} to {change_text(interval[1])}"
+
+
+def _links(finding: Finding, site: Site, known: Mapping[str, object]) -> tuple[Link, ...]:
+    after = next((run for run in finding.runs_after if run in known), None)
+    before = next((run for run in finding.runs_before if run in known), None)
+    links = []
+    if after is not None:
+        links.append(Link(to_run(after), "a run since"))
+        if site.comparison(after).exists():
+            links.append(Link(to_comparison(after), "side by side"))
+    if before is not None:
+        links.append(Link(to_run(before), "a run before"))
+    return tuple(links)
+
+
+def _day(night: str) -> str:
+    return day_text(date.fromisoformat(night))

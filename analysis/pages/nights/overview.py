@@ -1,0 +1,247 @@
+"""Below the first screen of the morning page: what did not hold, each experiment tonight, what fails now and
+then, and what has not run for long.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from analysis.history.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
+from analysis.history.regressions.series import Series
+from analysis.pages.nights.levels import Levels
+from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry, to_run
+from analysis.pages.nights.reading import Entry, Past
+from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
+from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number, percent
+from analysis.pages.report.metric_words import change_of, change_text, value_text
+from experiments.nights import run_title
+
+FLAKES_SHOWN = 60
+WHY_MAX = 160
+_BETWEEN = "; "
+"""Between reasons, as `analysis.history.regressions.failures` joins them."""
+OVER = "over"
+"""The pattern of what did not fail for a while."""
+_STATUS = {"worse": "bad", "better": "good"}
+_KINDS = {
+    "expectation": "Failed",
+    "fidelity": "Cannot be relied on",
+    "crash": "Crashed",
+    "harness": "Could not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number of tonight. change: from what was usual."""
+
+    what: str
+    text: str
+    change: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A run of tonight as a sign."""
+
+    sign: str
+    status: str
+    title: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An experiment tonight."""
+
+    name: str
+    address: str
+    marks: tuple[Mark, ...]
+    values: tuple[Value, ...]
+    strip: Strip
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRows:
+    """A suite's last night."""
+
+    name: str
+    night: str
+    rows: tuple[EntryRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """An experiment that has not run for long: its last night, and what that came to."""
+
+    name: str
+    address: str
+    suite: str
+    last: str
+    age: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A run that did not hold."""
+
+    kind: str
+    name: str
+    why: str
+    address: str
+    report: str | None
+    comparison: str | None
+    short: str
+    allowed: bool
+
+
+def brief(why: str, reasons: int = 1) -> str:
+    """The first reasons of those that stand behind each other, and how many there are besides."""
+    told = why.split(_BETWEEN)
+    text = _BETWEEN.join(told[:reasons])
+    text = text if len(text) <= WHY_MAX else text[: WHY_MAX - 1].rstrip() + "…"
+    return text if len(told) <= reasons else f"{text} (and {number(len(told) - reasons)} more)"
+
+
+def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
+    """Tonight's runs that did not pass; those of an experiment that failed in one way are one."""
+    alike: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
+    for entry in checked.verdicts:
+        for run in entry.runs:
+            if run.failure is not None:
+                alike[entry.entry, _KINDS[run.failure.value], run.allowed].append(run)
+    return [_wrong(key, runs, past, site) for key, runs in alike.items()]
+
+
+def _wrong(key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
+    entry, kind, allowed = key
+    why = runs[0].why
+    row = past.run(runs[0].run)
+    times = f", {len(runs)} times" if len(runs) > 1 else ""
+    return Wrong(
+        f"{kind}, which is allowed" if allowed else kind,
+        f"{entry}{times}" if times else run_title(entry, runs[0].repeat),
+        brief(why, 2),
+        to_run(runs[0].run),
+        report_of(row, site.index) if row else None,
+        to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
+        f"{entry}: {kind[:1].lower() + kind[1:]}{times}, {brief(why)}",
+        allowed,
+    )
+
+
+def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
+    """These experiments of a suite, also if they did not run tonight; those with something to say first."""
+    tonight = {verdict.entry: verdict for verdict in checked.verdicts}
+    fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
+    worse = {finding.entry for finding in checked.worse}
+
+    def calm(entry: Entry) -> tuple[bool, bool]:
+        verdict = tonight.get(entry.name)
+        fine = verdict is not None and all(run.failure is None or run.allowed for run in verdict.runs)
+        return entry.name not in worse, fine
+
+    rows = tuple(
+        EntryRow(
+            entry.name,
+            to_entry(entry.suite, entry.name),
+            _marks(tonight.get(entry.name)),
+            _values(entry, checked.night, usual, fresh),
+            strip(entry, checked.night),
+        )
+        for entry in sorted(entries, key=calm)
+    )
+    return SuiteRows(entries[0].suite, day_text(date.fromisoformat(checked.night)), rows)
+
+
+def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
+    if verdict is None:
+        return ()
+    return tuple(
+        Mark(
+            SIGNS[run.verdict],
+            status_of(run.verdict, allowed=run.allowed),
+            ": ".join(filter(None, [verdict_text(run.verdict, allowed=run.allowed), brief(run.why)])),
+            to_run(run.run),
+        )
+        for run in verdict.runs
+    )
+
+
+def _values(
+    entry: Entry, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
+) -> tuple[Value, ...]:
+    by_metric = {series.metric: series for series in entry.series}
+    switches = [metric for metric in by_metric if metric.endswith(".switch_s")]
+    slowest = max(switches, key=lambda metric: float(np.median(by_metric[metric].nights.medians)), default="")
+    wanted = (
+        ("Throughput", "throughput.events_per_s"),
+        ("Latency p95", "latency.p95_ms"),
+        ("Recovery", slowest),
+    )
+    return tuple(_value(what, by_metric.get(metric), night, usual, fresh) for what, metric in wanted)
+
+
+def _value(
+    what: str, series: Series | None, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
+) -> Value:
+    finding = fresh.get((series.entry, series.metric)) if series else None
+    if series is None or series.dates[-1] != night:
+        gone = finding is not None and finding.after is None
+        return Value(what, value_text(None, ""), status="bad") if gone else Value(what, EN_DASH)
+    value = float(series.nights.medians[-1])
+    level = usual.get((series.suite, series.entry, series.metric), {}).get(night)
+    return Value(
+        what,
+        value_text(value, series.unit),
+        change_text(change_of(level, value)),
+        _STATUS[finding.direction] if finding else "",
+    )
+
+
+def stopped(entries: Sequence[Entry], newest: str) -> list[Stopped]:
+    """Experiments that have not run for long, the latest first. newest: the night to count from."""
+    return [
+        Stopped(
+            entry.name,
+            to_entry(*entry.key),
+            entry.suite,
+            day_text(date.fromisoformat(entry.last)),
+            f"{count_of((date.fromisoformat(newest) - date.fromisoformat(entry.last)).days, 'day')} ago",
+            WORDS.get(verdict := worst(entry.nights[entry.last]), verdict),
+        )
+        for entry in sorted(entries, key=lambda entry: entry.last, reverse=True)
+    ]
+
+
+def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
+    """What fails now and then, the most pressing first; bars go to the largest rate that there may be."""
+    shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
+    full = max((flake.interval[1] for flake in shown), default=1.0) or 1.0
+    return [
+        {
+            "entry": flake.entry,
+            "address": to_entry(flake.suite, flake.entry),
+            "text": brief(flake.text),
+            "all": flake.text,
+            "rate": flake.rate,
+            "rate_text": percent(flake.rate),
+            "interval": f"{percent(flake.interval[0])} to {percent(flake.interval[1])}",
+            "rate_share": round(100 * flake.rate / full, 1),
+            "low_share": round(100 * flake.interval[0] / full, 1),
+            "width_share": round(100 * (flake.interval[1] - flake.interval[0]) / full, 1),
+            "failed": flake.failed,
+            "counts": f"{flake.failed} of {flake.runs}",
+            "kind": flake.failure.value,
+            "pattern": f"{flake.pattern} (allowed)" if flake.allowed else flake.pattern,
+            "last": flake.last_failed_night,
+            "last_address": to_run(flake.run),
+        }
+        for flake in shown
+    ]

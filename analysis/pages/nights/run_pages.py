@@ -1,0 +1,165 @@
+"""A page for each run: its verdict and why, its numbers beside what was usual, and where to look further.
+
+What stands on a run's page follows from the run and the nights before it, so a page is written once and
+left alone from then on (`analysis.pages.nights.site` says which are written again), unless a report came or
+went.
+"""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jinja2 import Environment
+from markupsafe import Markup, escape
+
+from analysis.pages.nights.levels import Levels
+from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry
+from analysis.pages.nights.reading import Past, Row
+from analysis.pages.nights.verdicts import SIGNS, status_of, verdict_text
+from analysis.pages.report.formatting import EN_DASH, day_text, seconds
+from analysis.pages.report.metric_words import change_of, change_text, title_of, value_text
+from analysis.pages.report.page import short_commit
+from analysis.pages.report.run_argument import run_argument
+from experiments.rundir import RunDirectory
+
+_LINK = b'<a id="report"'
+"""How the link to its report begins in the template."""
+Measured = tuple[str, float, str]  # metric, value, unit
+
+
+def pages(
+    past: Past, site: Site, usual: Levels, wanted: Sequence[int], templates: Environment
+) -> Iterator[tuple[Path, str]]:
+    """The files of these runs (indices of `past.runs`) and what stands in them."""
+    template = templates.get_template("run.html.j2")
+    head: Callable[[str], str] = getattr(templates.get_template("nights_macros.html.j2").module, "head")  # noqa: B009
+    looks = head("../")
+    compared = {page.name for page in site.comparison("").parent.iterdir()}
+    measured, kept = _measured(past, wanted), _expectations(past, wanted)
+    titles = {metric: escape(title_of(metric)) for metric in pc.unique(past.metrics["metric"]).to_pylist()}
+    for index in wanted:
+        run = past.runs[index]
+        entry = past.entries[run["suite"], run["entry"]]
+        file = site.run(run["run"])
+        good = entry.last_good[run["night"]]
+        page = template.render(
+            run=run,
+            looks=looks,
+            night=day_text(date.fromisoformat(run["night"])),
+            entry_address=to_entry(run["suite"], run["entry"]),
+            status=status_of(run["verdict"], allowed=run["allow_failure"]),
+            verdict=verdict_text(run["verdict"], allowed=run["allow_failure"]),
+            sign=SIGNS[run["verdict"]],
+            wrong=[
+                *(text for text, held in kept[index] if not held),
+                *(run["reasons"] if not run["valid"] else ()),
+                *run["problems"],
+            ],
+            held=[text for text, held in kept[index] if held],
+            report=report_of(run, file),
+            compared=to_comparison(run["run"]) if file.name in compared else None,
+            last_good=good["run"] if good else None,
+            command=_command(good, run),
+            last_good_address=site.run(good["run"]).name if good else None,
+            numbers=_numbers(run, measured[index], usual, titles),
+            nothing=Markup(", ").join(titles[metric] for metric, value, _ in measured[index] if value == 0),
+            facts=_facts(run),
+        )
+        yield file, page
+
+
+def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapping[str, Markup]) -> Markup:
+    """Rows of the table. Written by hand, as there are half a million of them in a year."""
+    rows = []
+    for metric, value, unit in measured:
+        if value == 0:
+            continue
+        level = usual.get((run["suite"], run["entry"], metric), {}).get(run["night"])
+        shown = EN_DASH if level is None else _usual_text(level, unit)
+        change = "" if level is None else change_text(change_of(level, value))
+        rows.append(
+            f'<tr><th scope="row">{titles[metric]}</th><td class="numeric">{_text(value, unit)}</td>'
+            f'<td class="numeric">{shown}</td><td class="numeric">{change}</td></tr>'
+        )
+    return Markup("\n".join(rows))  # noqa: S704  (titles and units are escaped, the others are figures)
+
+
+def _command(good: Row | None, run: Row) -> str:
+    """What holds the run against the last good one, from where this is written; "" if they are not there."""
+    if good is None or not good["path"] or not run["path"]:
+        return ""
+    directories = [RunDirectory(Path(one["path"])) for one in (good, run)]
+    if not all(directory.summary_json.exists() for directory in directories):
+        return ""
+    return shlex.join(["cutset", "compare", *(run_argument(directory.path) for directory in directories)])
+
+
+def _text(value: float, unit: str) -> str:
+    """A value with its unit, which comes from the history and may be anything."""
+    return str(escape(value_text(value, unit)))
+
+
+@lru_cache(maxsize=4096)
+def _usual_text(level: float, unit: str) -> str:
+    """As `_text`; the runs of a night share what was usual before it."""
+    return _text(level, unit)
+
+
+def leads_to_report(page: Path) -> bool:
+    """Whether a page that is there leads to its run's report."""
+    return _LINK in page.read_bytes()
+
+
+def _facts(run: Row) -> list[tuple[str, str]]:
+    facts = (
+        ("Experiment", run["experiment"]),
+        ("Settings", run["settings"] if run["settings"] != "{}" else ""),
+        ("Seed", run["seed"]),
+        ("Commit", short_commit(run["commit"])),
+        ("Links", run["links"]),
+        ("Outcome", run["outcome"]),
+        ("Took", seconds(run["duration_s"]) if run["duration_s"] else ""),
+        ("Kernel", run["kernel"]),
+        ("Python", run["python"]),
+        ("Directory", run["path"]),
+    )
+    return [(name, str(value)) for name, value in facts if value not in (None, "")]
+
+
+def _measured(past: Past, wanted: Sequence[int]) -> Mapping[int, list[Measured]]:
+    rows, table = _rows_of(past, past.metrics, wanted)
+    found: dict[int, list[Measured]] = defaultdict(list)
+    for row, metric, value, unit in zip(
+        rows,
+        table["metric"].to_pylist(),
+        table["value"].to_pylist(),
+        table["unit"].to_pylist(),
+        strict=True,
+    ):
+        found[row].append((metric, value, unit))
+    return found
+
+
+def _expectations(past: Past, wanted: Sequence[int]) -> Mapping[int, list[tuple[str, bool]]]:
+    rows, table = _rows_of(past, past.expectations, wanted)
+    found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
+    for row, text, held in zip(rows, table["text"].to_pylist(), table["held"].to_pylist(), strict=True):
+        found[row].append((text, held))
+    return found
+
+
+def _rows_of(past: Past, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
+    """The table's rows of these runs, and for each the run's index."""
+    names = pa.array([past.runs[index]["run"] for index in wanted], pa.string())
+    place = pc.index_in(table["run"], value_set=names)
+    kept = pc.is_valid(place)
+    indices = np.asarray(wanted, dtype=np.int64)
+    rows = indices[place.filter(kept).to_numpy()] if len(wanted) else indices
+    return rows.tolist(), table.filter(kept)

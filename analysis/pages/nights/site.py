@@ -1,0 +1,171 @@
+"""Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
+
+Nothing that is there is removed. What stands on a run's page follows from the run and the nights before it,
+so those of earlier nights are left as they are, unless the report to which they lead went, or came, or the
+program that wrote them was another, or did not come to its end: its checksum stands in `written-by` only from
+its end until it begins again.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from markupsafe import Markup
+
+from analysis.errors import AnalysisError
+from analysis.history import History
+from analysis.history.regressions.checking import check_night
+from analysis.history.regressions.findings import Checked
+from analysis.pages.charting.page import chart_scripts, chart_styles
+from analysis.pages.comparing.page import environment as comparing_environment
+from analysis.pages.comparing.page import write_page
+from analysis.pages.comparing.sides import read_sides
+from analysis.pages.nights import run_pages
+from analysis.pages.nights.change_words import told
+from analysis.pages.nights.entry_page import entry_content
+from analysis.pages.nights.levels import levels
+from analysis.pages.nights.morning import morning_content
+from analysis.pages.nights.places import Site, report_of
+from analysis.pages.nights.reading import Past, Row, read_past
+from analysis.pages.nights.trend_sections import trend_of
+from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
+from topologies.errors import InputError
+
+_HERE = Path(__file__).parent
+_WRITTEN_BY = "written-by"
+
+
+def write_site(
+    history: History,
+    folder: Path,
+    checked: Mapping[str, Checked] | None = None,
+    left_out: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
+    """Write the site of a history, and return the morning page's path.
+
+    checked: by suite, the check of its last night where that was made already. left_out: by suite, the titles
+    of tonight's runs that were not made for lack of time. Raises AnalysisError if the history is empty, or a
+    file cannot be written.
+    """
+    past = read_past(history)
+    if not past.entries:
+        raise AnalysisError(
+            f"{history.folder}: there are no runs in this history, so there is no page to write"
+        )
+    known = {
+        suite: (checked or {}).get(suite) or check_night(history, past.last_night(suite), suite)
+        for suite in past.suites
+    }
+    site = Site(folder)
+    try:
+        for page in (site.index, site.entry("", ""), site.run(""), site.comparison("")):
+            page.parent.mkdir(parents=True, exist_ok=True)
+        _write(past, site, known, history.folder, left_out or {})
+    except OSError as error:
+        raise AnalysisError(f"{error.filename}: the site cannot be written: {error.strerror}") from error
+    return site.index
+
+
+def _write(
+    past: Past,
+    site: Site,
+    checked: Mapping[str, Checked],
+    folder: Path,
+    left_out: Mapping[str, Sequence[str]],
+) -> None:
+    templates = _environment()
+    usual = levels(past)
+    write_whole(site.looks, _looks(templates), sync=False)
+    write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
+    write_whole(site.charts, str(chart_scripts()), sync=False)
+    _compare(past, site, checked.values())
+    fresh = _to_write(past, site, checked)
+    stamp = site.folder / _WRITTEN_BY
+    stamp.unlink(missing_ok=True)
+    for file, page in run_pages.pages(past, site, usual, fresh, templates):
+        file.write_text(page, encoding="utf-8")  # thousands: putting them whole would take twice as long
+    findings = {
+        key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
+    }
+    names = {run["run"]: run for run in past.runs}
+    words = {
+        id(finding): told(finding, site, names, trend_of(entry, finding, findings[key]))
+        for key, entry in past.entries.items()
+        for finding in findings[key]
+    }
+    for key, entry in past.entries.items():
+        content = entry_content(entry, findings[key], [words[id(found)] for found in findings[key]], site)
+        write_whole(
+            site.entry(*key), templates.get_template("experiment.html.j2").render(content), sync=False
+        )
+    content = morning_content(past, site, checked, usual, words, left_out=left_out) | {"folder": folder}
+    write_whole(site.index, templates.get_template("index.html.j2").render(content), sync=False)
+    write_whole(stamp, _stamp(), sync=False)
+
+
+def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
+    """Hold a run of tonight of every experiment against the last good one, where both are still there.
+
+    Where something got worse, the last good one is of before that.
+    """
+    for night in checked:
+        before = {finding.entry: finding.runs_before for finding in reversed(night.worse)}
+        for verdict in night.verdicts:
+            names = (*before.get(verdict.entry, ()), *verdict.last_good_runs)
+            good = next(filter(None, (_analysed(past, name) for name in names)), None)
+            for ran in verdict.runs:
+                page, run = site.comparison(ran.run), _analysed(past, ran.run)
+                if good is not None and run is not None and not page.exists():
+                    _compare_two(good, run, page)
+
+
+def _analysed(past: Past, name: str) -> RunDirectory | None:
+    """The directory of a run, if it is there and analysed."""
+    run = past.run(name)
+    directory = RunDirectory(Path(run["path"])) if run is not None and run["path"] else None
+    return directory if directory is not None and directory.summary_json.exists() else None
+
+
+def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
+    try:
+        write_page(read_sides([good, run]), page)
+    except InputError:
+        return  # one was pruned or damaged: its own page says what is known of it
+
+
+def _to_write(past: Past, site: Site, checked: Mapping[str, Checked]) -> list[int]:
+    """The runs whose pages are to be written: all if another program wrote them."""
+    stamp = site.folder / _WRITTEN_BY
+    if not stamp.exists() or stamp.read_text() != _stamp():
+        return list(range(len(past.runs)))
+    there = {page.name for page in site.run("").parent.iterdir()}
+
+    def is_stale(run: Row) -> bool:
+        page = site.run(run["run"])
+        return (
+            run["night"] == checked[run["suite"]].night
+            or page.name not in there
+            or run_pages.leads_to_report(page) != (report_of(run, page) is not None)
+        )
+
+    return [index for index, run in enumerate(past.runs) if is_stale(run)]
+
+
+def _environment() -> Environment:
+    made = comparing_environment()
+    made.loader = ChoiceLoader(
+        [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
+    )
+    return made
+
+
+def _looks(templates: Environment) -> str:
+    own = Markup((_HERE / "assets" / "nights.css").read_text())  # noqa: S704  (a part of the program)
+    return "\n".join([str(templates.globals["asset"]("page.css")), str(chart_styles()), str(own)])  # type: ignore[operator]
+
+
+def _stamp() -> str:
+    sources = [*sorted((_HERE / "templates").iterdir()), *sorted(_HERE.glob("*.py"))]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest() + "\n"

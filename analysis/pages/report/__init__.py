@@ -1,0 +1,27 @@
+"""The report of a run: one self-contained page, and the same figures as PNG and SVG."""
+
+from pathlib import Path
+
+from experiments.rundir import RunDirectory
+from experiments.whole_files import write_whole
+
+__all__ = ["write_report"]
+
+
+def write_report(run: RunDirectory) -> Path:
+    """Write report.html and figures/ of an analysed run; returns the page's path.
+
+    Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
+    Writing again from the same directory gives the same files: commands in it name the run from there.
+    Raises InputError if there is no run, or no analysis of it yet.
+    """
+    from analysis.pages.report.fault_diagrams import write_diagrams  # noqa: PLC0415  (some commands read only bands
+    from analysis.pages.report.figures import write_figures  # noqa: PLC0415  and quantities of this package, and
+    from analysis.pages.report.moments import moments  # noqa: PLC0415  matplotlib takes long to import)
+    from analysis.pages.report.page import render  # noqa: PLC0415
+    from analysis.pages.report.reading import read_record  # noqa: PLC0415
+
+    record = read_record(run)
+    write_figures(record, run)
+    write_whole(run.report_html, render(record, write_diagrams(record, run), moments(run, record)))
+    return run.report_html

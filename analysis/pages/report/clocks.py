@@ -1,0 +1,101 @@
+"""How far the machines' clocks were from each other: a table, and for each clock its way through the run with
+its bar, as a chart.
+
+A clock is drawn against the straight line of its longest time without a change, since what it is off
+altogether (hours, perhaps) and how fast it drifts would hide all else; both stand beside it in words.
+"""
+
+import numpy as np
+
+from analysis.capture.clocks.clock import Floats
+from analysis.capture.clocks.notes import summary
+from analysis.pages.charting.model import Axis, Chart, Series
+from analysis.pages.report.charts import TIME, TOGETHER
+from analysis.pages.report.formatting import count_of, number, short_time, with_unit
+from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from topologies.palette import colour_of
+
+POINTS = 240
+CLOCKS_DRAWN = 12
+ROOM = 1.1  # an axis reaches so much further than its values
+_SOURCES = {
+    "reference": "the run's clock",
+    "packets": "packets both ways",
+    "control": "control connection only",
+    "nothing": "unknown",
+}
+
+
+def clock_charts(record: RunRecord) -> tuple[Chart, ...]:
+    """Every clock but the reference's; of many the first ones."""
+    times = record.run.get("times") or {}
+    zero_ns, end_ns = times.get("zero_ns"), times.get("drained_ns") or times.get("ended_ns")
+    known = [each for each in record.machines if each["source"] in ("packets", "control")]
+    if zero_ns is None or end_ns is None or end_ns <= zero_ns:
+        return ()
+    reference_ns = np.linspace(zero_ns, end_ns, POINTS).astype(np.int64)
+    seconds = (reference_ns - zero_ns) / 1e9
+    order = [each["machine"] for each in record.machines]
+    found = []
+    for each in known[:CLOCKS_DRAWN]:
+        clock = record.clocks.by_machine[each["machine"]]
+        low, high = clock.bounds(clock.own(reference_ns))
+        longest = max(each["stretches"], key=lambda one: one["to_ns"] - one["from_ns"])
+        rate = longest["drift_ppm"] * 1e3  # ns a second
+        middle_s = ((longest["from_ns"] + longest["to_ns"]) / 2 - longest["offset_ns"] - zero_ns) / 1e9
+        straight = longest["offset_ns"] + rate * (seconds - middle_s)
+        words = f"{short_time(straight[0] / 1e9)}, {rate / 1e3:+.2f}\u00a0ppm"
+        colour = colour_of(order.index(each["machine"]))
+        bounds_us = ((low - straight) / 1e3, (high - straight) / 1e3)
+        found.append(_chart(each["machine"], colour, words, seconds, bounds_us))
+    return tuple(found)
+
+
+def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Floats, Floats]) -> Chart:
+    """A clock through the run: bounds of how far it was from its straight line, which `line` has in words."""
+    low, high = bounds_us
+    top = ROOM * float(max(np.abs(low).max(), np.abs(high).max(), 1.0))
+    points = (each.round(3).tolist() for each in ((low + high) / 2, low, high))
+    series = Series(machine, colour, x.round(4).tolist(), *points)
+    return Chart(
+        key=f"clock-{machine}",
+        title=f"{machine}: {line}",
+        x=Axis(TIME, "s", low=0.0, high=float(x[-1])),
+        y=Axis("µs beside its straight line", "µs", low=-top, high=top, from_zero=False),
+        series=(series,),
+        together=TOGETHER,
+        small=True,
+    )
+
+
+def clocks_table(record: RunRecord) -> Table:
+    """What is known of each machine's clock, and what that rests on."""
+    columns = (
+        Column("Machine"),
+        Column("Known from"),
+        Column("Offset", True, "from the run's clock, in the longest time without a change"),
+        Column("Drift", True, "how much faster than the run's clock"),
+        Column("Bar", True, "by how much the offset may be wrong, either way: in the median"),
+        Column("Widest bar", True, "about a change of the clock, or far from any packet"),
+        Column("Packets", True, "seen by both machines, there and back"),
+        Column("Changes"),
+    )
+    rows = (
+        (
+            words(row["machine"]),
+            words(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else ""),
+            figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
+            figure(with_unit(row["drift_ppm"], "ppm"), row["drift_ppm"]),
+            _bar(row["bar_ms"]),
+            _bar(row["bar_max_ms"]),
+            figure(number(row["packets"]), row["packets"]),
+            words(count_of(row["changes"], "change") if row["changes"] else "none"),
+        )
+        for row in summary(record.machines)
+    )
+    return table("clocks", columns, rows)
+
+
+def _bar(bar_ms: float) -> Cell:
+    return figure(f"±{short_time(bar_ms / 1e3, 2)}" if bar_ms else "0", bar_ms)

@@ -1,0 +1,200 @@
+"""Convergence as RFC 6412 and 6414 measure it, for each fault and each of its streams, and how the whole run
+came to rest (docs/recovery.md).
+
+Two methods say when a stream has converged: from rates and from losses. Where they are further apart than two
+sampling intervals, the table says of how many streams; why that is so stands below it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.pages.report.bands import fault_label
+from analysis.pages.report.formatting import EN_DASH, count_of, number, precise_seconds, seconds
+from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from analysis.timelines.convergence import SETTLED_NS
+from analysis.timelines.recovery_table import APART_S
+
+ROUTES_SHOWN = 400  # there may be thousands of clients
+
+_FIRST = Column(
+    "First stream",
+    True,
+    "until the first affected stream has brought an event that was published"
+    " after the fault; RFC 6412: first route convergence time",
+)
+_ROUTE = Column(
+    "Slowest stream",
+    True,
+    "the same of the last affected stream, at its slowest client; RFC 6412:"
+    " route-specific convergence, to the first packet",
+)
+_RATES = Column(
+    "Full, by rates",
+    True,
+    "until every affected stream carries at least 95 % of its load in time"
+    " again, for 2 s; RFC 6412: full convergence time, rate-derived method, with a sampling interval of"
+    " 200 ms and a sustained convergence validation time of 2 s",
+)
+_LOSSES = Column(
+    "By losses",
+    True,
+    "so long the load needs for the events that were late or lost, of the slowest"
+    " stream; RFC 6412: loss-derived convergence time. Late is what takes longer than the forwarding"
+    " delay threshold: 20 % above what the way allows",
+)
+_SILENCE = Column(
+    "Longest silence",
+    True,
+    "in which some client got nothing of a stream; RFC 6412: route loss of connectivity period",
+)
+_IMPAIRED = Column("Impaired", True, "events that a client got late or never; RFC 6414: impaired packets")
+_APART = Column(
+    "Methods", help="whether rates and losses say the same of each stream, to two sampling intervals"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """What the page says of it."""
+
+    words: str  # how the run came to rest
+    faults: Table
+    why_apart: tuple[str, ...]  # why the two methods disagree, where they do
+    routes: Table
+
+
+def convergence(record: RunRecord) -> Convergence | None:
+    """None of a run without faults of which anything is known."""
+    known = record.summary.get("recovery") or {}
+    faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
+    if not faults:
+        return None
+    by_fault = {
+        fault["name"]: [row for row in record.recovery if row["fault"] == fault["name"] and row["affected"]]
+        for fault in faults
+    }
+    rows = [row for mine in by_fault.values() for row in mine]
+    return Convergence(
+        words=_at_rest(record.summary.get("convergence") or {}),
+        faults=_faults_table(faults, known, by_fault),
+        why_apart=_why_apart(rows),
+        routes=_routes_table(record, rows),
+    )
+
+
+def _at_rest(figures: Row) -> str:
+    """How the run came to rest after its last change."""
+    if figures.get("stalled") is None:
+        return ""
+    since = f"After the last change, at {seconds(figures.get('last_change_s'))},"
+    if figures["stalled"]:
+        told = [f"{since} {count_of(figures['stalled'], 'stream')} stayed away from a client that was there."]
+    else:
+        told = [
+            f"{since} every stream flowed again at every client within {seconds(figures['full_s'])} (median"
+            f" {seconds(figures['median_s'])}), at most {seconds(figures['beyond_way_s'])} beyond its way."
+            f" No event published after it took longer than {seconds(figures['wait_max_s'])}."
+        ]
+    if figures.get("connected") is False:
+        told.append("Links that are up both ways do not join all regions then.")
+    if (late := figures.get("late_switches")) is not None:
+        many = (
+            f"Proxies changed their source {count_of(late, 'time')}"
+            if late
+            else "No proxy changed its source"
+        )
+        told.append(f"{many} from {SETTLED_NS / 1e9:.0f}\u00a0s after it on.")
+    return " ".join(told)
+
+
+def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> Table:
+    """A line for each fault; its figures are those of summary.json."""
+
+    def line(fault: Row) -> tuple[Cell, ...]:
+        figures, applied_s = known[fault["name"]], fault.get("applied_s")
+        return (
+            words(fault_label(fault["kind"], fault["target"])),
+            figure(precise_seconds(applied_s), applied_s),
+            *(
+                _time(figures, key)
+                for key in ("first_route_s", "switch_s", "rate_derived_s", "loss_derived_s")
+            ),
+            words(_methods(by_fault[fault["name"]])),
+            _time(figures, "connectivity_lost_s"),
+            figure(number(figures.get("impaired")), figures.get("impaired")),
+        )
+
+    columns = (
+        Column("Fault"),
+        Column("Took hold", True, "seconds since start; RFC 6412: convergence event instant"),
+        *(_FIRST, _ROUTE, _RATES, _LOSSES, _APART, _SILENCE, _IMPAIRED),
+    )
+    return table("convergence", columns, map(line, faults))
+
+
+def _routes_table(record: RunRecord, rows: Sequence[Row]) -> Table:
+    """A line for each fault, stream and client, those first of which the methods disagree most."""
+    labels = {
+        fault["name"]: fault_label(fault["kind"], fault["target"])
+        for fault in record.summary.get("faults") or ()
+    }
+
+    def line(row: Row) -> tuple[Cell, ...]:
+        apart_s = _apart_s(row)
+        shown = EN_DASH if apart_s is None else f"{'+' if apart_s > 0 else ''}{seconds(apart_s)}"
+        return (
+            words(labels.get(row["fault"], row["fault"])),
+            words(f"s{row['stream']}"),
+            words(row["client"]),
+            *(_time(row, key) for key in ("switch_s", "rate_derived_s", "loss_derived_s")),
+            figure(shown, apart_s),
+            _time(row, "connectivity_lost_s"),
+            figure(number(row.get("impaired")), row.get("impaired")),
+        )
+
+    columns = (
+        Column("Fault"),
+        Column("Stream"),
+        Column("Client"),
+        Column("First event", True, _ROUTE.help),
+        Column("By rates", True),
+        Column("By losses", True),
+        Column("Rates less losses", True),
+        *(_SILENCE, _IMPAIRED),
+    )
+    ordered = sorted(rows, key=lambda row: -abs(_apart_s(row) or 0.0))
+    return table("routes", columns, map(line, ordered[:ROUTES_SHOWN]))
+
+
+def _time(figures: Row, key: str) -> Cell:
+    return figure(seconds(figures.get(key)), figures.get(key))
+
+
+def _apart_s(row: Row) -> float | None:
+    """How much longer rates say than losses."""
+    rates_s, losses_s = row.get("rate_derived_s"), row.get("loss_derived_s")
+    return None if rates_s is None or losses_s is None else rates_s - losses_s
+
+
+def _methods(rows: Sequence[Row]) -> str:
+    """Of how many streams at clients the methods say the same."""
+    both = [each for row in rows if (each := _apart_s(row)) is not None]
+    apart = [each for each in both if abs(each) > APART_S]
+    if not both:
+        return "not both measured"
+    if not apart:
+        return f"agree, {len(both)} of {len(rows)}" if len(both) < len(rows) else "agree"
+    return f"{len(apart)} of {len(both)} apart, up to {seconds(max(map(abs, apart)))}"
+
+
+def _why_apart(rows: Sequence[Row]) -> tuple[str, ...]:
+    apart = [each for row in rows if (each := _apart_s(row)) is not None and abs(each) > APART_S]
+    longer = (
+        "Rates say longer than losses where a stream carried a part of its load, or was lost more than once."
+    )
+    shorter = "Losses say longer than rates where more than the usual load was late or lost."
+    return (
+        *((longer,) if max(apart, default=0.0) > 0 else ()),
+        *((shorter,) if min(apart, default=0.0) < 0 else ()),
+    )

@@ -1,0 +1,152 @@
+"""The table of what each direction of each WAN link did, beside what was configured (docs/fidelity.md).
+
+A line is a period of one direction's configuration. Why it is not proven stands at its end, with the cause if
+the run's data have it; columns that no line of a run needs are left out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from analysis.pages.report.formatting import EN_DASH, number, percent, scaled, with_unit
+from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.tables import Cell, Column, Table, figure, milliseconds, table, words
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column, what it shows of a row, and which rows need it."""
+
+    column: Column
+    cell: Callable[[Row], Cell]
+    needed: Callable[[Row], bool] = lambda _: True
+
+
+def fidelity_table(record: RunRecord) -> Table:
+    """What each direction of each WAN link did, against what was configured; in the links' order."""
+    ends = {link["name"]: (link["a"], link["b"]) for link in record.wan_links}
+    order = {name: number for number, name in enumerate(ends)}
+    rows = [
+        {**row, "way": _way(row, ends)}
+        for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
+    ]
+    shown = [each for each in _COLUMNS if any(map(each.needed, rows))]
+    return table(
+        "fidelity", [each.column for each in shown], [[each.cell(row) for each in shown] for row in rows]
+    )
+
+
+def state_of(row: Row) -> str:
+    """What a period's packets show. Tables of earlier versions only know whether it was valid."""
+    return row.get("verdict") or ("proven" if row["valid"] else "violated")
+
+
+def _way(row: Row, ends: Mapping[str, tuple[str, str]]) -> str:
+    a, b = ends.get(row["link"], (row["link"], ""))
+    return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
+
+
+def _period(row: Row) -> Cell:
+    """When this configuration held, and the state if it was not up."""
+    state = row.get("state") or "up"
+    since, until = row.get("from_s"), row.get("to_s")
+    when = (
+        "whole run"
+        if since is None and until is None
+        else f"{since or 0:.1f}{EN_DASH}{'end' if until is None else f'{until:.1f}'}"
+    )
+    return Cell(when, since or 0.0, below="" if state == "up" else state)
+
+
+def _verdict(row: Row) -> Cell:
+    state = state_of(row)
+    return words(state, {"proven": "good", "violated": "bad"}.get(state, ""))
+
+
+def _why(row: Row) -> Cell:
+    return words("; ".join(filter(None, (row.get("reason"), row.get("cause")))))
+
+
+def _asked(row: Row) -> Cell:
+    jitter_ms = row.get("configured_jitter_ms")
+    delay = with_unit(row["configured_delay_ms"], "ms")
+    return Cell(
+        delay, row["configured_delay_ms"], below=f"± {with_unit(jitter_ms, 'ms')}" if jitter_ms else ""
+    )
+
+
+def _beyond(row: Row) -> Cell:
+    p50_ms, p99_ms = row.get("excess_p50_ms"), row.get("excess_p99_ms")
+    return figure(f"{p50_ms or 0:.2f} / {milliseconds(p99_ms)}", p99_ms)
+
+
+def _loss(row: Row) -> Cell:
+    """With its confidence interval, where something was lost or asked to be."""
+    sure = row.get("loss_high") is not None and (row["loss"] or row["configured_loss"])
+    below = f"{percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])}" if sure else ""
+    return Cell(EN_DASH if row["loss"] is None else percent(row["loss"]), row["loss"], below=below)
+
+
+def _lost(row: Row) -> Cell:
+    counts = [(row.get(f"lost_{what}") or 0, what) for what in ("chance", "queue", "cut")]
+    text = ", ".join(f"{number(count)} {what}" for count, what in counts if count) or "0"
+    return Cell(text, sum(count for count, _ in counts))
+
+
+def _rate(row: Row) -> Cell:
+    bits_per_s = row["configured_rate_bits_per_s"]
+    return Cell("no limit", None) if bits_per_s is None else figure(scaled(bits_per_s, "bit/s"), bits_per_s)
+
+
+_COLUMNS = (
+    _Shown(Column("Direction"), lambda row: words(row["way"])),
+    _Shown(Column("When", True, "seconds since start; a line for each of a link's configurations"), _period),
+    _Shown(
+        Column("State", help="proven: its packets show that it did as configured; violated: that it did not;"
+               " unproven: they cannot tell"),
+        _verdict,
+    ),
+    _Shown(Column("Delay asked", True, "configured one-way delay, and its jitter"), _asked),
+    _Shown(
+        Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
+        lambda row: figure(milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
+    ),
+    _Shown(
+        Column("p99", True, "99th percentile of the one-way delay"),
+        lambda row: figure(milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
+    ),
+    _Shown(
+        Column("Beyond", True, "median and 99th percentile of what packets took beyond what the configured"
+               " link would have taken with just these packets: rate, queue, drops and jitter computed"),
+        _beyond,
+    ),
+    _Shown(
+        Column("Bound", True, "by how much delays may be wrong: two clocks measured them"),
+        lambda row: figure(f"±{milliseconds(row.get('bar_ms'))}", row.get("bar_ms")),
+        lambda row: row.get("bar_ms") is not None,
+    ),
+    _Shown(
+        Column("Loss asked", True),
+        lambda row: figure(percent(row["configured_loss"]), row["configured_loss"]),
+    ),
+    _Shown(
+        Column("Loss", True, "by chance, of what chance alone could lose; below, what it surely is between"),
+        _loss,
+    ),
+    _Shown(
+        Column("Lost", True, "what did not come through: by chance, at the full queue, by a cut"), _lost
+    ),
+    _Shown(Column("Rate asked", True), _rate),
+    _Shown(
+        Column("Peak rate", True, "what crossed in the busiest second"),
+        lambda row: figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
+    ),
+    _Shown(
+        Column("Packets", True, "seen on the sending side, each told from all others"),
+        lambda row: figure(number(row["packets"]), row["packets"]),
+    ),
+    _Shown(
+        Column("Why", help="why it is not proven, and the cause if the run's data have it"),
+        _why,
+        lambda row: state_of(row) != "proven",
+    ),
+)  # fmt: skip

@@ -1,0 +1,178 @@
+"""Puts the page together: one HTML file with everything in it, from templates/ and assets/.
+
+Every text goes through Jinja's autoescape; data for the plots is embedded as JSON in which `<`, `>`, `&` and
+`'` are escaped, so no name can end the script element. Messages of moments are gzipped, and unpacked by the
+browser's own DecompressionStream. A Content-Security-Policy in the page forbids every network request.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis.pages.charting.model import Chart, highest
+from analysis.pages.charting.page import as_json, chart_scripts, chart_styles, embedded, place, spans_json
+from analysis.pages.report import backlog, charts, clocks, tables
+from analysis.pages.report.convergence import convergence
+from analysis.pages.report.fault_diagrams import FaultDiagram
+from analysis.pages.report.fidelity_table import fidelity_table
+from analysis.pages.report.moments import Moments
+from analysis.pages.report.paper import paper_section
+from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.recovery import note_in_words, recoveries
+from analysis.pages.report.story import story
+from analysis.pages.report.topology_drawing import drawing, rates
+from topologies.palette import colour_of
+
+_HERE = Path(__file__).parent
+_GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
+LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
+
+
+def render(record: RunRecord, diagrams: Sequence[FaultDiagram], moments: Moments) -> str:
+    """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed."""
+    content = _content(record) | {
+        "diagrams": diagrams,
+        "moments": moments,
+        "moments_packed": packed(_compact(asdict(moments)).encode()),
+    }
+    return environment().get_template("report.html.j2").render(content)
+
+
+def environment() -> Environment:
+    """The templates' surroundings: escaping, and our own CSS and JS as `asset`."""
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "asset": _asset,
+        "chart_scripts": chart_scripts,
+        "chart_styles": chart_styles,
+        "embedded": embedded,
+        "place": place,
+    }
+    return made
+
+
+def _content(record: RunRecord) -> dict[str, Any]:
+    """Everything that the templates name."""
+    found = backlog.backlogs(record)
+    throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
+    links = {
+        quantity: busiest(charts.link_charts(record, quantity))
+        for quantity in ("bytes_per_s", "events_per_s")
+    }
+    return {
+        "record": record,
+        "story": story(record),
+        "paper": paper_section(record.experiment),
+        "throughput": throughput,
+        "latency": latency,
+        "links": links["bytes_per_s"] or links["events_per_s"],
+        "links_hidden": max(0, len(record.wan_links) - LINK_CHARTS_SHOWN),
+        "recoveries": recoveries(record),
+        "convergence": convergence(record),
+        "backlogs": backlog.backlogs_table(found) if found else None,
+        "explanation": backlog.explanation(record, found),
+        "drawing": drawing(record),
+        "rates": rates(record),
+        "tables": {
+            "expectations": tables.expectations_table(record),
+            "fidelity": fidelity_table(record),
+            "clocks": clocks.clocks_table(record),
+            "faults": tables.faults_table(record),
+            "chains": tables.chains_table(record),
+            "processes": tables.processes_table(record),
+            "captures": tables.captures_table(record),
+            "probes": tables.probes_table(record),
+        },
+        "notes": tuple(map(note_in_words, record.notes)),
+        "unproven": tables.unproven_periods(record),
+        "clocks": clocks.clock_charts(record),
+        "facts": facts(record),
+        "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
+        "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
+        "plots": plots(record, [throughput, latency], links),
+    }
+
+
+def busiest(found: tuple[Chart, ...]) -> tuple[Chart, ...]:
+    """At most LINK_CHARTS_SHOWN, by their peaks, in the plan's order."""
+    peaks = {chart.key: highest(chart.series) for chart in found}
+    kept = set(sorted(peaks, key=lambda key: -peaks[key])[:LINK_CHARTS_SHOWN])
+    return tuple(chart for chart in found if chart.key in kept)
+
+
+def plots(record: RunRecord, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
+    """What assets/plots.js draws. The faults stand once, for all charts that have nothing beside them."""
+    faults = charts.spans(record)
+
+    def shown(chart: Chart) -> dict[str, Any]:
+        return as_json(chart, spans=chart.spans != faults)
+
+    return {
+        "regions": [{"name": name, "colour": colour_of(i)} for i, name in enumerate(record.regions)],
+        "spans": spans_json(faults),
+        "end_s": max(chart.x.high or 0.0 for chart in timelines),
+        "timelines": [shown(chart) for chart in timelines if chart.series],
+        "links": {quantity: [shown(chart) for chart in found] for quantity, found in links.items()},
+    }
+
+
+def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What ran, as name and value."""
+    run, machine, times = record.run, record.run.get("machine") or {}, record.run.get("times") or {}
+    memory = machine.get("memory_bytes")
+    entries = [
+        ("Run", record.name),
+        ("Seed", run.get("seed")),
+        ("Links", run.get("links")),
+        ("Outcome", f"{run.get('outcome') or 'none'}, phase {run.get('phase')}"),
+        ("Length", _length(times)),
+        ("Commit", short_commit(run.get("commit"))),
+        ("Machine", f"{machine.get('cpus')} cores, {memory / 2**30:.0f} GiB" if memory else None),
+        ("TCP", (run.get("tcp") or {}).get("congestion_control")),
+        *(
+            (name.capitalize(), str(version).removeprefix(f"{name} version "))
+            for name, version in (run.get("versions") or {}).items()
+        ),
+    ]
+    return tuple((name, str(value)) for name, value in entries if value not in (None, ""))
+
+
+def short_commit(commit: str | None) -> str | None:
+    """As many digits as tell commits apart; whether the tree was changed beside it."""
+    if not commit:
+        return None
+    digits, _, changed = commit.partition("-")
+    return digits[:12] + (f", {changed}" if changed else "")
+
+
+def _length(times: Any) -> str | None:
+    if not times.get("started_ns") or not times.get("ended_ns"):
+        return None
+    return f"{(times['ended_ns'] - times['started_ns']) / 1e9:.1f} s, set-up and drain included"
+
+
+def _asset(name: str) -> Markup:
+    """One of our own CSS or JS files, as it is: a part of the program, which a test keeps free of "</"."""
+    return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
+
+
+def packed(content: bytes) -> str:
+    """Gzipped and in base64, for assets/unpack.js."""
+    return base64.b64encode(gzip.compress(content, _GZIP_LEVEL, mtime=0)).decode()
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,175 @@
+"""Recovery as the page tells it: for each fault, our numbers beside the paper's words, and each stream's
+own story.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analysis.pages.report.bands import fault_label
+from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
+from analysis.pages.report.paper import PaperSection, paper_section
+from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from experiments.summary import RECOVERY
+
+TITLES = {key: figure.title for key, figure in RECOVERY.items()}
+"""What the page calls the summary's figures."""
+_MEANINGS = (
+    ("detect_s", "the first node acts on the silence"),
+    ("resubscribe_s", "the last affected region has asked another one for the stream"),
+    ("switch_s", "every affected stream has brought an event published after the fault"),
+    ("catch_up_s", "nothing that was published in the gap is missing any more"),
+    ("settled_s", "p95 stays within 20 % of what the way allows, for 2 s"),
+    ("returned_s", "every affected stream comes from its owner again"),
+)
+TIMES = tuple((key, TITLES[key], meaning) for key, meaning in _MEANINGS)
+"""What is measured, in the order in which it happens; times count from when the fault took hold."""
+TERMS = {
+    "applied_s": "RFC 6412: convergence event instant",
+    "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
+    "returned_s": "RFC 6414: reversion time",
+}
+"""What the field calls it (docs/recovery.md); its other figures stand in `convergence`."""
+METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
+"""What a note says beside "by rates and losses"."""
+PAIRS_SHOWN = 400  # there may be thousands of clients
+_WRONG = ("lost", "duplicated", "out_of_order")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One line of a fault's recovery."""
+
+    title: str
+    meaning: str
+    value: str
+    missing: bool
+    quotation: str
+    term: str = ""  # what RFC 6412 and 6414 call it
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One fault's recovery."""
+
+    fault: str
+    label: str
+    measures: tuple[Measure, ...]
+    citation: str
+    reasons: tuple[str, ...]  # why some figure could not be measured
+    pairs: Table
+    bar: str = ""  # by how much its times may be wrong, where several clocks measured them
+
+
+def recoveries(record: RunRecord) -> tuple[Recovery, ...]:
+    """One for each fault that the summary or the recovery table knows, in the order of the faults."""
+    known = set(record.summary.get("recovery") or {}) | {row["fault"] for row in record.recovery}
+    faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
+    section = paper_section(record.experiment)
+    return tuple(_recovery(record, fault, section) for fault in faults)
+
+
+def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Recovery:
+    figures = (record.summary.get("recovery") or {}).get(fault["name"]) or {}
+    rows = [row for row in record.recovery if row["fault"] == fault["name"]]
+
+    def quoted(measure: str) -> str:
+        return section.words.get((fault["kind"], measure), "") if section else ""
+
+    def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> Measure:
+        value = figures.get(
+            key
+        )  # a worst case is null if any of its cases is: the table's maximum would flatter
+        return Measure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
+
+    asked = f"asked for at {seconds(fault.get('requested_s'))}"
+    applied = fault.get("applied_s")
+    held = Measure(
+        "Took hold",
+        asked,
+        precise_seconds(applied),
+        applied is None,
+        quoted("applied_s"),
+        TERMS["applied_s"],
+    )
+    times = (measured(*told, seconds) for told in TIMES if told[0] != "returned_s" or told[0] in figures)
+    backlog = measured(
+        "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
+    )
+    return Recovery(
+        fault=fault["name"],
+        label=fault_label(fault["kind"], fault["target"]),
+        measures=(
+            held,
+            *times,
+            backlog,
+            _wrong(figures, quoted("lost")),
+        ),
+        citation=section.citation
+        if section and any(kind == fault["kind"] for kind, _ in section.words)
+        else "",
+        reasons=_reasons(rows),
+        pairs=_pairs_table(record, fault["name"], rows),
+        bar=f"±{short_time(figures['bar_s'], 2)}" if figures.get("bar_s") else "",
+    )
+
+
+def _wrong(figures: Row, quotation: str) -> Measure:
+    """What was delivered wrongly, over all clients."""
+    values = [figures.get(key) for key in _WRONG]
+    known = None not in values
+    value = "0" if not any(values) else ", ".join(number(value) for value in values)
+    meaning = "(event, client) pairs since the fault"
+    shown = value if known else NOT_MEASURED
+    return Measure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
+
+
+def _reasons(rows: list[Row]) -> tuple[str, ...]:
+    """Why figures of affected pairs could not be measured, each once."""
+    told = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
+    return tuple(sorted({in_words(reason) for reasons in told for reason in reasons.split("; ")}))
+
+
+def in_words(reason: str) -> str:
+    """A reason of the summary, `settled_s: why`, with the title under which the page has the figure."""
+    key, colon, why = reason.partition(": ")
+    return f"{TITLES[key]}: {why}" if colon and key in TITLES else reason
+
+
+def note_in_words(note: str) -> str:
+    """A note of the summary, `recovery.cut: settled_s: why`, in the page's words."""
+    subject, colon, why = note.partition(": ")
+    if not colon or not subject.startswith("recovery."):
+        return note
+    return f"{subject.removeprefix('recovery.')}: {in_words(why)}".replace(METHODS_FIELDS, "")
+
+
+def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
+    """Each affected (stream, client)."""
+    columns = (
+        Column("Stream"),
+        Column("Client"),
+        *(Column(title, True, meaning) for _, title, meaning in TIMES),
+        Column("Backlog", True),
+        Column("Lost", True),
+    )
+
+    def time(row: Row, key: str) -> Cell:
+        return figure(seconds(row.get(key)), row.get(key))
+
+    made = (
+        (
+            words(f"s{row['stream']} from {record.origin(row['stream'])}"),
+            words(row["client"]),
+            *(time(row, key) for key, _, _ in TIMES),
+            figure(number(row.get("backlog_events")), row.get("backlog_events")),
+            figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
+        )
+        for row in sorted((row for row in rows if row["affected"]), key=_slowness)[:PAIRS_SHOWN]
+    )
+    return table(f"pairs-{fault}", columns, made)
+
+
+def _slowness(row: Row) -> tuple[bool, float]:
+    """What orders pairs: those that never recovered first, then the slowest."""
+    return row.get("switch_s") is not None, -(row.get("switch_s") or 0.0)

@@ -1,0 +1,194 @@
+"""The first screen in words: did it hold, can I trust it, what happened. From the summary, as plain data."""
+
+from dataclasses import dataclass
+
+from analysis.pages.report.bands import fault_label
+from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
+from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.recovery import note_in_words
+from analysis.timelines.facts import MENDING
+
+# verdict -> (word, how it looks, what it means)
+_VERDICTS = {
+    "passed": ("Passed", "good", ""),
+    "failed": ("Failed", "bad", "The run can be believed, and not everything held."),
+    "invalid": ("Invalid", "bad", "The testbed did not do what was asked, so this run shows nothing."),
+    "crashed": ("Crashed", "bad", "The run did not reach its end. What was measured until then is shown."),
+}
+_INTERRUPTED = (
+    "Interrupted",
+    "bad",
+    "The run was ended before its time. What was measured until then is shown.",
+)
+_TRUST = {
+    True: ("Valid", "good", "The testbed did what was asked."),
+    False: ("Invalid", "bad", "Do not rely on the numbers:"),
+}
+_EXPECTATIONS_SHOWN = 4
+_REASONS_SHOWN = 4
+_NOTES_SHOWN = 2
+WRONG = ("lost", "stray", "duplicated", "out_of_order", "corrupted", "resurrected", "unordered_publishers")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """One large number and what it is."""
+
+    value: str
+    meaning: str
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the first screen says."""
+
+    word: str
+    status: str
+    meaning: str
+    held: str  # "3 of 3 expectations held"
+    expectations: tuple[Row, ...]  # failed ones first; at most a handful
+    more_expectations: int
+    failures: tuple[str, ...]  # what else did not hold
+    trust: str
+    trust_status: str
+    trust_meaning: str
+    evidence: tuple[str, ...]  # why it can be believed, or why not
+    notes: tuple[str, ...]  # what could not be measured
+    more: int  # reasons and notes
+    headlines: tuple[Headline, ...]
+
+
+def story(record: RunRecord) -> Story:
+    """The first screen of this run."""
+    word, status, meaning = _verdict(record)
+    expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
+    trust, trust_status, trust_meaning = _TRUST[record.valid]
+    held = sum(bool(e.get("held")) for e in expectations)
+    return Story(
+        word=word,
+        status=status,
+        meaning=meaning,
+        held=f"{held} of {count_of(len(expectations), 'expectation')} held."
+        if expectations
+        else "It has no expectations.",
+        expectations=tuple(expectations[:_EXPECTATIONS_SHOWN]),
+        more_expectations=max(0, len(expectations) - _EXPECTATIONS_SHOWN),
+        failures=_failures(record),
+        trust=trust,
+        trust_status=trust_status,
+        trust_meaning=trust_meaning,
+        evidence=_evidence(record) if record.valid else record.reasons[:_REASONS_SHOWN],
+        notes=tuple(map(note_in_words, record.notes[:_NOTES_SHOWN])),
+        more=len(record.reasons[_REASONS_SHOWN:]) + len(record.notes[_NOTES_SHOWN:]),
+        headlines=(*_recovery_headlines(record), *_event_headlines(record), *_level_headlines(record)),
+    )
+
+
+def _verdict(record: RunRecord) -> tuple[str, str, str]:
+    """The verdict `crashed` is also that of a run that somebody ended, which is told apart here."""
+    if record.verdict == "crashed" and record.interrupted:
+        return _INTERRUPTED
+    return _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
+
+
+def _failures(record: RunRecord) -> tuple[str, ...]:
+    """What makes a run fail besides its expectations."""
+    ends = [(p["name"], p.get("exit")) for p in record.run.get("processes") or ()]
+    died = [name for name, end in ends if end is None or not end.get("expected")]
+    lines = (
+        [f"{count_of(len(died), 'process')} did not end as planned: {', '.join(died[:3])}"] if died else []
+    )
+    if (record.summary.get("agreement") or {}).get("held") is False:
+        lines.append("packets and the clients' records disagree")
+    return tuple(lines)
+
+
+def _evidence(record: RunRecord) -> tuple[str, ...]:
+    """Why a valid run can be believed."""
+    fidelity = record.summary.get("fidelity") or {}
+    errors = [abs(row["excess_p50_ms"]) for row in record.fidelity if row.get("excess_p50_ms") is not None]
+    unproven = sum(row.get("verdict") == "unproven" for row in record.fidelity)
+    lines = []
+    if errors:
+        lines.append(f"links: median delay within {number(max(errors), 2)}\u00a0ms of what was asked")
+    if unproven:
+        lines.append(f"links: nothing shows what {unproven} of {len(record.fidelity)} periods were like")
+    if record.captured and fidelity.get("capture_drops") == 0:
+        lines.append("captures: no packet dropped")
+    agreement = record.summary.get("agreement") or {}
+    if agreement.get("held"):
+        lines.append("packets and clients' records agree")
+    if fidelity.get("cpu_max") is not None:
+        lines.append(f"machine: at most {percent(fidelity['cpu_max'])} busy")
+    return tuple(lines)
+
+
+def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """How long the worst fault's recovery took."""
+    recovery = record.summary.get("recovery") or {}
+    disturbing = [
+        f for f in record.summary.get("faults") or () if f["kind"] not in MENDING and f["name"] in recovery
+    ]
+    if not disturbing:
+        return ()
+    fault = max(disturbing, key=lambda f: recovery[f["name"]].get("switch_s") or 0.0)
+    figures, label = (
+        recovery[fault["name"]],
+        fault_label(fault["kind"], fault["target"]).replace(" ", "\u00a0"),
+    )
+    lines = [Headline(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
+    if figures.get("catch_up_s") is not None:
+        lines.append(
+            Headline(
+                seconds(figures["catch_up_s"]),
+                f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had come",
+            )
+        )
+    return tuple(lines)
+
+
+def _event_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """What was lost, and of how much."""
+    events = record.summary.get("events") or {}
+    parts = [(key, events.get(key, 0)) for key in WRONG]
+    wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
+    delivered = large(events.get("delivered"), "deliveries")
+    tombstones = events.get("tombstoned")
+    collected = (
+        (Headline(large(tombstones, ""), "came as tombstones: collected before they were delivered"),)
+        if tombstones
+        else ()
+    )
+    if all(value == 0 for _, value in parts):
+        return (
+            Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
+            *collected,
+        )
+    if wrong:
+        return (
+            Headline(wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"),
+            *collected,
+        )
+    return ()
+
+
+def _bar(bar_ms: float | None) -> str:
+    """By how much a time may be wrong, where several clocks measured it."""
+    return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
+
+
+def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
+    """Throughput and latency of the whole run."""
+    throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
+    lines = []
+    if throughput.get("events_per_s") is not None:
+        lines.append(Headline(large(throughput["events_per_s"], "events/s"), "at each client, mean"))
+    if latency.get("p50_ms") is not None:
+        lines.append(
+            Headline(
+                with_unit(latency["p50_ms"], "ms") + _bar(latency.get("bar_ms")),
+                f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
+            )
+        )
+    return tuple(lines)

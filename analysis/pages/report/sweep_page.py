@@ -1,0 +1,226 @@
+"""The page of a whole sweep: its figures beside the paper's numbers, and every run with what came of it.
+
+Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.pages.report.formatting import count_of, large, number, with_unit
+from analysis.pages.report.page import environment, short_commit
+from analysis.pages.report.story import WRONG, Headline
+from analysis.pages.report.sweep_charts import SweepChart
+from analysis.pages.report.sweep_figures import write_figures
+from analysis.pages.report.tables import Cell, Column, Table, figure, plain_text, table, words
+from analysis.sweeps import Sweep, SweptRun, read_sweep
+from analysis.systems.sprinkler_figures import charts as paper_charts
+from experiments.expectations import found_text
+from experiments.sweep import value_text
+from experiments.sweepdir import SweepDirectory, replay_command
+from experiments.whole_files import write_whole
+
+SIMULATOR = "simulator"
+PROBLEMS_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the first screen says of a sweep."""
+
+    word: str
+    status: str
+    passed: int
+    runs: int
+    told: tuple[str, ...]  # what did not pass, and how often
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that did not pass: what was wrong, and the command that makes it again."""
+
+    name: str
+    seed: int
+    verdict: str
+    why: str
+    replay: str
+
+
+def write_sweep_report(directory: SweepDirectory) -> Path:
+    """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
+    sweep = read_sweep(directory)
+    charts = paper_charts(sweep)
+    write_figures(charts, directory)
+    write_whole(directory.report_html, render(sweep, charts))
+    return directory.report_html
+
+
+def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
+    """The whole page of a sweep."""
+    failures = failed(sweep)
+    return environment().get_template("sweep.html.j2").render(
+        sweep=sweep,
+        name=sweep.experiment.get("name") or sweep.record.sweep,
+        description=sweep.experiment.get("description") or "",
+        verdict=verdict(sweep),
+        charts=charts,
+        comparisons=[each for chart in charts for each in chart.comparisons],
+        totals=totals(sweep),
+        expected=expectations_table(sweep),
+        failures=failures[:PROBLEMS_SHOWN],
+        more_failures=max(0, len(failures) - PROBLEMS_SHOWN),
+        runs=runs_table(sweep),
+        facts=_facts(sweep),
+        number=number,
+    )  # fmt: skip
+
+
+def verdict(sweep: Sweep) -> Verdict:
+    """How many passed, whether that is all of them, and what all of them together came to."""
+    runs = sweep.record.points
+    passed = sum(point.verdict == "passed" for point in runs)
+    kinds = [point.verdict or ("not made" if point.outcome is None else "not analysed") for point in runs]
+    told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
+    if missed := missed_text(sweep):
+        return Verdict("Not all held", "bad", passed, len(runs), (missed, *told))
+    if passed == len(runs):
+        return Verdict("All passed", "good", passed, len(runs), told)
+    unfinished = any(point.outcome is None for point in runs)
+    word = "Unfinished" if unfinished else "Not all passed"
+    return Verdict(
+        word,
+        "" if unfinished and passed == len(runs) - kinds.count("not made") else "bad",
+        passed,
+        len(runs),
+        told,
+    )
+
+
+def totals(sweep: Sweep) -> tuple[Headline, ...]:
+    """What all runs together delivered, and what was wrong with it."""
+    runs = [run for run in sweep.runs if run.figure("events", "delivered") is not None]
+    if not runs:
+        return ()
+    delivered = sum(run.figure("events", "delivered") or 0.0 for run in runs)
+    wrong = {name: sum(run.figure("events", name) or 0.0 for run in runs) for name in WRONG}
+    told = ", ".join(f"{large(value, name.replace('_', ' '))}" for name, value in wrong.items() if value)
+    among = f"of {large(delivered, 'deliveries')} in {count_of(len(runs), 'run')}"
+    if told:
+        return (Headline(told, among, "bad"),)
+    return (Headline("0", f"lost, duplicated, out of order, resurrected or corrupted {among}", "good"),)
+
+
+def failed(sweep: Sweep) -> tuple[Failure, ...]:
+    """The runs that were made and did not pass, in their order."""
+    return tuple(
+        Failure(
+            name=_values(run) or run.point.name,
+            seed=run.point.seed,
+            verdict=run.point.verdict or "not analysed",
+            why=_why(run),
+            replay=replay_command(str(sweep.experiment.get("name") or ""), (), run.point, sweep.record.place),
+        )
+        for run in sweep.runs
+        if run.point.outcome is not None and run.point.verdict != "passed"
+    )
+
+
+def runs_table(sweep: Sweep) -> Table:
+    """Every run with its values and its numbers."""
+    axes = list(dict.fromkeys(path for run in sweep.runs for path in run.point.values))
+    columns = [
+        Column("run", numeric=True),
+        *(Column(axis.split(".")[-1], help=axis) for axis in axes),
+        Column("seed", numeric=True),
+        Column("verdict"),
+        Column("events/s", numeric=True, help="at the slowest client"),
+        Column("mean latency", numeric=True, help="until every client has an event"),
+        Column("p99", numeric=True),
+        Column(
+            "wrong", numeric=True, help="lost, duplicated, out of order, resurrected, corrupted, unordered"
+        ),
+        Column("took", numeric=True, help="of wall clock, analysis included"),
+    ]
+    return table("runs", columns, (_row(run, axes, place) for place, run in enumerate(sweep.runs, 1)))
+
+
+def _row(run: SweptRun, axes: list[str], place: int) -> list[Cell]:
+    point = run.point
+    wrong = _wrong(run)
+    status = {"passed": "good", None: ""}.get(point.verdict, "bad")
+    return [
+        figure(str(place), place),
+        *(words(value_text(point.values.get(axis))) for axis in axes),
+        figure(str(point.seed), point.seed),
+        words(point.verdict or ("not made" if point.outcome is None else "not analysed"), status),
+        figure(large(run.throughput_per_s, ""), run.throughput_per_s),
+        figure(with_unit(run.figure("latency", "mean_ms"), "ms"), run.figure("latency", "mean_ms")),
+        figure(with_unit(run.figure("latency", "p99_ms"), "ms"), run.figure("latency", "p99_ms")),
+        figure(large(wrong, ""), wrong, "bad" if wrong else ""),
+        figure(with_unit(point.duration_s, "s"), point.duration_s),
+    ]
+
+
+def _wrong(run: SweptRun) -> float | None:
+    values = [run.figure("events", name) for name in WRONG]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _why(run: SweptRun) -> str:
+    """What was wrong with a run, in a line."""
+    unmet = [e for e in run.summary.get("expectations") or () if not e.get("held")]
+    lines = [f"{e['text']} (it is {found_text(e.get('value'))})" for e in unmet]
+    if run.point.verdict == "invalid":
+        lines += list((run.summary.get("fidelity") or {}).get("reasons") or ())[:2]
+    lines += [] if lines else list(run.summary.get("problems") or ())[:2]
+    return "; ".join(lines) or run.point.problem or ""
+
+
+def _values(run: SweptRun) -> str:
+    return ", ".join(f"{path.split('.')[-1]} {value_text(value)}" for path, value in run.point.values.items())
+
+
+def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
+    record = sweep.record
+    combinations = len({point.number for point in record.points})
+    entries = [
+        ("Sweep", record.sweep),
+        ("Runs", f"{count_of(combinations, 'combination')}, {count_of(record.repeat, 'repetition')} each"),
+        ("Seeds", f"from {record.seed} on"),
+        (
+            "Where",
+            "in virtual time" if record.place == SIMULATOR else f"real processes, links: {record.links}",
+        ),
+        ("Commit", short_commit(record.commit) or ""),
+        ("Outcome", record.outcome or "not ended"),
+    ]
+    return tuple((name, value) for name, value in entries if value)
+
+
+ALL_RUNS = "all runs"
+
+
+def expectations_table(sweep: Sweep) -> Table | None:
+    """Each expectation with its value, of each group of runs that it was asked of; None without any."""
+    if not sweep.record.expectations:
+        return None
+    columns = (Column("Expectation"), Column("Of"), Column("Value", numeric=True), Column("Held"))
+    return table("expected", columns, (row for each in sweep.record.expectations for row in _rows(each)))
+
+
+def missed_text(sweep: Sweep) -> str | None:
+    """`1 of 3 expectations of all runs together did not hold`, or None if all held."""
+    expectations = sweep.record.expectations
+    missed = sum(not each["held"] for each in expectations)
+    if not missed:
+        return None
+    return f"{missed} of {count_of(len(expectations), 'expectation')} of all runs together did not hold"
+
+
+def _rows(expectation: Mapping[str, Any]) -> Iterator[list[Cell]]:
+    for each in expectation["groups"] or [{**expectation, "of": ALL_RUNS}]:
+        held = words("held", "good") if each["held"] else words("did not hold", "bad")
+        value = each["value"]
+        yield [words(expectation["text"]), words(each["of"]), figure(plain_text(value), value), held]

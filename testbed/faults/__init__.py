@@ -1,0 +1,1 @@
+"""Faults: from an experiment's file, or a prompt, to changes, and how they are carried out."""

@@ -1,0 +1,158 @@
+"""`python -m testbed.machines.agent start|attach FOLDER`: what a controller starts through SSH.
+
+`start` takes one line on standard input, {"run": the content of run.json, "lease_s": seconds}, makes the
+run's folder, and leaves a supervisor behind that is nobody's child; where one is there already, it changes
+nothing. Then, as `attach` alone, it passes bytes between its standard streams and the supervisor's socket
+until either ends, or whoever is at its standard streams takes nothing or does not begin for `PATIENCE_S`.
+Exit codes: 0 one of both ended, which another `attach` may mend; 3 there is no supervisor, or the folder
+cannot be made.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from testbed.machines.agent import files
+from testbed.machines.limited_waiting import limited
+
+NO_SUPERVISOR = 3
+PATIENCE_S = 60.0
+STARTED = b"."
+PIECE_BYTES = 1 << 16
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit code."""
+    command, folder = arguments[0], Path(arguments[1])
+    if len(os.fsencode(folder / files.SOCKET)) > files.SOCKET_PATH_BYTES_MAX:
+        return _fail(f"{folder} is too long a path for a socket: choose a shorter `folder:`")
+    rest = b""
+    if command == "start":
+        with limited(PATIENCE_S):
+            line, rest = _first_line()
+        if not (folder / "run.json").exists():
+            problem = _start(folder, json.loads(line))
+            if problem:
+                return _fail(problem)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(folder / files.SOCKET))
+    except OSError as error:
+        return _fail(f"no supervisor at {folder}: {error.strerror}")
+    _pass_bytes(connection, rest)
+    return 0
+
+
+def _start(folder: Path, given: dict[str, Any]) -> str:
+    """Leave a supervisor behind; what went wrong, or nothing."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.close(reading)
+        os.setsid()
+        if os.fork() != 0:
+            os._exit(0)
+        _be_supervisor(folder, given, writing)
+    os.close(writing)
+    os.wait()
+    with os.fdopen(reading, "rb") as stream:
+        said = stream.read()
+    return "" if said == STARTED else said.decode(errors="replace") or "the supervisor died at its start"
+
+
+def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        # What only a supervisor needs is not imported where bytes are only passed on.
+        from experiments.rundir import RunDirectory, write_json  # noqa: PLC0415
+        from testbed.machines.agent.supervisor import Supervisor, listen, note_process  # noqa: PLC0415
+        from testbed.tunnel import Tunnel  # noqa: PLC0415
+
+        run, content = RunDirectory(folder), given["run"]
+        try:
+            run.make()
+            folder.chmod(0o700)
+            _let_go_of_terminal(folder / files.LOG)
+            note_process(folder, os.getpid())
+            listener = listen(folder)
+            write_json(run.run_json, content)
+        except OSError as error:
+            os.write(writing, f"cannot write {error.filename or folder}: {error.strerror}".encode())
+            os._exit(1)
+        os.write(writing, STARTED)
+        os.close(writing)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            tunnels = [Tunnel(**tunnel) for tunnel in content["share"]["tunnels"]]
+            Supervisor(run, tunnels, given["lease_s"]).serve(listener)
+        finally:
+            for name in (files.SOCKET, files.STATE):
+                (folder / name).unlink(missing_ok=True)
+        code = 0
+    except Exception:  # noqa: BLE001 - the last place before the process ends: its log has it
+        import traceback  # noqa: PLC0415
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _let_go_of_terminal(log: Path) -> None:
+    """Hold on to nothing of the SSH session, or it would not end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((nothing, 0), (said, 1), (said, 2)):
+        os.dup2(source, target)
+    os.chdir("/")
+
+
+def _first_line() -> tuple[bytes, bytes]:
+    """A line of standard input, and what came with it and is for the supervisor."""
+    data = b""
+    while b"\n" not in data and (piece := os.read(0, PIECE_BYTES)):
+        data += piece
+    line, _, rest = data.partition(b"\n")
+    return line, rest
+
+
+def _pass_bytes(connection: socket.socket, first: bytes) -> None:
+    """Both ways, until either side ends."""
+    connection.sendall(first)
+    both: list[int | socket.socket] = [0, connection]
+    while True:
+        ready, _, _ = select.select(both, [], [])
+        try:
+            if connection in ready:
+                data = connection.recv(PIECE_BYTES)
+                if not data:
+                    return
+                _write_all(data)
+            if 0 in ready:
+                data = os.read(0, PIECE_BYTES)
+                if not data:
+                    return
+                connection.sendall(data)
+        except ConnectionError:
+            return
+
+
+def _write_all(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        with limited(PATIENCE_S):
+            view = view[os.write(1, view) :]
+
+
+def _fail(text: str) -> int:
+    sys.stderr.write(text + "\n")
+    return NO_SUPERVISOR
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

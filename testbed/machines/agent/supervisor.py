@@ -1,0 +1,204 @@
+"""Holds a machine's part of a run, whether or not somebody is connected.
+
+One process, one thread: it starts the sandbox with the run in it, keeps what the run says (`kept`), gives it
+to whoever is attached at its socket (one at a time; a new one takes the old one's place), and passes on what
+that one asks. Whoever is attached renews the lease by any word. When the lease is over the run is told to end
+tidily, and its files stay. What it has done to the machine goes with the sandbox.
+"""
+
+import contextlib
+import selectors
+import socket
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from experiments.child_python import python_command
+from experiments.rundir import RunDirectory, write_json
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.agent import files
+from testbed.machines.agent.attachment import Attachment, Kept
+from testbed.machines.agent.messages import PASSING, Message, line_of
+from testbed.runner.phases import RUNNER_LOG, Outcome, settle
+from testbed.sandbox import Sandbox
+from testbed.tunnel import Tunnel, make_tunnels
+from topologies.errors import InputError
+
+LOOK_S = 0.5
+STOP_S = 60.0
+"""For a run that was told to end; then it is killed."""
+
+
+class Supervisor:
+    """One run on one machine. now_ns: the machine's clock; now_s: seconds that no clock change alters."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        tunnels: Sequence[Tunnel],
+        lease_s: float,
+        *,
+        now_ns: Callable[[], int] = time.time_ns,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._run = run
+        self._tunnels = tunnels
+        self._lease_s = lease_s
+        self._now_ns = now_ns
+        self._now_s = now_s
+        self._deadline_s = now_s() + lease_s
+        self._kept = Kept()
+        self._attached: Attachment | None = None
+        self._selector = selectors.DefaultSelector()
+        self._sandbox: Sandbox | None = None
+        self._over = False  # the run is
+        self._left = False  # nobody wants anything of it any more
+
+    def serve(self, listener: socket.socket) -> None:
+        """Until the run is over and whoever wanted it has said goodbye, or the lease is over."""
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, listener))
+        try:
+            with contextlib.ExitStack() as stack:
+                self._start(stack)
+                self._until(lambda: self._over or self._left)
+            self._say({"did": "ended", "outcome": self._outcome()})
+            self._until(lambda: self._left or self._now_s() > self._deadline_s)
+        finally:
+            self._detach()
+            self._selector.close()
+
+    def _start(self, stack: contextlib.ExitStack) -> None:
+        command = python_command("testbed.runner", str(self._run.path))
+        try:
+            errors = stack.enter_context((self._run.path / RUNNER_LOG).open("a+"))
+            sandbox = stack.enter_context(Sandbox(command, token=self._run.name, errors=errors))
+            make_tunnels(self._tunnels, sandbox.process.pid)
+        except (TestbedError, OSError) as error:
+            kind = "machine" if isinstance(error, (MachineError, OSError)) else "testbed"
+            self._say({"did": "failed", "kind": kind, "text": _said(error)})
+            self._over = True
+            return
+        self._sandbox = sandbox
+        self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._hear_run)
+
+    def _outcome(self) -> str:
+        """How the run ended, written down by now, if it can be."""
+        try:
+            outcome: str = settle(self._run, RUNNER_LOG)["outcome"]
+        except (OSError, InputError) as error:
+            self._say({"did": "problem", "text": f"how the run ended cannot be written down: {_said(error)}"})
+            return Outcome.CRASHED
+        return outcome
+
+    def _until(self, done: Callable[[], bool]) -> None:
+        stopped = killed = False
+        while not done():
+            for key, _ in self._selector.select(LOOK_S):
+                key.data()
+            late_s = self._now_s() - self._deadline_s
+            if late_s > 0 and not self._over and not stopped:
+                stopped = True
+                self._tell_run({"do": "stop", "why": f"nobody was heard of for {self._lease_s:g} s"})
+            if late_s > STOP_S and not self._over and not killed and self._sandbox is not None:
+                killed = True
+                self._sandbox.kill()
+
+    # --- The run
+
+    def _hear_run(self) -> None:
+        assert self._sandbox is not None  # noqa: S101
+        channel = self._sandbox.channel
+        message = channel.receive(0)
+        if channel.ended:
+            self._selector.unregister(channel.fileno())
+            self._over = True
+        elif message is not None:
+            self._say(message)
+
+    def _tell_run(self, message: Message) -> None:
+        if self._sandbox is not None and not self._over:
+            self._sandbox.channel.post(message)
+
+    # --- Who is attached
+
+    def _say(self, message: Message) -> None:
+        if message.get("did") in PASSING:
+            if self._attached is not None:
+                self._attached.tell(line_of(message))
+        else:
+            self._kept.add(message)
+        self._flush()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            connection, _ = listener.accept()
+            self._detach()
+            attached = self._attached = Attachment(connection, self._kept)
+            self._selector.register(connection, selectors.EVENT_READ, partial(self._attend, attached))
+
+    def _attend(self, attached: Attachment) -> None:
+        """Hear them and go on telling them, unless they have gone since this was called for."""
+        if attached is not self._attached:
+            return
+        try:
+            for message in attached.hear() or ():
+                self._deadline_s = self._now_s() + self._lease_s
+                self._do(attached, message)
+        except (ConnectionError, ValueError, KeyError, TypeError, OverflowError):
+            self._detach()  # they are gone, or do not speak our language
+        self._flush()
+
+    def _do(self, attached: Attachment, message: Message) -> None:
+        if "from" in message:
+            attached.begin(int(message["from"]))
+            return
+        match message["do"]:
+            case "clock":
+                answer = {"did": "clock", "id": message["id"], "time_ns": self._now_ns()}
+                attached.tell(line_of(answer))
+            case "bye":
+                self._left = True
+            case _:
+                self._tell_run(message)
+
+    def _flush(self) -> None:
+        attached = self._attached
+        if attached is None:
+            return
+        try:
+            events = selectors.EVENT_READ | (0 if attached.flush() else selectors.EVENT_WRITE)
+        except ConnectionError:
+            self._detach()
+            return
+        self._selector.modify(attached.socket, events, partial(self._attend, attached))
+
+    def _detach(self) -> None:
+        if self._attached is not None:
+            self._selector.unregister(self._attached.socket)
+            self._attached.close()
+            self._attached = None
+
+
+def _said(error: Exception) -> str:
+    """An error, without the number that an OSError begins with."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def listen(folder: Path) -> socket.socket:
+    """The socket of a run's folder, for its owner alone. Raises OSError."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = folder / files.SOCKET
+    path.unlink(missing_ok=True)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    listener.listen(4)
+    return listener
+
+
+def note_process(folder: Path, pid: int) -> None:
+    """Write down which process holds the run."""
+    write_json(folder / files.STATE, {"pid": pid, "started_ticks": files.started_ticks(pid)})

@@ -1,0 +1,155 @@
+"""Asks all machines of an inventory at once what they can do.
+
+One command per machine: a small program (`testbed.machines.examination`) goes with it, answers with facts and
+then reads its clock as often as asked. What the facts mean is judged in `testbed.machines.findings`.
+
+Whether a run's captures fit on the machines that make them is a question of its own, which needs a plan.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.child_python import program_command
+from testbed import icmp
+from testbed.doctor import State
+from testbed.errors import MachineError, TestbedError
+from testbed.forecast import disk_needed_bytes
+from testbed.machines import examination, limited_waiting, own_folders, run_folders
+from testbed.machines.agent import files
+from testbed.machines.archive import Archive
+from testbed.machines.deploy import PYTHON, sent_program
+from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
+from testbed.machines.findings import Finding, judge, unreachable
+from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.on_each import on_each
+from testbed.machines.placement import Placement
+from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.plan import Plan
+from testbed.runner.start import DISK_RESERVE_BYTES
+
+CLOCK_READINGS = 8
+ANSWER_S = 30.0
+LINE_BYTES_MAX = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A machine, what it said of itself (None if it said nothing) and what was found."""
+
+    machine: Machine
+    findings: tuple[Finding, ...]
+    facts: Facts | None = None
+    clock: ClockReading | None = None
+
+    @property
+    def missing(self) -> tuple[Finding, ...]:
+        """What keeps runs from it."""
+        return tuple(finding for finding in self.findings if finding.state is State.MISSING)
+
+
+def examine(
+    inventory: Inventory, connections: Sequence[Connection | TestbedError], archive: Archive
+) -> list[Examined]:
+    """Examine all machines, in the inventory's order.
+
+    connections: to each machine, or why there is none. archive: our code, as it would be deployed.
+    """
+    by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
+
+    def one(machine: Machine) -> Examined:
+        connection = by_name[machine.name]
+        if isinstance(connection, TestbedError):
+            return Examined(machine, unreachable(machine, connection))
+        try:
+            facts, clock = _ask(connection, request(inventory, machine))
+        except TestbedError as error:
+            return Examined(machine, unreachable(machine, error))
+        return Examined(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
+
+    results = on_each(one, inventory.machines)
+    return [result for result in results if not isinstance(result, TestbedError)]
+
+
+def raise_if_unfit(examined: Sequence[Examined]) -> None:
+    """Raises MachineError, with all that is missing and what to do, if a machine cannot take part."""
+    problems = [
+        f"{each.machine.name}: {finding.problem}" + (f" -> {finding.remedy}" if finding.remedy else "")
+        for each in examined
+        for finding in each.missing
+    ]
+    if problems:
+        raise MachineError("; ".join(problems))
+
+
+def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
+    """The dialogue with the program. Raises TestbedError."""
+    program = sent_program(limited_waiting, files, own_folders, run_folders, icmp, examination)
+    with connection.open(program_command(program, python=PYTHON), root=True) as process:
+        process.timeout_s = ANSWER_S
+        lines = _Lines(process, connection.machine.name)
+        with suppress(UnreachableError):  # it may end before it has read that; what it says tells why
+            process.write(json.dumps(asked).encode() + b"\n")
+        facts = read_facts(lines.next())
+        readings = []
+        for _ in range(CLOCK_READINGS):
+            before_ns = time.time_ns()
+            process.write(b"\n")
+            there_ns = read_time_ns(lines.next())
+            readings.append((before_ns, there_ns, time.time_ns()))
+        return facts, best_reading(readings)
+
+
+class _Lines:
+    """Lines of a process on a machine."""
+
+    def __init__(self, process: RemoteProcess, name: str) -> None:
+        self._process = process
+        self._name = name
+        self._rest = b""
+
+    def next(self) -> bytes:
+        """The next line. Raises TestbedError, with what it says on standard error, if there is none."""
+        while b"\n" not in self._rest:
+            piece = self._process.read(LINE_BYTES_MAX)
+            if not piece or len(self._rest) > LINE_BYTES_MAX:
+                raise self._broken()
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _broken(self) -> TestbedError:
+        code = self._process.wait()
+        said = self._process.said()
+        if "sudo" in said:
+            return MachineError(
+                f"{self._name}: runs need root, and sudo does not give it without asking ({said}): log in as"
+                " root, or let this user do all without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
+            )
+        if code == 127:
+            return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")
+        return TestbedError(f"{self._name}: cannot be examined: {said or f'exit code {code}'}")
+
+
+def check_room(plan: Plan, placement: Placement, examined: Sequence[Examined]) -> None:
+    """Raises MachineError, with all machines that are too full, if the captures would not fit."""
+    free_bytes = {each.machine.name: each.facts.folder.free_bytes for each in examined if each.facts}
+    problems = []
+    for machine in placement.machines:
+        needed = needed_bytes(plan, len(placement.hosts(machine)))
+        if free_bytes[machine.name] < needed:
+            problems.append(
+                f"{machine.name}: its captures need about {needed >> 20} MiB below {machine.folder}, but only"
+                f" {free_bytes[machine.name] >> 20} MiB are free"
+            )
+    if problems:
+        advice = "name another `folder:` in the inventory, or choose a shorter run or a snap length"
+        raise MachineError(f"{'; '.join(problems)}: {advice}")
+
+
+def needed_bytes(plan: Plan, hosts: int) -> int:
+    """What a machine with so many of the plan's hosts needs: each host captures about as much as another."""
+    return disk_needed_bytes(plan) * hosts // len(plan.hosts) + DISK_RESERVE_BYTES

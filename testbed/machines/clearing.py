@@ -1,0 +1,110 @@
+"""Runs on a machine, as root: ends what earlier runs have left, and removes what is of no use any more.
+
+One line of JSON on standard input says `folder` (the machine's, of the inventory), `shipped` (runs whose
+files are all on the controller) and `code` (the archive that is to stay). The answer, one line of JSON, has
+the runs' names by what was done: `ended` (a supervisor that nobody was connected to), `removed`, `in_use` and
+`kept` (not shipped; with its bytes), and `code` (how many other archives were removed).
+
+A run that its controller is connected to is left alone. Nothing outside the folder is touched, and nothing
+is believed that somebody else could have put there (`testbed.machines.own_folders`): then, or if something
+cannot be removed, the exit code is 1 with the reason on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from testbed.machines.limited_waiting import limited
+from testbed.machines.own_folders import require_own
+from testbed.machines.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
+
+PATIENCE_S = 60.0
+END_TIMEOUT_S = 5.0
+LOOK_S = 0.02
+UNPACKING_S = 3600.0  # what is older is no archive that is just being unpacked
+
+
+def main(patience_s: float = PATIENCE_S) -> None:
+    """Answer one request."""
+    with limited(patience_s):
+        request = json.loads(sys.stdin.readline())
+    sys.stdout.write(json.dumps(clear(Path(request["folder"]), request["shipped"], request["code"])) + "\n")
+
+
+def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
+    """See above. Raises OSError."""
+    for place in (folder / "runs", folder / "code"):
+        if os.path.lexists(str(place)):
+            require_own(place)
+    done: dict[str, Any] = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
+    for run in run_folders(folder):
+        now = state(run)
+        if now == IN_USE:
+            done["in_use"].append(run.name)
+            continue
+        if now == HELD and end(run):
+            done["ended"].append(run.name)
+        if run.name in shipped:
+            shutil.rmtree(run)
+            done["removed"].append(run.name)
+        else:
+            done["kept"][run.name] = size_bytes(run)
+    if not done["in_use"]:
+        done["code"] = remove_code(folder / "code", code)
+    return done
+
+
+def end(run: Path) -> bool:
+    """End a run's supervisor, and with it its sandbox. The handle is taken before it is looked at again, so
+    that no other process can be meant.
+    """
+    pid = supervisor(run)
+    if pid is None:
+        return False
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if supervisor(run) != pid:
+                break
+            signal.pidfd_send_signal(handle, number)
+            wait(lambda: supervisor(run) != pid)
+    except ProcessLookupError:
+        pass  # it has ended by itself
+    finally:
+        os.close(handle)
+    return True
+
+
+def wait(done: Any) -> None:
+    """Until it is done, or the time is over."""
+    end_s = time.monotonic() + END_TIMEOUT_S
+    while not done() and time.monotonic() < end_s:
+        time.sleep(LOOK_S)
+
+
+def remove_code(code: Path, kept: str) -> int:
+    """Remove archives that nobody uses: all but one."""
+    count = 0
+    for each in sorted(code.iterdir()) if code.is_dir() else []:
+        unpacking = ".part." in each.name and time.time() - each.stat().st_mtime < UNPACKING_S
+        if each.name != kept and not unpacking:
+            shutil.rmtree(each)
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    try:
+        main(*map(float, sys.argv[1:]))
+    except OSError as error:
+        sys.exit(str(error))

@@ -1,0 +1,248 @@
+"""Leads the machines of a run through it together, and tells how it goes as one run.
+
+Machines wait for each other at set places (`testbed.runner.meeting`); here it is decided when they go on:
+when all that still take part are there, and out of the drain when every client everywhere has everything. A
+machine that is lost is waited for no longer; one that breaks ends the run for all. Faults and the end of the
+run are the machines' own business, by their own clocks: nothing of it depends on a connection.
+"""
+
+import queue
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.declared import Contract
+from experiments.draining import reached
+from testbed.machines.peer import Events, Peer
+from testbed.one_line import one_line
+from testbed.runner.draining import highest
+from testbed.runner.meeting import MeetingPlace
+from testbed.runner.phases import Outcome, Phase
+from testbed.runner.start import Follow
+
+LEAD_NS = 1_000_000_000
+"""From the word to go on to time 0: longer than a word takes to any machine."""
+QUESTIONS_MIN = 5
+"""So many answers of each machine's clock before its time 0 is set."""
+QUESTION_PERIOD_S = 1.0
+QUICK_QUESTION_PERIOD_S = 0.1
+LOOK_S = 0.25
+
+_PHASES = list(Phase)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How far a machine is: the last sequence numbers by stream of its drivers, and of each client."""
+
+    published: Mapping[int, int]
+    delivered: Sequence[Mapping[int, int]]
+
+
+class Conductor:
+    """clients: how many each machine has, by its name. duration_us: the plan's."""
+
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        events: Events,
+        follow: Follow,
+        *,
+        clients: Mapping[str, int],
+        duration_us: int,
+        contract: Contract,
+    ) -> None:
+        self._peers = {peer.name: peer for peer in peers}
+        self._events = events
+        self._follow = follow
+        self._clients = clients
+        self._duration_us = duration_us
+        self._contract = contract
+        self._waiting: dict[str, set[str]] = {place: set() for place in MeetingPlace}
+        self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
+        self._phase = Phase.PLANNED
+        self._rates: dict[str, tuple[int, int]] = {}
+        self._counts: dict[str, _Counts] = {}
+        self._zero_ns = 0
+        self._asked_s = 0.0
+        self._told: set[str] = set()
+        self._stopped = False
+        self.ended: set[str] = set()
+        self.lost: set[str] = set()
+        """Machines that cannot be heard any more."""
+        self.unreachable: set[str] = set()
+        """Those of them to which there is no connection; the supervisors of the others are gone."""
+        self.failed: dict[str, Any] = {}
+        """The first failure before there was anything to look at."""
+        self.problems: list[str] = []
+        self.zeros: dict[str, int] = {}
+        """Time 0 by each machine's clock."""
+
+    def lead(self) -> None:
+        """Until every machine has ended or is lost."""
+        while not self._over:
+            self._ask_times()
+            try:
+                name, message = self._events.get(timeout=LOOK_S)
+            except queue.Empty:
+                name, message = "", {}
+                self._follow({})
+            if name in self._peers and name not in self.lost:
+                self._hear_or_lose(name, message)
+            elif message.get("do") == "stop":  # the user
+                self._stop("stopped by the user before its time")
+            self._meet()
+
+    # --- What machines say
+
+    def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
+        """What a machine says is not believed to make sense, nor shown as it came."""
+        try:
+            self._hear(name, _printable(message))
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            why = f"its supervisor is not understood: {type(error).__name__}: {error}"
+            self._hear(name, _printable({"did": "gone", "why": why}))
+
+    def _hear(self, name: str, message: dict[str, Any]) -> None:
+        match message.get("did"):
+            case "waits":
+                self._waiting[message["at"]].add(name)
+            case "phase":
+                self._phases[name] = Phase(message["phase"])
+            case "progress":
+                self._rates[name] = _count(message["events_per_s"]), _count(message["delivered"])
+                self._tell_progress()
+            case "counts":
+                self._counts[name] = _Counts(
+                    highest([message["published"]]), [highest([client]) for client in message["delivered"]]
+                )
+            case "problem":
+                self._problem(name, message["text"])
+            case "change":
+                self._follow({**message, "requested_ns": self._ours_ns(name, message["requested_ns"])})
+            case "failed":
+                failed = {"kind": message["kind"], "text": f"{name}: {message['text']}"}
+                self.failed = self.failed or failed
+                self._stop(f"{name} broke")
+            case "ended":
+                outcome = Outcome(message["outcome"])
+                self.ended.add(name)
+                if outcome is not Outcome.COMPLETED:
+                    self._stop(f"{name} ended before its time")
+            case "gone" | "lost" as how if name not in self.ended:
+                self.lost.add(name)
+                if how == "lost":
+                    self.unreachable.add(name)
+                self._problem(name, f"lost for the run: {message['why']}")
+            case "broken":
+                self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
+
+    def _ours_ns(self, name: str, time_ns: int) -> int:
+        """A time of a machine's clock by ours, as far as both were told time 0."""
+        return time_ns - self.zeros[name] + self._zero_ns
+
+    def _problem(self, name: str, text: str) -> None:
+        line = f"{name}: {text}"
+        if line not in self.problems:
+            self.problems.append(line)
+            self._follow({"did": "problem", "text": line})
+
+    # --- Going on together
+
+    @property
+    def _here(self) -> set[str]:
+        """Who still takes part."""
+        return set(self._peers) - self.ended - self.lost
+
+    @property
+    def _over(self) -> bool:
+        return not self._here
+
+    def _meet(self) -> None:
+        self._tell_phase()
+        here = self._here
+        if not here:
+            return
+        for place in MeetingPlace:
+            if not here <= self._waiting[place] or place in self._told:
+                continue
+            match place:
+                case MeetingPlace.READY:
+                    self._begin()
+                case MeetingPlace.DRAINED:
+                    if self._everything_delivered():
+                        self._go_on(place, drained=True)
+                case _:
+                    self._go_on(place)
+
+    def _go_on(self, place: MeetingPlace, **fields: Any) -> None:
+        self._told.add(place)
+        for name in self._here:
+            self._peers[name].order({"do": "go on", "at": place, **fields})
+
+    def _begin(self) -> None:
+        """Time 0 is one instant, which each machine is told by its own clock."""
+        here = [self._peers[name] for name in sorted(self._here)]
+        if any(peer.clock.count < QUESTIONS_MIN for peer in here):
+            return
+        self._told.add(MeetingPlace.READY)
+        self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
+        for peer in here:
+            best = peer.clock.best
+            assert best is not None  # noqa: S101 (it has answered)
+            self.zeros[peer.name] = zero_ns + best.offset_ns
+            peer.order({"do": "go on", "at": MeetingPlace.READY, "zero_ns": self.zeros[peer.name]})
+        self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
+
+    def _everything_delivered(self) -> bool:
+        if not self._here <= self._counts.keys():
+            return False
+        counts = [self._counts[name] for name in self._here]
+        published = highest(each.published for each in counts)
+        return reached(published, [client for each in counts for client in each.delivered], self._contract)
+
+    def _stop(self, why: str) -> None:
+        if not self._stopped:
+            self._stopped = True
+            for name in self._here:
+                self._peers[name].order({"do": "stop", "why": why})
+
+    def _ask_times(self) -> None:
+        """Questions about the time also say that we are there, which renews the leases."""
+        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._here)
+        period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
+        if time.monotonic() - self._asked_s >= period_s:
+            self._asked_s = time.monotonic()
+            for peer in self._peers.values():
+                if peer.name not in self.lost:
+                    peer.ask_time()
+
+    # --- What the follower sees
+
+    def _tell_phase(self) -> None:
+        """The run is in a phase when all machines are."""
+        here = [self._phases[name] for name in self._peers if name not in self.lost]
+        phase = min(here, key=_PHASES.index, default=self._phase)
+        if _PHASES.index(phase) > _PHASES.index(self._phase):
+            self._phase = phase
+            self._follow({"did": "phase", "phase": phase})
+
+    def _tell_progress(self) -> None:
+        """Events a second at a client, on average over all."""
+        clients = sum(self._clients[name] for name in self._rates) or 1
+        rate, delivered = (
+            sum(self._rates[name][which] * self._clients[name] for name in self._rates) / clients
+            for which in (0, 1)
+        )
+        self._follow({"did": "progress", "events_per_s": round(rate), "delivered": round(delivered)})
+
+
+def _printable(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message whose texts are lines that a terminal shows as they are."""
+    return {key: one_line(value) if isinstance(value, str) else value for key, value in message.items()}
+
+
+def _count(given: Any) -> int:
+    """Raises TypeError, ValueError, OverflowError for what is no number that can be reckoned with."""
+    return round(float(given))

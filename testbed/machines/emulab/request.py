@@ -1,0 +1,211 @@
+"""Which machines and links an experiment on a topology asks a site for.
+
+One machine for each region, or several, or one for every few in the topology's order. Either all machines
+share one network and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a
+link of the site's, which delays, loses and paces as the topology says (`shaping: emulab`). Links within a
+machine stay ours. Pure: data in, data out.
+
+Emulab's own FAQ ("What are the limits for link shaping?") says what its dedicated shaping nodes can do. Sites
+differ and the FAQ is old, so a request beyond these limits is written all the same, with a note. What a link
+really does is measured in every run.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+from testbed.machines.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
+from testbed.machines.inventory import MACHINES_MAX, Shaping
+from topologies.errors import InputError
+from topologies.model import Topology
+from topologies.quantities import DURATION, RATE
+from topologies.shape import Shape
+
+SHARED = IPv4Network("10.10.1.0/24")
+FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
+NOT_ON_SITE = {
+    "jitter_us": "jitter",
+    "queue_packets": "a queue limit",
+    "reorder": "reordering",
+}  # what links of the site cannot do
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A machine's end of a link."""
+
+    machine: str
+    number: int  # 0, 1, … on this machine
+    address: str
+    netmask: str
+
+    @property
+    def name(self) -> str:
+        """`r0:if0`, as the sites write it."""
+        return f"{self.machine}:if{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLink:
+    """A network between ports. `shapes` are what it does from port to port, none if we shape ourselves."""
+
+    name: str
+    ports: tuple[Port, ...]
+    shapes: tuple[tuple[Port, Port, Shape], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What kind of machine; None leaves it to the site. image: URN of a disk image."""
+
+    type: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """How many machines a region has, or how many regions a machine; one of the two is 1."""
+
+    machines_per_region: int = 1
+    regions_per_machine: int = 1
+
+
+ONE_EACH = Density()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRequest:
+    """What to ask for: the machines' names and the links."""
+
+    machines: tuple[str, ...]
+    links: tuple[SiteLink, ...]
+
+    def ports_of(self, machine: str) -> tuple[Port, ...]:
+        """All ports of a machine."""
+        return tuple(port for link in self.links for port in link.ports if port.machine == machine)
+
+
+def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EACH) -> SiteRequest:
+    """What a topology needs. Raises InputError: one machine is enough, too many, or a link is too special."""
+    machines_of = _machines(topology, density)
+    machines = tuple(dict.fromkeys(machine for served in machines_of.values() for machine in served))
+    if len(machines) < 2:
+        raise InputError(
+            topology.name, None, "regions", "all fit one machine: `cutset run` on it needs no site's links"
+        )
+    if len(machines) > MACHINES_MAX:
+        raise InputError(
+            topology.name,
+            None,
+            "regions",
+            f"{len(machines)} machines are more than {MACHINES_MAX}: --regions-per-machine asks for fewer",
+        )
+    if shaping is Shaping.HOSTS:
+        return SiteRequest(machines, tuple(_Networks().of([_Wanted(LAN, machines)], SHARED)))
+    request = SiteRequest(machines, tuple(_Networks().of(_wanted(topology, machines_of), FIRST_LINK)))
+    for machine in machines:
+        if not request.ports_of(machine):
+            raise InputError(topology.name, None, "links", f"none leads to {machine}: take --shaping hosts")
+    return request
+
+
+def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]]:
+    """The machines of each region, the gateway's first."""
+    regions = list(topology.regions)
+    machines_of: dict[str, tuple[str, ...]] = {}
+    for first in range(0, len(regions), density.regions_per_machine):
+        served = tuple(regions[first : first + density.regions_per_machine])
+        names = machine_names(served, density.machines_per_region)
+        if len(names[-1]) > NAME_CHARACTERS_MAX:
+            raise InputError(
+                topology.name,
+                None,
+                "regions",
+                f"a machine named {names[-1]} would have more than {NAME_CHARACTERS_MAX} characters, which"
+                " sites refuse: fewer regions to a machine, or shorter names",
+            )
+        machines_of |= dict.fromkeys(served, names)
+    return machines_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A network between machines; forward and backward are what it does between the first two."""
+
+    name: str
+    machines: tuple[str, ...]
+    forward: Shape | None = None
+    backward: Shape | None = None
+
+
+def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iterator[_Wanted]:
+    """A link for each wide-area link between two machines, and a network between the machines of a region."""
+    for link in topology.links:
+        a, b = (machines_of[end][0] for end in link.between)
+        if a == b:
+            continue
+        for direction, shape in (("forward", link.forward_shape), ("backward", link.backward_shape)):
+            _refuse_special(topology.name, f"{link.name}.{direction}", shape)
+        yield _Wanted(link.name, (a, b), link.forward_shape, link.backward_shape)
+    for region, machines in machines_of.items():
+        if len(machines) > 1:
+            yield _Wanted(region_lan(region), machines)
+
+
+class _Networks:
+    """Gives networks their addresses, and machines the numbers of their ports."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def of(self, wanted: Iterable[_Wanted], first: IPv4Network) -> Iterator[SiteLink]:
+        """The links; `first` is the network of the first, the others' follow it."""
+        for number, link in enumerate(wanted):
+            base = int(first.network_address) + number * first.num_addresses
+            ports = tuple(
+                self._port(machine, str(IPv4Address(base + side)), str(first.netmask))
+                for side, machine in enumerate(link.machines, 1)
+            )
+            yield SiteLink(link.name, ports, _shapes(link, ports))
+
+    def _port(self, machine: str, address: str, netmask: str) -> Port:
+        number = self._used.get(machine, 0)
+        self._used[machine] = number + 1
+        return Port(machine, number, address, netmask)
+
+
+def _shapes(link: _Wanted, ports: tuple[Port, ...]) -> tuple[tuple[Port, Port, Shape], ...]:
+    if link.forward is None or link.backward is None:
+        return ()
+    a, b = ports
+    return ((a, b, link.forward), (b, a, link.backward))
+
+
+def _refuse_special(topology: str, field: str, shape: Shape) -> None:
+    plain = Shape()
+    for name, said in NOT_ON_SITE.items():
+        if getattr(shape, name) != getattr(plain, name):
+            raise InputError(
+                topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
+            )
+
+
+DELAY_US_MIN = 2_000
+RATE_BITS_PER_S_MAX = 1_000_000_000
+
+
+def doubts(request: SiteRequest) -> Iterator[str]:
+    """A line for each link that asks for more than the FAQ promises."""
+    for link in request.links:
+        shapes = [shape for _, _, shape in link.shapes]
+        for said in dict.fromkeys(said for shape in shapes for said in _of_shape(shape)):
+            yield f"{link.name}: {said}"
+
+
+def _of_shape(shape: Shape) -> Iterator[str]:
+    if 0 < shape.delay_us < DELAY_US_MIN:
+        asked, least = DURATION.format(shape.delay_us), DURATION.format(DELAY_US_MIN)
+        yield f"{asked} is less than the {least} that Emulab promises"
+    if shape.rate_bits_per_s is not None and shape.rate_bits_per_s > RATE_BITS_PER_S_MAX:
+        asked, most = RATE.format(shape.rate_bits_per_s), RATE.format(RATE_BITS_PER_S_MAX)
+        yield f"{asked} is more than the {most} that Emulab promises"

@@ -1,0 +1,100 @@
+"""An inventory from a manifest: who is reached where, as which user, and at which address in the experiment.
+
+Manifests of our own requests say by their names which regions a machine serves and whether the site shapes
+(`vocabulary.py`). In another's, all machines must be on one network, which then is the experiment's; its
+machines take the regions in order. Host keys are in no manifest: whoever uses the machines checks them once.
+"""
+
+from typing import Any
+
+import yaml
+
+from testbed.machines.emulab.manifest import SSH_PORT, Given, Login, Manifest
+from testbed.machines.emulab.vocabulary import LAN, LAN_PREFIX, regions_of
+from testbed.machines.inventory import Shaping
+from topologies.errors import InputError
+
+HEAD = """\
+# Machines of {file}. No host key is in a manifest. Either log in to each once with ssh and compare the
+# fingerprint with the console's, or give it here as host_key: SHA256:…
+"""
+
+
+def inventory_text(manifest: Manifest, *, name: str, user: str | None, login_name: str) -> str:
+    """The inventory's text.
+
+    name: what the inventory is called. user: whose logins to take; None: login_name's, or the only user's.
+    Raises InputError: no machine, no such user, or no network for the experiment.
+    """
+    if not manifest.nodes:
+        raise InputError(manifest.file, None, "", "has no node that one can log in to: is it ready?")
+    shaping, ours = _kind(manifest)
+    user = user or _only_user(manifest, login_name)
+    shared = None if shaping is Shaping.EMULAB else LAN if ours else _shared_link(manifest)
+    machines = [
+        _machine(node, _login(node, user, manifest.file), shared, ours=ours) for node in manifest.nodes
+    ]
+    document = {"inventory": name, "user": user, "shaping": str(shaping), "machines": machines}
+    return HEAD.format(file=manifest.file) + yaml.safe_dump(document, sort_keys=False, width=110)
+
+
+def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
+    """Who shapes, and whether we wrote the request: every node is on our LAN, or on links of its regions."""
+    if all(LAN in node.addresses for node in manifest.nodes):
+        return Shaping.HOSTS, True
+    serves = {node.name: set(regions_of(node.name)) for node in manifest.nodes}
+    own = all(
+        node.addresses and all(serves[node.name] & set(link.split("-")) for link in node.addresses)
+        for node in manifest.nodes
+    )  # region_lan() too has its region behind a dash
+    return (Shaping.EMULAB, True) if own else (Shaping.HOSTS, False)
+
+
+def _only_user(manifest: Manifest, login_name: str) -> str:
+    users = list(dict.fromkeys(login.user for node in manifest.nodes for login in node.logins))
+    if login_name in users:
+        return login_name
+    if len(users) > 1:
+        raise InputError(
+            manifest.file, None, "login", f"several users can log in: choose with --user: {', '.join(users)}"
+        )
+    return users[0]
+
+
+def _login(node: Given, user: str, file: str) -> Login:
+    found = next((login for login in node.logins if login.user == user), None)
+    if found is None:
+        known = ", ".join(login.user for login in node.logins)
+        raise InputError(file, None, f"{node.name}.login", f"{user} cannot log in there: known are {known}")
+    return found
+
+
+def _shared_link(manifest: Manifest) -> str:
+    """The one network that all machines are on."""
+    shared = [link for link in manifest.links if all(link in node.addresses for node in manifest.nodes)]
+    if len(shared) != 1:
+        found = ", ".join(shared) or "none"
+        raise InputError(
+            manifest.file,
+            None,
+            "link",
+            f"the experiment needs one network with all machines on it; here that is {found}"
+            " (`cutset emulab profile` writes a request that has it)",
+        )
+    return shared[0]
+
+
+def _machine(node: Given, login: Login, shared: str | None, *, ours: bool) -> dict[str, Any]:
+    machine: dict[str, Any] = {"name": node.name, "control": login.host}
+    if login.port != SSH_PORT:
+        machine["port"] = login.port
+    if shared is None:
+        lans = [address for link, address in node.addresses.items() if link.startswith(LAN_PREFIX)]
+        links = {link: at for link, at in node.addresses.items() if not link.startswith(LAN_PREFIX)}
+        machine |= {"experiment": lans[0]} if lans else {}
+        machine |= {"links": links} if links else {}
+    else:
+        machine["experiment"] = node.addresses[shared]
+    if ours:
+        machine["serves"] = list(regions_of(node.name))
+    return machine

@@ -1,0 +1,177 @@
+"""What an examined machine said of itself, and how its clock reads: plain data, checked where it comes in.
+
+A machine may run anything, so nothing is taken for granted of what it says, and nothing of it reaches a
+terminal as it is. What it is asked is here, too: what a run needs of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from testbed.errors import TestbedError
+from testbed.links.selection import TRY, TRY_TOOLS
+from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
+from testbed.one_line import one_line
+from testbed.sandbox.commands import sandbox_command
+from testbed.sandbox.tools import RUN_TOOLS
+from topologies.shape import Shape
+
+Said = Annotated[str, AfterValidator(one_line)]
+"""Text that can be shown."""
+Amount = Annotated[int, Field(ge=0, lt=1 << 63)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+_Answer = TypeVar("_Answer")
+
+
+def read_answer(kind: TypeAdapter[_Answer], line: bytes) -> _Answer:
+    """Raises TestbedError if a line is not what the program answers."""
+    try:
+        return kind.validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise TestbedError(
+            one_line(f"its answer makes no sense: {where + ': ' if where else ''}{first['msg']}")
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """A machine's clock minus ours. The truth is at most `error_ns` away: half a round trip."""
+
+    offset_ns: int
+    error_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """What was tried, and what was said if it failed: namespaces, netem in one, a VXLAN tunnel in one."""
+
+    namespaces: Said | None
+    netem: Said | None
+    tunnel: Said | None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IPv4 address that a machine has."""
+
+    interface: Said
+    mtu: Amount
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """Whether another machine answered, to small packets and to those of the full size; round trips."""
+
+    own: Said
+    peer: Said
+    small_s: Seconds | None
+    large_s: Seconds | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where we may write. `versions` are the names of the archives that are unpacked there."""
+
+    free_bytes: Amount
+    versions: tuple[Said, ...]
+    problem: Said | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """What a run has there. `state`: see `testbed.machines.run_folders`."""
+
+    name: Said
+    bytes: Amount
+    state: Said
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The answer of `testbed.machines.examination`."""
+
+    python: Said
+    abi: Said | None
+    kernel: Said
+    missing: tuple[Said, ...]
+    attempts: Attempts
+    addresses: Mapping[Said, Address]
+    echoes: tuple[Echo, ...]
+    port_holder: Said | None
+    folder: Folder
+    memory_bytes: Amount
+    processors: Amount
+    synchronised: bool | None
+    runs: tuple[RunFolder, ...]
+
+
+_FACTS = TypeAdapter(Facts)
+_TIME = TypeAdapter(Amount)
+
+
+def read_facts(line: bytes) -> Facts:
+    """From the program's answer. Raises TestbedError if it is none."""
+    facts = read_answer(_FACTS, line)
+    if not {echo.own for echo in facts.echoes} <= facts.addresses.keys():
+        raise TestbedError("its answer makes no sense: echoes from an address that it has not")
+    return facts
+
+
+def read_time_ns(line: bytes) -> int:
+    """From a reading of the machine's clock. Raises TestbedError if it is none."""
+    return read_answer(_TIME, line)
+
+
+def best_reading(readings: Sequence[tuple[int, int, int]]) -> ClockReading:
+    """From (asked, machine's clock, answered), ns: the one with the shortest round trip is the most exact.
+
+    The machine read its clock somewhen between, so its offset lies within half the round trip of the middle.
+    """
+    asked, there, answered = min(readings, key=lambda reading: reading[2] - reading[0])
+    return ClockReading(there - (asked + answered) // 2, (answered - asked + 1) // 2)
+
+
+MACHINE_TOOLS = {**RUN_TOOLS, **TRY_TOOLS}
+"""Programs, and the Debian packages that bring them."""
+PROBE_BYTES = Shape().mtu_bytes + VXLAN_OVERHEAD_BYTES
+"""Of packets that links of the usual MTU put into the experiment network."""
+
+
+def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
+    """What a machine is asked: see `testbed.machines.examination`."""
+    tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
+    ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
+    attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
+    return {
+        "tools": sorted(MACHINE_TOOLS),
+        "folder": machine.folder,
+        "port": inventory.vxlan_port,
+        "peers": peers(inventory, machine),
+        "probe_bytes": PROBE_BYTES,
+        "attempts": {
+            name: sandbox_command(command, user_namespace=False) for name, command in attempts.items()
+        },
+    }
+
+
+def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
+    """Pairs of an own address and another machine's that have to reach each other."""
+    pairs = {
+        (machine.address(link), other.address(link)): None
+        for other in inventory.machines
+        if other.name != machine.name
+        for link in _networks(machine, other)
+    }
+    return [(own, peer) for own, peer in pairs if own is not None and peer is not None]
+
+
+def _networks(one: Machine, other: Machine) -> list[str]:
+    """The links that have networks of their own, of which both are; "" is the one that all share."""
+    return [*(link for link in one.links if link in other.links), ""]

@@ -1,0 +1,254 @@
+"""What the facts about a machine mean for a run: used as it is, worth knowing, or in the way, with a remedy.
+
+Pure. Each subject has a finding or several; `cell` is how the subject reads in a table.
+"""
+
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, State
+from testbed.errors import TestbedError
+from testbed.machines.facts import MACHINE_TOOLS, PROBE_BYTES, ClockReading, Echo, Facts
+from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
+from testbed.machines.run_folders import HELD, IN_USE, LEFT
+
+MESSAGE_CHARACTERS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one subject. `cell` is how it reads in a table, `problem` a clause for below it,
+    and `remedy` what to do about it; both may be empty.
+    """
+
+    subject: str
+    state: State
+    cell: str
+    problem: str = ""
+    remedy: str = ""
+
+
+def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
+    """For a machine that gave no facts; the error says what to do, and names the machine, as we do anyway."""
+    return (Finding("login", State.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
+
+
+def judge(
+    inventory: Inventory, machine: Machine, facts: Facts, clock: ClockReading, sha256: str
+) -> tuple[Finding, ...]:
+    """All findings about a machine. sha256: the name of our code's archive."""
+    return (
+        _login(machine),
+        _python(facts),
+        _tools(facts),
+        *_links(inventory, facts),
+        *_network(inventory, machine, facts),
+        *_peers(inventory, facts),
+        _clock(facts, clock),
+        *_disk(machine, facts),
+        _memory(facts),
+        _code(facts, sha256),
+        _runs(facts),
+    )
+
+
+def _login(machine: Machine) -> Finding:
+    root = machine.user in {None, "root"}
+    return Finding("login", State.GOOD, (machine.user or "yes") if root else f"{machine.user}, sudo")
+
+
+def _python(facts: Facts) -> Finding:
+    ours = sysconfig.get_config_var("SOABI")
+    if facts.abi == ours:
+        return Finding("Python", State.GOOD, facts.python)
+    return Finding(
+        "Python",
+        State.MISSING,
+        facts.python,
+        f"its python3 is {facts.python} ({facts.abi or 'of an unknown kind'}), but the compiled modules that"
+        f" come from here are for {ours}",
+        "run Cutset with the Python and on the kind of processor that the machine has",
+    )
+
+
+def _tools(facts: Facts) -> Finding:
+    if not facts.missing:
+        return Finding("tools", State.GOOD, "all")
+    packages = sorted({MACHINE_TOOLS[tool] for tool in facts.missing})
+    return Finding(
+        "tools",
+        State.MISSING,
+        f"{len(facts.missing)} missing",
+        f"not installed: {', '.join(facts.missing)}",
+        f"apt-get install {' '.join(packages)}",
+    )
+
+
+def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
+    if said := facts.attempts.namespaces:
+        yield Finding(
+            "links",
+            State.MISSING,
+            "none",
+            f"cannot make namespaces [{_short(said)}]",
+            "use the machine itself rather than a container, or one with --privileged",
+        )
+        return
+    yield Finding("links", State.GOOD, "relay" if facts.attempts.netem else "netem")
+    if len(inventory.machines) > 1 and (said := facts.attempts.tunnel):
+        yield Finding(
+            "links",
+            State.MISSING,
+            "no tunnels",
+            f"the kernel {facts.kernel} makes no VXLAN tunnels [{_short(said)}]",
+            "modprobe vxlan, or use a kernel that has it (CONFIG_VXLAN)",
+        )
+
+
+def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[Finding]:
+    for address in machine.addresses:
+        found = facts.addresses.get(address)
+        if found is None:
+            others = ", ".join(f"{own} ({at.interface})" for own, at in sorted(facts.addresses.items()))
+            yield Finding(
+                "network",
+                State.MISSING,
+                address,
+                f"{address} is on none of its interfaces, which have {others or 'no address'}",
+                f"correct the inventory ({inventory.file})",
+            )
+            continue
+        cell = f"{address} {found.interface} {found.mtu}"
+        if not found.up:
+            yield Finding(
+                "network",
+                State.MISSING,
+                cell,
+                f"{found.interface} is down",
+                f"ip link set {found.interface} up",
+            )
+        elif found.mtu < PROBE_BYTES:
+            yield Finding(
+                "network",
+                State.NOTE,
+                cell,
+                f"the MTU of {found.interface} is {found.mtu}: links between machines get"
+                f" {found.mtu - VXLAN_OVERHEAD_BYTES} at most",
+                f"ip link set {found.interface} mtu {PROBE_BYTES}, if all of that network can",
+            )
+        else:
+            yield Finding("network", State.GOOD, cell)
+    if facts.port_holder:
+        yield Finding(
+            "network",
+            State.MISSING,
+            "port taken",
+            f"UDP port {inventory.vxlan_port} is used by {facts.port_holder}",
+            "stop that, or choose another with `vxlan_port:` in the inventory",
+        )
+
+
+def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
+    if not facts.echoes:
+        return
+    name = {address: machine.name for machine in inventory.machines for address in machine.addresses}
+    silent = [echo for echo in facts.echoes if echo.small_s is None]
+    short = [echo for echo in facts.echoes if echo.small_s is not None and echo.large_s is None]
+    cell = _reached(facts.echoes)
+    if silent:
+        yield Finding(
+            "peers",
+            State.MISSING,
+            cell,
+            f"no answer in the experiment network from {_named(silent, name)}",
+            "see that they are up, joined to the same network, and that no firewall drops ICMP",
+        )
+    if short:
+        sizes = sorted({min(PROBE_BYTES, facts.addresses[echo.own].mtu) for echo in short})
+        size = " or ".join(map(str, sizes))
+        yield Finding(
+            "peers",
+            State.MISSING,
+            cell,
+            f"packets of {size} bytes are not answered by {_named(short, name)}, small ones are",
+            "set the interfaces' MTU to what the network between them carries",
+        )
+    if not silent and not short:
+        yield Finding("peers", State.GOOD, cell)
+
+
+def _reached(echoes: tuple[Echo, ...]) -> str:
+    times = sorted(echo.small_s for echo in echoes if echo.small_s is not None)
+    reached = f"{len(times)}/{len(echoes)}"
+    return f"{reached} {times[-1] * 1e3:.1f} ms" if times else reached
+
+
+def _named(echoes: list[Echo], name: dict[str, str]) -> str:
+    return ", ".join(f"{name.get(echo.peer, '?')} ({echo.peer})" for echo in echoes)
+
+
+def _clock(facts: Facts, clock: ClockReading) -> Finding:
+    offset = f"{clock.offset_ns / 1e6:+z.1f}"
+    cell = f"{'0.0' if offset == '+0.0' else offset} ±{clock.error_ns / 1e6:.1f} ms"
+    if facts.synchronised is False:
+        return Finding(
+            "clock",
+            State.NOTE,
+            cell,
+            "nothing keeps its clock right (the kernel calls it unsynchronised)",
+            "apt-get install chrony",
+        )
+    return Finding("clock", State.GOOD, cell)
+
+
+def _disk(machine: Machine, facts: Facts) -> Iterator[Finding]:
+    cell = f"{facts.folder.free_bytes / 1e9:.0f} GB"
+    if facts.folder.problem:
+        yield Finding(
+            "disk", State.MISSING, cell, facts.folder.problem, "name another `folder:` in the inventory"
+        )
+    elif facts.folder.free_bytes < DISK_BYTES_ADVISED:
+        yield Finding(
+            "disk",
+            State.NOTE,
+            cell,
+            f"{cell} are free for {machine.folder}, and captures of a minute may take 2 GB",
+            "name another `folder:` in the inventory, or give experiments a snap length",
+        )
+    else:
+        yield Finding("disk", State.GOOD, cell)
+
+
+def _memory(facts: Facts) -> Finding:
+    cell = f"{facts.memory_bytes / 2**30:.0f} GiB, {facts.processors} CPU"
+    if facts.memory_bytes < MEMORY_BYTES_ADVISED:
+        return Finding("memory", State.NOTE, cell)
+    return Finding("memory", State.GOOD, cell)
+
+
+def _code(facts: Facts, sha256: str) -> Finding:
+    if sha256 in facts.folder.versions:
+        return Finding("code", State.GOOD, "this")
+    return Finding("code", State.GOOD, "another" if facts.folder.versions else "none")
+
+
+def _runs(facts: Facts) -> Finding:
+    counts = Counter(run.state for run in facts.runs)
+    cell = ", ".join(f"{counts[state]} {state}" for state in (IN_USE, HELD, LEFT) if counts[state])
+    left = [run for run in facts.runs if run.state != IN_USE]
+    if not left:
+        return Finding("runs", State.GOOD, cell or "none")
+    return Finding(
+        "runs",
+        State.NOTE,
+        f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
+        f"without a controller: {', '.join(run.name for run in left)}",
+        "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
+    )
+
+
+def _short(said: str) -> str:
+    return said if len(said) <= MESSAGE_CHARACTERS_MAX else said[: MESSAGE_CHARACTERS_MAX - 1] + "…"

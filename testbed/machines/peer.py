@@ -1,0 +1,226 @@
+"""A machine that takes part in a run, however often the connection to it breaks.
+
+A thread keeps an SSH session to the machine's supervisor and puts what it says into a queue. When the
+session ends, however it does, it connects again, asks for what was missed, and says again what had been
+ordered (orders count once), until there is no supervisor any more. A machine of which nothing was heard for
+as long as its lease has by then ended its part by itself: it is lost for the run, though not its files.
+
+How far the machine's clock is from ours is asked over the same connection. Each answer bounds the difference:
+the machine read its clock between our asking and our hearing (RFC 5905, section 8, without its assumption
+that both ways take equally long, but for the middle that is taken). The answer that took least time counts.
+This is good to about a millisecond: enough to begin together; the analysis compares clocks by packets.
+"""
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.machines.agent.messages import Lines, Message, line_of
+from testbed.machines.facts import ClockReading, best_reading
+from testbed.machines.inventory import Machine
+from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+
+PIECE_BYTES = 1 << 16
+RETRY_S_MIN = 0.25
+RETRY_S_MAX = 4.0
+START_S = 30.0
+SILENCE_S = 6.0
+"""Without an answer to what is asked every second the connection counts as broken."""
+FAREWELL_S = 2.0
+NO_SUPERVISOR = 3
+
+Events = queue.SimpleQueue[tuple[str, Message]]
+
+
+class Peer:
+    """One machine. `events` gets (name, message): what it says, and here `broken` and `lost` or `gone`
+    (no more will come), with why.
+
+    connect: gives a connection that stands, made anew if need be. command: for "start" or "attach", the
+    argument list.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        connect: Callable[[], Connection],
+        command: Callable[[str], list[str]],
+        events: Events,
+        patience_s: float,
+    ) -> None:
+        self.machine = machine
+        self.clock = ClockReadings()
+        self._connect = connect
+        self._command = command
+        self._events = events
+        self._patience_s = patience_s
+        self._orders: list[bytes] = []
+        self._heard = 0  # numbered messages
+        self._heard_s = 0.0  # when anything was
+        self._asked = itertools.count()
+        self._process: RemoteProcess | None = None
+        self._writing = threading.Lock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    def start(self, given: Mapping[str, Any]) -> None:
+        """Start the run's supervisor there, with what `testbed.machines.agent` takes."""
+        self._thread = threading.Thread(
+            target=self._keep, args=(line_of(given),), name=f"peer {self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def order(self, message: Mapping[str, Any]) -> None:
+        """Say something that must be heard, now or when the connection is back."""
+        line = line_of(message)
+        with self._writing:
+            self._orders.append(line)
+            self._write(line)
+
+    def ask_time(self) -> None:
+        """Ask for the machine's time, which renews the lease; may get lost."""
+        with self._writing:
+            number = next(self._asked)
+            self.clock.asked(number, time.time_ns())
+            self._write(line_of({"do": "clock", "id": number}))
+
+    def farewell(self) -> None:
+        """Let the supervisor end, and log out; idempotent."""
+        if not self._closing.is_set():
+            self.order({"do": "bye"})
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(FAREWELL_S)
+        with self._writing:
+            self._close()
+
+    # --- The thread
+
+    def _keep(self, first: bytes) -> None:
+        connection: Connection | None = None
+        command, retry_s = "start", RETRY_S_MIN
+        self._heard_s = time.monotonic()
+        while not self._closing.is_set():
+            heard_s = self._heard_s
+            try:
+                connection = self._connect()
+                code = self._follow(connection, command, first)
+                if code == NO_SUPERVISOR:
+                    self._events.put(
+                        (self.name, {"did": "gone", "why": self._said or "it has no supervisor"})
+                    )
+                    return
+                problem = f"the connection ended ({code})"
+            except UnreachableError as error:
+                problem = str(error)
+            except TestbedError as error:
+                self._events.put((self.name, {"did": "lost", "why": str(error)}))
+                return
+            except Exception as error:
+                # A bug of ours must not leave the others waiting for this machine.
+                self._events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
+                raise
+            if connection is not None:
+                connection.close()
+            if self._heard_s > heard_s:
+                retry_s, command = RETRY_S_MIN, "attach"
+            if self._closing.is_set():
+                return
+            self._events.put((self.name, {"did": "broken", "why": problem}))
+            if time.monotonic() - self._heard_s > self._patience_s:
+                self._events.put((self.name, {"did": "lost", "why": problem}))
+                return
+            self._closing.wait(retry_s)
+            retry_s = min(retry_s * 2, RETRY_S_MAX)
+
+    def _follow(self, connection: Connection, command: str, first: bytes) -> int:
+        """Until the session ends; its exit code."""
+        lines, self._said = Lines(), ""
+        with connection.open(self._command(command), root=True) as process:
+            process.timeout_s = SILENCE_S if command == "attach" else START_S
+            greeting = (first if command == "start" else b"") + line_of({"from": self._heard})
+            with self._writing:
+                self._process = process
+                process.write(greeting + b"".join(self._orders))
+            try:
+                while data := process.read(PIECE_BYTES):
+                    now_ns = time.time_ns()
+                    process.timeout_s = SILENCE_S
+                    for message in lines.feed(data):
+                        self._hear(message, now_ns)
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
+                raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
+            finally:
+                with self._writing:
+                    self._process = None
+            code = process.wait()
+            self._said = process.said()
+            return code
+
+    def _hear(self, message: Message, now_ns: int) -> None:
+        self._heard_s = time.monotonic()
+        if message.get("did") == "clock":
+            self.clock.answered(int(message["id"]), int(message["time_ns"]), now_ns)
+            return
+        if "n" in message:
+            number = int(message["n"])
+            if number < self._heard:
+                return
+            self._heard = number + 1
+        self._events.put((self.name, message))
+
+    def _write(self, line: bytes) -> None:
+        """To the session, if there is one; the reading thread notices when it breaks."""
+        if self._process is not None:
+            try:
+                self._process.write(line)
+            except UnreachableError:
+                self._process = None
+
+    def _close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+
+ASKED_MAX = 64
+READINGS_MAX = 64
+
+
+class ClockReadings:
+    """Questions under way, and the latest answers."""
+
+    def __init__(self) -> None:
+        self._asked_ns: dict[int, int] = {}
+        self._readings: list[tuple[int, int, int]] = []  # our time, theirs, our time
+
+    def asked(self, number: int, now_ns: int) -> None:
+        """A question of this number goes out."""
+        self._asked_ns[number] = now_ns
+        while len(self._asked_ns) > ASKED_MAX:
+            del self._asked_ns[next(iter(self._asked_ns))]
+
+    def answered(self, number: int, there_ns: int, now_ns: int) -> None:
+        """The answer to it came; answers to nothing that was asked count nothing."""
+        asked_ns = self._asked_ns.pop(number, None)
+        if asked_ns is None:
+            return
+        self._readings = [*self._readings[1 - READINGS_MAX :], (asked_ns, there_ns, now_ns)]
+
+    @property
+    def count(self) -> int:
+        """How many answers came."""
+        return len(self._readings)
+
+    @property
+    def best(self) -> ClockReading | None:
+        """The closest of the latest readings, if there is one."""
+        return best_reading(self._readings) if self._readings else None

@@ -1,0 +1,227 @@
+"""Which machine of an inventory gets which part of a plan. Pure.
+
+A region stands on the machines that serve it; regions that no machine names go, in order, to the machines
+that name none. A region's gateway is on its first machine; its processes are spread evenly, each to the
+machine of the region with the most room left. WAN links between machines become tunnels, and so does a
+region's LAN between every two machines that have a part of it; each gets a capture of headers at both its
+ends, from which the machines' clocks are compared.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from testbed.machines.inventory import Inventory, Machine, Shaping
+from testbed.network.commands import OUTSIDE_MTU_BYTES
+from testbed.plan import CapturePlan, LinkChange, LinkPlan, Plan
+from testbed.share import Share
+from testbed.tunnel import Tunnel
+from topologies.errors import InputError
+from topologies.shape import Shape
+
+VXLAN_OVERHEAD_BYTES = 50
+"""Outer IPv4, UDP and VXLAN headers, and the inner Ethernet header (RFC 7348, section 5)."""
+VXLAN_NETWORKS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The machine of each of the plan's hosts, by the host's name. Only machines that have any are there."""
+
+    machine_of: Mapping[str, Machine]
+
+    @property
+    def machines(self) -> list[Machine]:
+        """Those that take part, in the inventory's order of regions."""
+        return list({machine.name: machine for machine in self.machine_of.values()}.values())
+
+    def hosts(self, machine: Machine) -> list[str]:
+        """The plan's hosts on a machine."""
+        return [host for host, where in self.machine_of.items() if where.name == machine.name]
+
+
+def place(plan: Plan, inventory: Inventory) -> Placement:
+    """Spread a plan over machines. Raises InputError if they cannot carry it out."""
+    by_region = _machines_by_region(plan, inventory)
+    room = {machine.name: machine.takes for machine in inventory.machines}
+    machine_of: dict[str, Machine] = {}
+    for host in plan.hosts:
+        choice = by_region[host.region]
+        if not host.lan_link:
+            machine_of[host.name] = choice[0]
+            continue
+        machine = max(choice, key=lambda each: room[each.name])
+        room[machine.name] -= 1
+        if room[machine.name] < 0:
+            names = ", ".join(f"{each.name} ({each.takes})" for each in choice)
+            raise _error(
+                inventory,
+                "takes",
+                f"region {host.region} has more node processes than its machines take: {names}",
+            )
+        machine_of[host.name] = machine
+    return Placement(machine_of)
+
+
+def fitted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: int) -> Plan:
+    """The plan as these machines can carry it out: links between them no larger than their network takes, and
+    with captures for their clocks.
+
+    mtu_bytes: of the experiment network. Raises InputError where the site's links shape and the plan changes
+    more of them than whether they carry anything.
+    """
+    tunnelled = {link for _, _, link, _ in _ways(plan, placement)}
+    if inventory.shaping is Shaping.EMULAB:
+        _check_changes(plan, inventory, tunnelled)
+    largest = mtu_bytes - VXLAN_OVERHEAD_BYTES
+    small_regions = {region for _, _, link, region in _ways(plan, placement) if region}
+    fit = {
+        link.name: _smaller(link, largest)
+        for link in plan.links
+        if link.name in tunnelled or link.b in small_regions or link.a in small_regions
+    }
+    wires = [
+        CapturePlan(f"{link}@{side}.wire.pcap", link=link, side=side, wire=True)
+        for here, there, link, region in _ways(plan, placement)
+        for side in _sides(plan, here, there, link, region)
+    ]
+    return replace(
+        plan,
+        links=tuple(fit.get(link.name, link) for link in plan.links),
+        captures=(*plan.captures, *wires),
+        changes=tuple(
+            replace(change, shape=_fit(change.shape, largest))
+            if isinstance(change, LinkChange) and change.link in fit
+            else change
+            for change in plan.changes
+        ),
+    )
+
+
+def first_network(run: str) -> int:
+    """Where a run's tunnels begin to be numbered: other runs on the same machines should not meet them."""
+    return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
+
+
+def shares(plan: Plan, inventory: Inventory, placement: Placement, first_network: int) -> dict[str, Share]:
+    """Each machine's share, by its name.
+
+    first_network: VXLAN network identifier from which on the run's tunnels are numbered. Raises InputError if
+    a machine has no address for a link.
+    """
+    tunnels: dict[str, list[Tunnel]] = {machine.name: [] for machine in placement.machines}
+    behind: dict[str, dict[str, str]] = {name: {} for name in tunnels}
+    for number, (here, there, link, region) in enumerate(_ways(plan, placement)):
+        network = (first_network + number) % VXLAN_NETWORKS
+        interface = f"t{number}"
+        addresses = [_address(inventory, machine, link) for machine in (here, there)]
+        ends = zip((here, there), _sides(plan, here, there, link, region), (there, here), strict=True)
+        for (machine, side, other), (local, remote) in zip(
+            ends, (addresses, reversed(addresses)), strict=True
+        ):
+            tunnels[machine.name].append(
+                Tunnel(
+                    interface=interface,
+                    link=link,
+                    side=side,
+                    machine=other.name,
+                    local=local,
+                    remote=remote,
+                    network=network,
+                    port=inventory.vxlan_port,
+                    mtu_bytes=OUTSIDE_MTU_BYTES,
+                )
+            )
+            if region:
+                behind[machine.name] |= {
+                    host.name: interface
+                    for host in plan.hosts
+                    if host.region == region and placement.machine_of[host.name].name == other.name
+                }
+    return {
+        machine.name: Share(
+            machine.name,
+            frozenset(placement.hosts(machine)),
+            tuple(tunnels[machine.name]),
+            behind[machine.name],
+            inventory.shaping is Shaping.HOSTS,
+        )
+        for machine in placement.machines
+    }
+
+
+def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Machine]]:
+    regions = [region.name for region in plan.regions]
+    for number, machine in enumerate(inventory.machines):
+        for region in machine.serves:
+            if region not in regions:
+                raise _error(
+                    inventory,
+                    f"machines.{number}.serves",
+                    f"the topology has no region {region}; it has {', '.join(regions)}",
+                )
+    found = {
+        region: [machine for machine in inventory.machines if region in machine.serves] for region in regions
+    }
+    free = [machine for machine in inventory.machines if not machine.serves]
+    homeless = [region for region in regions if not found[region]]
+    if homeless and not free:
+        raise _error(
+            inventory, "machines", f"no machine serves {', '.join(homeless)}, and each serves something else"
+        )
+    for number, region in enumerate(homeless):
+        found[region].append(free[number % len(free)])
+    return found
+
+
+def _ways(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, str, str]]:
+    """Every tunnel: its two machines, what it is called, and the region if it is part of a LAN."""
+    gateways = {region.name: placement.machine_of[region.gateway] for region in plan.regions}
+    for link in plan.links:
+        if link.kind == "wan" and gateways[link.a].name != gateways[link.b].name:
+            yield gateways[link.a], gateways[link.b], link.name, ""
+    for region in plan.regions:
+        here = [placement.machine_of[host.name] for host in plan.hosts if host.region == region.name]
+        for one, other in combinations({machine.name: machine for machine in here}.values(), 2):
+            yield one, other, f"{region.name}~{one.name}~{other.name}", region.name
+
+
+def _sides(plan: Plan, here: Machine, there: Machine, link: str, region: str) -> tuple[str, str]:
+    """What captures call the two ends: regions, or machines where the region is the same."""
+    if region:
+        return here.name, there.name
+    return next((each.a, each.b) for each in plan.links if each.name == link)
+
+
+def _address(inventory: Inventory, machine: Machine, link: str) -> str:
+    found = machine.address(link)
+    if found is None:
+        raise _error(inventory, "machines", f"{machine.name} has no address for the link {link}")
+    return found
+
+
+def _check_changes(plan: Plan, inventory: Inventory, tunnelled: set[str]) -> None:
+    shapes = {link.name: {link.forward, link.backward} for link in plan.links}
+    for change in plan.changes:
+        if not isinstance(change, LinkChange) or change.link not in tunnelled:
+            continue
+        if change.shape not in shapes[change.link]:
+            raise _error(
+                inventory,
+                "shaping",
+                f"the site's links shape {change.link}, so the fault {change.fault} cannot change it:"
+                " only cuts are possible; use `shaping: hosts`",
+            )
+
+
+def _smaller(link: LinkPlan, largest: int) -> LinkPlan:
+    return replace(link, forward=_fit(link.forward, largest), backward=_fit(link.backward, largest))
+
+
+def _fit(shape: Shape, largest: int) -> Shape:
+    return replace(shape, mtu_bytes=min(shape.mtu_bytes, largest))
+
+
+def _error(inventory: Inventory, field: str, text: str) -> InputError:
+    return InputError(inventory.file, None, field, text)

@@ -1,0 +1,81 @@
+"""Runs on a machine, as part of a program that is sent there: what runs have left below our folder.
+
+A run's folder is *in use* while its controller is connected to its supervisor, *held* while there is only the
+supervisor, which waits for the controller until the lease is over, and *left* afterwards. What somebody else
+could have put there is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from testbed.machines.agent import files
+from testbed.machines.own_folders import is_own
+
+IN_USE, HELD, LEFT = "in use", "held", "left"
+CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
+
+
+def agent_arguments(what: str, folder: str) -> list[str]:
+    """The end of the command that starts a run's supervisor ("start"), or speaks to it ("attach")."""
+    return ["-m", "testbed.machines.agent", what, folder]
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The folders of runs that nobody else can change; `folder` is the machine's, of the inventory."""
+    runs = folder / "runs"
+    return sorted(run for run in runs.iterdir() if is_own(run)) if is_own(runs) else []
+
+
+def state(run: Path) -> str:
+    """In use, held or left."""
+    if supervisor(run) is None:
+        return LEFT
+    return IN_USE if _attached(run / files.SOCKET) else HELD
+
+
+def supervisor(run: Path) -> int | None:
+    """The process that holds the run, if it is alive. No other is taken for it: neither one that has got its
+    number, nor one that somebody else has written down.
+    """
+    if not is_own(run):
+        return None
+    try:
+        given = json.loads((run / files.STATE).read_text())
+        pid, ticks = int(given["pid"]), int(given["started_ticks"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return pid if files.started_ticks(pid) == ticks and _supervises(pid, run) else None
+
+
+def _supervises(pid: int, run: Path) -> bool:
+    """Whether this is the command line of the run's supervisor (proc(5))."""
+    try:
+        line = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
+        return line[-4:] == agent_arguments("start", line[-1]) and run.samefile(line[-1])
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def size_bytes(run: Path) -> int:
+    """What its files take."""
+    total = 0
+    for place, _, names in os.walk(str(run)):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 (thousands)
+            except OSError:
+                continue  # it has just gone
+    return total
+
+
+def _attached(path: Path) -> bool:
+    """Whether somebody is connected to a listening socket: what it accepted has its path (proc(5))."""
+    try:
+        lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+    except OSError:
+        return False
+    rows = [line.split(maxsplit=7) for line in lines]
+    return any(len(row) == 8 and row[5] == CONNECTED and row[7] == str(path) for row in rows)

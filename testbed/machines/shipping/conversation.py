@@ -1,0 +1,231 @@
+"""One connection to a sender: asks for what a transfer wants next, and hands it the answers, until all is
+here.
+
+Several requests are under way at a time, so that the way there and back costs nothing; they are small, so
+neither end can be stuck in a write while the other is in one, too. The folder is looked at again every
+POLL_S while the run goes on, and once more when it is over.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from testbed.machines.shipping.frames import Frames, Kind, ShippingError, encode
+from testbed.machines.shipping.limits import Bounds
+from testbed.machines.shipping.messages import (
+    Hash,
+    Read,
+    Unpacker,
+    decode_digest,
+    decode_listing,
+    decode_text,
+    encode_hash,
+    encode_read,
+)
+from testbed.machines.shipping.result import State
+from testbed.machines.shipping.transfer import Asked, Transfer
+
+POLL_S = 0.5
+PAUSE_S = 0.05
+"""The longest wait between two looks at whether the run is over."""
+UNDER_WAY_MAX = 12
+"""Requests: of 1 MiB each enough for 1 Gbit/s over 100 ms."""
+LISTINGS_MAX = 4096
+"""Parts of one listing."""
+BUSY_MAX = 1 << 16
+"""How often a sender may say that it is still at an answer."""
+
+
+class Stream(Protocol):
+    """A connection to a sender. Its methods raise OSError or TestbedError when it breaks."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes, b"" at the end."""
+
+    def write(self, data: bytes, /) -> object:
+        """Send all of it."""
+
+    def said(self) -> str:
+        """What the other side complained of, outside of the stream."""
+
+    def close(self) -> object:
+        """Let go of it; idempotent, and wakes who reads."""
+
+
+class DiskLimitError(Exception):
+    """There is no room here for more."""
+
+
+class Conversation:
+    """With one sender.
+
+    over: whether the run is over; heard: called with how many bytes came; show: with what goes on;
+    stopped: whether to end now, as it is.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        transfer: Transfer,
+        bounds: Bounds,
+        *,
+        over: Callable[[], bool],
+        heard: Callable[[int], None],
+        show: Callable[[State], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._stream = stream
+        self._frames = Frames(self._read)
+        self._transfer = transfer
+        self._bounds = bounds
+        self._over = over
+        self._heard = heard
+        self._show = show
+        self._stopped = stopped
+        self._under_way: deque[Asked | None] = deque()  # None: a LIST
+        self._listed_s = float("-inf")
+        self._final = False
+        self._busy = 0
+        self._unpacker = Unpacker()
+        self._waiting_since_s: float | None = None
+
+    def hold(self) -> bool:
+        """Talk until everything is here; false if it was stopped before.
+
+        Raises OSError, EOFError or TestbedError when the connection breaks, ShippingError for nonsense,
+        DiskLimitError when no more fits.
+        """
+        self._transfer.connected()
+        self._frames.greet()
+        try:
+            while not self._stopped():
+                pause_s = self._ask()
+                if self._under_way:
+                    self._show(self._doing())
+                    self._answer()
+                elif self._final and not self._transfer.stale and pause_s is None:
+                    return True
+                else:
+                    self._show(State.FOLLOWING if pause_s is None else State.SHIPPING)
+                    self._bounds.wait(PAUSE_S if pause_s is None else min(pause_s, PAUSE_S))
+            return False
+        finally:
+            for asked in self._under_way:
+                self._give_back(asked)
+
+    def silent_s(self) -> float:
+        """For how long nothing has come although it is waited for; a slow answer is not silence."""
+        since_s = self._waiting_since_s
+        return 0.0 if since_s is None else self._bounds.now_s() - since_s
+
+    def _doing(self) -> State:
+        reading = any(asked and isinstance(asked.request, Read) for asked in self._under_way)
+        hashing = any(asked and isinstance(asked.request, Hash) for asked in self._under_way)
+        return State.SHIPPING if reading else State.CHECKING if hashing else State.FOLLOWING
+
+    def _ask(self) -> float | None:
+        """Ask for as much as may be under way; how long to wait for the rate, None if for nothing."""
+        requests = self._list_request()
+        wait_s = None
+        while len(self._under_way) < UNDER_WAY_MAX:
+            request = self._transfer.next(self._bounds.rate.chunk_bytes)
+            if request is None:
+                break
+            if isinstance(request, Read):
+                wait_s = self._bounds.rate.book(request.length, self._bounds.now_s())
+                if wait_s > 0:
+                    break
+                wait_s = None
+                problem = self._bounds.disk.take(request.length)
+                if problem:
+                    self._bounds.rate.give_back(request.length)
+                    raise DiskLimitError(problem)
+            self._under_way.append(self._transfer.asked(request))
+            requests += encode_read(request) if isinstance(request, Read) else encode_hash(request)
+        if requests:
+            self._stream.write(requests)
+        return wait_s
+
+    def _list_request(self) -> bytes:
+        """A LIST, if it is time for one."""
+        if None in self._under_way:
+            return b""
+        now_s = self._bounds.now_s()
+        ending = not self._final and self._over()
+        again = self._final and self._transfer.stale and not self._under_way
+        if ending or again or (not self._final and now_s - self._listed_s >= POLL_S):
+            self._listed_s = now_s
+            self._final = self._final or ending
+            self._under_way.append(None)
+            return encode(Kind.LIST)
+        return b""
+
+    def _answer(self) -> None:
+        kind, body = self._frames.next()
+        if kind is Kind.BUSY:
+            self._busy += 1
+            if self._busy > BUSY_MAX:
+                raise ShippingError("it is busy without end")
+            return
+        self._busy = 0
+        if kind is Kind.FAILED:
+            raise ShippingError(f"the sender gives up: {decode_text(body)}")
+        asked = self._under_way[0]
+        if asked is None:
+            self._take_listing(kind, body)
+            return
+        match kind, asked.request:
+            case Kind.DATA, Read(length=length):
+                self._take_data(asked, body, length)
+                return
+            case Kind.DIGEST, Hash():
+                self._transfer.digest(asked, decode_digest(body))
+            case Kind.CHANGED, _:
+                self._transfer.changed(asked)
+            case Kind.GONE, _:
+                self._transfer.gone(asked, decode_text(body))
+            case _:
+                raise ShippingError(f"{kind.name} answers nothing that was asked")
+        self._give_back(self._under_way.popleft())
+
+    def _take_listing(self, kind: Kind, body: bytes) -> None:
+        """All parts of the answer to a LIST."""
+        for _ in range(LISTINGS_MAX):
+            if kind is not Kind.LISTING:
+                raise ShippingError(f"{kind.name} is no listing")
+            listing = decode_listing(body)
+            self._transfer.listed(listing)
+            if not listing.more:
+                break
+            kind, body = self._frames.next()
+        else:
+            raise ShippingError("a listing without end")
+        self._under_way.popleft()
+        if self._final:
+            self._transfer.run_is_over()
+
+    def _take_data(self, asked: Asked, body: bytes, length: int) -> None:
+        data = self._unpacker.data(body, length)
+        self._under_way.popleft()
+        self._bounds.rate.give_back(length - len(body))
+        try:
+            used = self._transfer.took(asked, data)
+        except OSError as error:  # only a full disk comes through
+            raise DiskLimitError(f"writing here: {error.strerror}") from None
+        if not used:
+            self._bounds.disk.give_back(length)
+
+    def _give_back(self, asked: Asked | None) -> None:
+        """What was booked for an answer that brought nothing."""
+        if asked is not None and isinstance(asked.request, Read):
+            self._bounds.rate.give_back(asked.request.length)
+            self._bounds.disk.give_back(asked.request.length)
+
+    def _read(self, size: int) -> bytes:
+        self._waiting_since_s = self._bounds.now_s()
+        try:
+            data = self._stream.read(size)
+        finally:
+            self._waiting_since_s = None
+        self._heard(len(data))
+        return data

@@ -1,0 +1,201 @@
+"""Fetches what of a run is still on its machines: after the controller died, or a connection, or the disk
+was full. What is here already is only checked.
+
+A machine whose supervisor still waits for its controller is waited for, at most until its lease is over:
+until then its files may grow. Afterwards run.json is made of those of all machines again, and the run's
+folder is removed from machines that have nothing more to give.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.rundir import RunDirectory
+from testbed.errors import TestbedError
+from testbed.machines.archive import Archive
+from testbed.machines.connecting import connected
+from testbed.machines.deploy import code_folder, deploy_to, our_python
+from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.merging import LISTS, merged
+from testbed.machines.on_each import on_each
+from testbed.machines.run_folders import HELD, IN_USE
+from testbed.machines.shipping.lane import Listener
+from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.over_ssh import MachineSource
+from testbed.machines.shipping.parts import about_parts, read_parts
+from testbed.machines.shipping.receiver import run_lock, ship
+from testbed.machines.shipping.result import Shipped
+from testbed.machines.ssh import Connection
+from topologies.errors import InputError
+
+LOOK_S = 1.0
+TIDY_END_S = 120.0
+"""For a run that was told to end because its lease is over."""
+REMOVE_TIMEOUT_S = 120.0
+STATE = """\
+import json, pathlib, sys
+from testbed.machines.run_folders import HELD, LEFT, state
+run = pathlib.Path(sys.argv[1])
+now = state(run)
+if now == HELD and json.loads((run / "run.json").read_text())["outcome"] is not None:
+    now = LEFT
+print(now)
+"""
+"""A run that is over is as good as left: its supervisor only waits for whoever wants its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """One attempt. say: shows what goes on; listener: told how far each machine's files are."""
+
+    run: RunDirectory
+    inventory: Inventory
+    archive: Archive
+    limits: Limits
+    listener: Listener
+    say: Callable[[str], object]
+
+    def fetch(self) -> dict[str, Shipped]:
+        """What became of the machines that had not shipped everything; none if all have. One on which the
+        run still goes on has nothing to give yet, which its problem says.
+
+        Raises InputError if the inventory is not that of the run, TestbedError if somebody else brings its
+        files here.
+        """
+        with run_lock(self.run, who="cutset fetch"):
+            return self._fetch()
+
+    def _fetch(self) -> dict[str, Shipped]:
+        lacking = not_all_here(self.run)
+        if not lacking:
+            return {}
+        machines = self._machines()
+        known = {each["machine"]: each for each in self.run.read_run().get("shipped", ())}
+        asked = [each for each in machines if each.name in lacking]
+        self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
+        with connected(asked) as connections:
+            shipped = {
+                machine.name: Shipped(machine.name, (), str(result), 0, 0)
+                for machine, result in zip(asked, connections, strict=True)
+                if isinstance(result, TestbedError)
+            }
+            here = [result for result in connections if isinstance(result, Connection)]
+            for connection, result in zip(here, on_each(self._ready, here), strict=True):
+                if isinstance(result, TestbedError):
+                    name = connection.machine.name
+                    shipped[name] = Shipped(name, (), str(result), 0, 0)
+            ready = [connection for connection in here if connection.machine.name not in shipped]
+            shipped |= self._ship([connection.machine for connection in ready])
+            self._note(machines, known, shipped)
+            on_each(self._remove, [each for each in ready if shipped[each.machine.name].complete])
+        return shipped
+
+    def _machines(self) -> list[Machine]:
+        """Those that the run was on, the reference first."""
+        by_name = {machine.name: machine for machine in self.inventory.machines}
+        names = _names(self.run)
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            problem = f"has no machine {', '.join(unknown)}, on which {self.run.name} was"
+            raise InputError(self.inventory.file, None, "machines", problem)
+        return [by_name[name] for name in names]
+
+    def _ready(self, connection: Connection) -> None:
+        """Our code is there, and nothing grows any more."""
+        machine = connection.machine
+        deploy_to(connection, self.archive)
+        command = [*self._with_our_code(machine), "-c", STATE, self._folder(machine)]
+        patience_s = self.inventory.lease_us / 1e6 + TIDY_END_S
+        deadline_s, said = time.monotonic() + patience_s, False
+        while True:
+            answer = connection.run(command, root=True)
+            state = answer.stdout.decode(errors="replace").strip()
+            if answer.code != 0:
+                raise TestbedError(f"{machine.name}: cannot look after the run there: {answer.said[-300:]}")
+            if state == IN_USE:
+                raise TestbedError(f"{machine.name}: the run goes on there, and its controller is connected")
+            if state != HELD:
+                return
+            if time.monotonic() > deadline_s:
+                raise TestbedError(f"{machine.name}: the run does not end there: try `cutset hosts --clean`")
+            if not said:
+                self.say(
+                    f"{machine.name}: waiting until its lease is over and the run has ended there, for"
+                    f" {patience_s:g} s at most"
+                )
+                said = True
+            time.sleep(LOOK_S)
+
+    def _ship(self, machines: Sequence[Machine]) -> dict[str, Shipped]:
+        if machines:
+            self.say("fetching what is not here yet, and checking what is")
+        sources = [
+            MachineSource(
+                machine,
+                self._folder(machine),
+                code_folder(machine, self.archive),
+                self.inventory.lease_us / 1e6,
+                during_run=False,
+            )
+            for machine in machines
+        ]
+        return ship(
+            sources,
+            self.run.path,
+            limits=self.limits,
+            listener=self.listener,
+            stop_following=lambda _: True,
+        )
+
+    def _note(
+        self, machines: Sequence[Machine], known: dict[str, dict[str, Any]], shipped: dict[str, Shipped]
+    ) -> None:
+        """Make run.json of all that is here now."""
+        order = [machine.name for machine in machines]
+        parts, unusable = read_parts(self.run, order)
+        content = self.run.read_run()
+        said = {line for each in known.values() for line in each.get("said", ())}
+        problems = [line for line in content["problems"] if line not in said and not about_parts(line)]
+        now = {**known, **{name: one.as_json() for name, one in shipped.items()}}
+        base = {
+            **content,
+            **{key: [] for key in LISTS},
+            "machines": _machines(content, parts),
+            "shipped": [now[name] for name in order if name in now],
+            "problems": [*problems, *(line for one in shipped.values() for line in one.lines()), *unusable],
+        }
+        self.run.update_run(**merged(base, parts, order))
+
+    def _remove(self, connection: Connection) -> None:
+        folder = self._folder(connection.machine)
+        connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
+
+    def _folder(self, machine: Machine) -> str:
+        return machine.run_folder(self.run)
+
+    def _with_our_code(self, machine: Machine) -> list[str]:
+        return our_python(code_folder(machine, self.archive))
+
+
+def not_all_here(run: RunDirectory) -> set[str]:
+    """The machines of a run that have not shipped all that they have. Raises InputError if it was on none."""
+    complete = {each["machine"] for each in run.read_run().get("shipped", ()) if each["complete"]}
+    return set(_names(run)) - complete
+
+
+def _names(run: RunDirectory) -> list[str]:
+    """Of the machines that the run was on, the reference first. Raises InputError."""
+    names = [each["name"] for each in run.read_run().get("machines", ())]
+    if not names:
+        raise InputError(str(run.path), None, "", "was not on machines: there is nothing to fetch")
+    return names
+
+
+def _machines(content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """`machines` of run.json. What a controller that died could not write down, machines say."""
+    times = {name: part["times"] for name, part in parts.items()}
+    return [
+        entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}
+        for entry in content["machines"]
+    ]

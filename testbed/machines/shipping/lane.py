@@ -1,0 +1,210 @@
+"""The thread of one machine: it opens a stream to a sender there, talks (`conversation`), and opens another
+when it breaks, after a pause that doubles up to RETRY_S_MAX.
+
+While the run goes on this is tried for ever; after it, a machine that has said nothing for
+`Limits.patience_s` is given up.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.shipping.conversation import Conversation, DiskLimitError, Stream
+from testbed.machines.shipping.frames import ShippingError
+from testbed.machines.shipping.limits import Bounds, Limits
+from testbed.machines.shipping.result import Progress, Shipped, State
+from testbed.machines.shipping.transfer import Transfer
+from testbed.one_line import one_line
+
+RETRY_S_MAX = 5.0
+NONSENSE_MAX = 3
+"""How often a machine may break the protocol."""
+SHOW_S = 0.2
+
+
+class Source(Protocol):
+    """A machine, and how to talk to a sender on it."""
+
+    @property
+    def name(self) -> str:
+        """What the machine is called; a folder may be called so."""
+
+    def open(self) -> Stream:
+        """Start a sender and connect to it. Raises OSError or TestbedError; MachineError if it is no use to
+        try again.
+        """
+
+
+Listener = Callable[[Progress], None]
+"""Told how far a machine is."""
+
+
+@dataclass(slots=True)
+class Company:
+    """What all lanes share. no_room: why nothing more fits here, once that is so.
+
+    stop: set when all are to end as they are.
+    """
+
+    bounds: Bounds
+    limits: Limits
+    listener: Listener
+    over: Callable[[str], bool]
+    given_up: Callable[[str], bool]
+    randomness: random.Random
+    stop: threading.Event
+    no_room: str = ""
+
+
+class Lane(threading.Thread):
+    """Of one machine."""
+
+    def __init__(self, source: Source, transfer: Transfer, company: Company) -> None:
+        super().__init__(name=f"shipping {source.name}", daemon=True)
+        self.source = source
+        self._transfer = transfer
+        self._company = company
+        self._left = threading.Event()  # this machine is given up
+        self._problem = "it did not come to an end"
+        self._connections = 0
+        self._wire_bytes = 0
+        self._heard_s = company.bounds.now_s()
+        self._shown = (float("-inf"), State.CONNECTING)
+        self._talk: tuple[Stream, Conversation] | None = None
+
+    def run(self) -> None:
+        """Ship, whatever it takes; nothing is raised."""
+        try:
+            self._problem = self._ship()
+        except Exception as error:  # noqa: BLE001 - a bug of ours in one lane must not look like success
+            self._problem = f"{type(error).__name__}: {error}"
+        done = State.SHIPPED if self.shipped().complete else State.GIVEN_UP
+        self._show(done, self._problem)
+
+    def shipped(self) -> Shipped:
+        """What became of it."""
+        files = self._transfer.outcome()
+        return Shipped(self.source.name, files, self._problem, self._connections, self._wire_bytes)
+
+    def look_after(self) -> bool:
+        """Break a stream that is silent for too long, or whose machine is given up; whether it is that."""
+        if self._company.given_up(self.source.name):
+            self._left.set()
+            self.break_off()
+            return True
+        talk = self._talk
+        if talk is not None and talk[1].silent_s() > self._company.limits.silence_s:
+            _close(talk[0])
+        return False
+
+    def break_off(self) -> None:
+        """Break the stream, if there is one."""
+        talk = self._talk
+        if talk is not None:
+            _close(talk[0])
+
+    def _ship(self) -> str:
+        """Why not everything came, "" if it did."""
+        pause_s, nonsense = self._company.limits.retry_s, 0
+        while not self._stopped():
+            was_over, heard_s = self._company.over(self.source.name), self._heard_s
+            try:
+                self._show(State.CONNECTING)
+                if self._hold():
+                    return self._settled()
+                break
+            except DiskLimitError as error:
+                self._company.no_room = str(error)
+                self._company.stop.set()
+                break
+            except MachineError as error:
+                return str(error)
+            except ShippingError as error:
+                nonsense += 1
+                if nonsense >= NONSENSE_MAX:
+                    return str(error)
+                problem = str(error)
+            except (OSError, EOFError, TestbedError) as error:
+                problem = str(error)
+            silent_s = self._company.bounds.now_s() - self._heard_s
+            if self._heard_s > heard_s:
+                pause_s = self._company.limits.retry_s
+            elif was_over and silent_s >= self._company.limits.patience_s:
+                return f"{problem}; it was given up after {self._company.limits.patience_s:g} s"
+            if not self._stopped():
+                self._show(State.WAITING, problem)
+                self._company.bounds.wait(pause_s * self._company.randomness.uniform(0.5, 1))
+            pause_s = min(2 * pause_s, RETRY_S_MAX)
+        return self._why_stopped()
+
+    def _settled(self) -> str:
+        """Once all is here: whether it is on the disk, too."""
+        if not self._transfer.files:
+            return "it has no files of this run"
+        self._show(State.CHECKING)
+        try:
+            self._transfer.sync()
+        except OSError as error:
+            return f"what came cannot be put on the disk: {error.strerror}"
+        return ""
+
+    def _hold(self) -> bool:
+        """One connection, to its end; whether all came."""
+        stream = self.source.open()
+        self._connections += 1
+        talk = Conversation(
+            stream,
+            self._transfer,
+            self._company.bounds,
+            over=lambda: self._company.over(self.source.name),
+            heard=self._heard,
+            show=self._show,
+            stopped=self._stopped,
+        )
+        self._talk = stream, talk
+        try:
+            return talk.hold()
+        except (OSError, EOFError) as error:
+            raise EOFError(one_line(stream.said()) or str(error)) from None
+        finally:
+            self._talk = None
+            _close(stream)
+
+    def _why_stopped(self) -> str:
+        if self._company.no_room:
+            return self._company.no_room
+        return "it was given up" if self._left.is_set() else "shipping was broken off"
+
+    def _stopped(self) -> bool:
+        return self._company.stop.is_set() or self._left.is_set()
+
+    def _heard(self, size: int) -> None:
+        self._heard_s = self._company.bounds.now_s()
+        self._wire_bytes += size
+
+    def _show(self, state: State, note: str = "") -> None:
+        now_s = self._company.bounds.now_s()
+        if (state, note) == (self._shown[1], "") and now_s - self._shown[0] < SHOW_S:
+            return
+        self._shown = now_s, state
+        transfer = self._transfer
+        self._company.listener(
+            Progress(
+                machine=self.source.name,
+                state=state,
+                bytes=transfer.got_bytes,
+                of_bytes=transfer.known_bytes,
+                wire_bytes=self._wire_bytes,
+                files=transfer.files,
+                note=note,
+            )
+        )
+
+
+def _close(stream: Stream) -> None:
+    with suppress(OSError, TestbedError):  # it is broken already: all that closing could bring about
+        stream.close()

@@ -1,0 +1,117 @@
+"""What shipping may take: bytes a second from all machines together, and disk here. Safe between threads."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.machines.shipping.frames import CHUNK_BYTES_MAX
+
+BURST_S = 0.25
+"""How much may come at once after a pause, and how long a chunk may take at the least."""
+CHUNK_BYTES_MIN = 4 << 10
+FREE_BYTES_MIN = 256 << 20
+"""What is always left free on the disk, so that the run can be ended and described."""
+LOOK_EVERY_BYTES = 64 << 20
+
+PATIENCE_S = 60.0
+SILENCE_S = 20.0
+RETRY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of shipping a run.
+
+    patience_s: how long a machine may bring nothing, over all tries, until it is given up. silence_s: how
+    long a connection may be silent although it was asked something, until it is made anew. retry_s: the first
+    pause before another connection.
+    """
+
+    rate_bits_per_s: int | None = None
+    disk_bytes: int | None = None
+    patience_s: float = PATIENCE_S
+    silence_s: float = SILENCE_S
+    retry_s: float = RETRY_S
+
+
+class Rate:
+    """A token bucket (RFC 2697 has the idea) for what is asked for: booked whole, and what compression
+    saved is given back. Times are seconds of any clock.
+    """
+
+    def __init__(self, bits_per_s: int | None) -> None:
+        self._bytes_per_s = None if bits_per_s is None else bits_per_s / 8
+        self._free_s = float("-inf")  # when what was booked so far has come
+        self._lock = threading.Lock()
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How much to ask for at once."""
+        if self._bytes_per_s is None:
+            return CHUNK_BYTES_MAX
+        return min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, int(self._bytes_per_s * BURST_S)))
+
+    def book(self, size: int, now_s: float) -> float:
+        """Take `size` bytes if any may be taken now; how long to wait instead, in seconds, or 0 if taken."""
+        if self._bytes_per_s is None:
+            return 0.0
+        with self._lock:
+            start_s = max(self._free_s, now_s - BURST_S)
+            if start_s > now_s:
+                return start_s - now_s
+            self._free_s = start_s + size / self._bytes_per_s
+            return 0.0
+
+    def give_back(self, size: int) -> None:
+        """What was booked and did not come, or came smaller."""
+        if self._bytes_per_s is not None:
+            with self._lock:
+                self._free_s -= size / self._bytes_per_s
+
+
+class Disk:
+    """How much of the disk is left to a run. used_bytes: what its files take already."""
+
+    def __init__(self, folder: Path, limit_bytes: int | None, used_bytes: int) -> None:
+        self._folder = folder
+        self._limit_bytes = limit_bytes
+        self._used_bytes = used_bytes
+        self._until_look_bytes = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> str:
+        """Reserve so many bytes; what stands against it, "" if nothing."""
+        with self._lock:
+            if self._limit_bytes is not None and self._used_bytes + size > self._limit_bytes:
+                return f"the limit of {self._limit_bytes / 1e6:,.0f} MB on this run's files is reached"
+            if self._until_look_bytes < size:
+                free_bytes = shutil.disk_usage(self._folder).free
+                if free_bytes < FREE_BYTES_MIN + size:
+                    return f"the disk of {self._folder} is full but for {free_bytes / 1e6:,.0f} MB"
+                self._until_look_bytes = min(LOOK_EVERY_BYTES, free_bytes - FREE_BYTES_MIN)
+            self._until_look_bytes -= size
+            self._used_bytes += size
+            return ""
+
+    def give_back(self, size: int) -> None:
+        """What was reserved and did not come, or was taken away again."""
+        with self._lock:
+            self._used_bytes -= size
+
+
+def used_bytes(folder: Path) -> int:
+    """What the files below a folder hold."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What all machines' conversations have in common, and the clock that they go by."""
+
+    rate: Rate
+    disk: Disk
+    now_s: Callable[[], float] = time.monotonic
+    wait: Callable[[float], object] = time.sleep

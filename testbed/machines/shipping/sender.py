@@ -1,0 +1,203 @@
+"""The sender: tells what is in a run folder and gives its bytes, on standard output, as standard input asks.
+
+    python -m testbed.machines.shipping.sender FOLDER --idle 60
+
+It keeps no state but what it has told of the folder, and writes nothing. It runs at the lowest priority
+unless told otherwise, so that it disturbs no experiment that goes on. The kernel ends it (alarm(2)) when it
+was asked nothing for `--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs
+zstandard and nothing else beyond the standard library.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterator
+from io import FileIO
+from pathlib import Path
+
+from experiments.whole_files import BEGUN
+from testbed.machines.shipping.digests import file_digest, tail_digest
+from testbed.machines.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
+from testbed.machines.shipping.messages import (
+    ENTRIES_MAX,
+    TEXT_MAX,
+    Entry,
+    Hash,
+    Listing,
+    Packer,
+    Read,
+    decode_hash,
+    decode_read,
+    encode_listing,
+)
+from testbed.machines.shipping.names import checked
+
+IDLE_S = 60
+NICENESS = 19
+PIECE_BYTES = 64 << 10
+
+
+class Sender:
+    """Answers about one folder.
+
+    alive: called when it was asked something, or got on with an answer. without: files of the folder that are
+    of no use elsewhere.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        write: Callable[[bytes], object],
+        alive: Callable[[], object],
+        without: Collection[str] = (),
+    ) -> None:
+        self._folder = folder
+        self._without = without
+        self._write = write
+        self._alive = alive
+        self._told: dict[str, Entry] = {}
+        self._packer = Packer()
+
+    def serve(self, frames: Frames) -> None:
+        """Greet and answer until the requests end. Raises ShippingError for one that cannot be meant, and
+        OSError if the folder cannot be read.
+        """
+        self._write(GREETING)
+        while True:
+            try:
+                kind, body = frames.next()
+            except EOFError:
+                return
+            self._alive()
+            match kind:
+                case Kind.LIST:
+                    self._list()
+                case Kind.READ:
+                    self._read(decode_read(body))
+                case Kind.HASH:
+                    self._hash(decode_hash(body))
+                case _:
+                    raise ShippingError(f"{kind} is no request")
+
+    def _list(self) -> None:
+        found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
+        new = [entry for path, entry in sorted(found.items()) if self._told.get(path) != entry]
+        names: list[Entry | str] = [*sorted(self._told.keys() - found.keys()), *new]
+        self._told = found
+        for start in range(0, max(1, len(names)), ENTRIES_MAX):
+            part = names[start : start + ENTRIES_MAX]
+            listing = Listing(
+                tuple(name for name in part if isinstance(name, Entry)),
+                tuple(name for name in part if isinstance(name, str)),
+                more=start + ENTRIES_MAX < len(names),
+            )
+            self._write(encode_listing(listing))
+
+    def _walk(self) -> list[Entry]:
+        """A run that has not begun yet has no folder, and so no files."""
+        try:
+            return list(walk(self._folder))
+        except FileNotFoundError:
+            return []
+
+    def _read(self, asked: Read) -> None:
+        def read(file: FileIO) -> bytes | None:
+            if asked.tail and tail_digest(file, asked.offset) != asked.tail:
+                return None
+            file.seek(asked.offset)
+            data = file.read(asked.length)
+            return self._packer.data(data) if len(data) == asked.length else None
+
+        self._answer(asked.path, read)
+
+    def _hash(self, asked: Hash) -> None:
+        def read(file: FileIO) -> bytes | None:
+            digest = file_digest(file, asked.size, self._busy)
+            return None if digest is None else encode(Kind.DIGEST, digest)
+
+        self._answer(asked.path, read)
+
+    def _answer(self, path: str, read: Callable[[FileIO], bytes | None]) -> None:
+        """What `read` makes of the file, if it is still the one that was told of."""
+        told = self._told.get(path)
+        try:
+            with FileIO(self._folder / path, opener=_open_no_link) as file:
+                same = told is not None and os.fstat(file.fileno()).st_ino == told.identity
+                answer = read(file) if same else None
+        except OSError as error:
+            answer = encode(Kind.GONE, (error.strerror or type(error).__name__).encode())
+        if answer is None:
+            self._told.pop(path, None)
+            answer = encode(Kind.CHANGED)
+        self._write(answer)
+
+    def _busy(self) -> None:
+        self._alive()
+        self._write(encode(Kind.BUSY))
+
+
+def walk(folder: Path, below: str = "") -> Iterator[Entry]:
+    """All plain files below a folder: no links, no sockets, nothing in the making, no unspeakable names.
+
+    Raises OSError if the folder itself cannot be read.
+    """
+    try:
+        found = list(os.scandir(folder / below))
+    except OSError:
+        if not below:
+            raise
+        return  # taken away while we looked, or not ours to see: what is in it counts as missing
+    for item in found:
+        path = f"{below}/{item.name}" if below else item.name
+        try:
+            if item.is_dir(follow_symlinks=False):
+                yield from walk(folder, path)
+            elif item.is_file(follow_symlinks=False) and not item.name.endswith(BEGUN):
+                status = item.stat(follow_symlinks=False)
+                yield Entry(checked(path), status.st_size, status.st_ino)
+        except (FileNotFoundError, ShippingError):
+            continue  # taken away while we looked; or nobody could write such a name at the other end
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def main() -> int:
+    """Serve the folder of the command line on standard input and output."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.machines.shipping.sender")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--idle", type=int, default=IDLE_S, help="seconds without a request until it ends")
+    parser.add_argument("--nice", type=int, default=NICENESS, help="see nice(1)")
+    parser.add_argument("--without", action="append", default=[], metavar="FILE", help="do not tell of this")
+    arguments = parser.parse_args()
+    os.nice(arguments.nice)
+
+    def alive() -> None:
+        signal.alarm(arguments.idle)
+
+    alive()
+    sender = Sender(
+        arguments.folder, lambda data: _write_all(data, alive), alive, frozenset(arguments.without)
+    )
+    try:
+        sender.serve(Frames(lambda size: os.read(0, size)))
+    except BrokenPipeError:
+        return 0  # nobody listens any more
+    except (OSError, ShippingError) as error:
+        _write_all(encode(Kind.FAILED, str(error).encode(errors="replace")[:TEXT_MAX]))
+        return 1
+    return 0
+
+
+def _write_all(data: bytes, alive: Callable[[], object] = lambda: None) -> None:
+    """In pieces: where the network is slow, each that is taken is a sign of life."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view[:PIECE_BYTES]) :]
+        alive()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+"""How far one machine's files are, over all its connections: what to ask for next, what answers mean.
+
+No stream, no clock, no thread: `next` says what could be asked, `asked` that it was, and each answer is
+given in. A file is read from where the copy here ends; when both ends say that it is over and it is as long
+as it should be, digests are compared. A file that is not what it was is shipped again, so and so often.
+"""
+
+import errno
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from experiments.whole_files import sync_folder
+from testbed.machines.shipping.copy import Copy
+from testbed.machines.shipping.frames import ShippingError
+from testbed.machines.shipping.limits import Disk
+from testbed.machines.shipping.messages import Entry, Hash, Listing, Read
+from testbed.machines.shipping.names import GROWING, place
+from testbed.machines.shipping.result import Became, ShippedFile
+
+FILES_MAX = 20_000
+TRIES_MAX = 5
+"""How often a file is shipped anew after the run, until it is taken for one that never stands still."""
+
+
+@dataclass(slots=True)
+class _File:
+    """A file of the machine. Answers to what was asked in an earlier `life` of it count no more."""
+
+    path: str
+    place: str
+    copy: Copy
+    size: int
+    identity: int
+    asked: int  # up to this byte
+    compare: bool  # whether the next READ says what is here before it
+    life: int = 0
+    stale: bool = False  # until a listing tells of it again
+    hashing: bool = False
+    whole: bool = False
+    suspect: bool = False  # what is here of it is not what is there: changed, unless it was replaced
+    changed: bool = False  # although it should only grow
+    tries: int = 0
+    note: str = ""
+    failed: bool = False
+    elsewhere: bool = False  # the place is another machine's
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether its writers promise that."""
+        return self.path.split("/")[0] in GROWING
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is under way."""
+
+    request: Read | Hash
+    life: int
+
+
+class Transfer:
+    """One machine's. claims: which machine ships to a place, shared by all.
+
+    Methods raise OSError only when the disk is full; any other trouble with a file here is that file's.
+    """
+
+    def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: Disk) -> None:
+        self._machine = machine
+        self._run = run
+        self._claims = claims
+        self._disk = disk
+        self._files: dict[str, _File] = {}
+        self._due: dict[str, None] = {}
+        self._over = False
+
+    @property
+    def files(self) -> int:
+        """How many are known."""
+        return len(self._files)
+
+    @property
+    def got_bytes(self) -> int:
+        """How much of them is here."""
+        return sum(file.copy.size for file in self._files.values())
+
+    @property
+    def known_bytes(self) -> int:
+        """How much they are."""
+        return sum(file.size for file in self._files.values())
+
+    @property
+    def stale(self) -> bool:
+        """Whether only another listing can say what there is to ship."""
+        return any(file.stale for file in self._files.values())
+
+    def connected(self) -> None:
+        """A new conversation: what was under way comes no more, and nothing was told yet."""
+        for file in self._files.values():
+            self._rewind(file)
+            file.stale = not file.elsewhere
+
+    def run_is_over(self) -> None:
+        """Nothing grows any more: what is as long as it should be can be checked."""
+        self._over = True
+        self._due.update(dict.fromkeys(self._files))
+
+    def listed(self, listing: Listing) -> None:
+        """What the machine has. Raises ShippingError for more than can be."""
+        for path in listing.gone:
+            if path in self._files and not self._files[path].elsewhere:
+                self._fail(self._files[path], "it was taken away on the machine")
+        for entry in listing.entries:
+            file = self._files.get(entry.path)
+            if file is None:
+                self._add(entry)
+            elif not file.elsewhere:
+                self._update(file, entry)
+        if not listing.more:
+            for file in self._files.values():
+                if file.stale:  # or it had been listed
+                    self._fail(file, "it was taken away on the machine")
+
+    def next(self, chunk_bytes: int) -> Read | Hash | None:
+        """What to ask for now, None if nothing; the same again until `asked` is called."""
+        while self._due:
+            file = self._files[next(iter(self._due))]
+            with self._trouble_of(file):
+                request = self._next_of(file, chunk_bytes)
+                if request is not None:
+                    return request
+            del self._due[file.path]
+        return None
+
+    def asked(self, request: Read | Hash) -> Asked:
+        """It was asked."""
+        file = self._files[request.path]
+        if isinstance(request, Read):
+            file.asked = request.offset + request.length
+            file.compare = False
+        else:
+            file.hashing = True
+        return Asked(request, file.life)
+
+    def took(self, asked: Asked, data: bytes) -> bool:
+        """The answer to a READ; whether it was of use."""
+        file = self._files[asked.request.path]
+        if asked.life != file.life:
+            return False
+        with self._trouble_of(file):
+            file.copy.append(data)
+            if file.copy.size == file.size:
+                self._disk.give_back(file.copy.settle())
+                self._due[file.path] = None
+        return not file.failed
+
+    def digest(self, asked: Asked, digest: bytes) -> None:
+        """The answer to a HASH."""
+        file = self._files[asked.request.path]
+        if asked.life != file.life:
+            return
+        with self._trouble_of(file):
+            file.hashing = False
+            if file.copy.digest(file.size) == digest:
+                file.whole, file.note = True, ""
+            else:
+                file.changed = file.only_grows
+                self._anew(file)
+
+    def changed(self, asked: Asked) -> None:
+        """It is not the file that was told of, or not what is here of it."""
+        file = self._files[asked.request.path]
+        if asked.life == file.life:
+            with self._trouble_of(file):
+                file.suspect = isinstance(asked.request, Read) and bool(asked.request.tail)
+                file.stale = True
+                self._anew(file)
+
+    def gone(self, asked: Asked, why: str) -> None:
+        """It cannot be read there."""
+        file = self._files[asked.request.path]
+        if asked.life == file.life:
+            self._fail(file, f"it cannot be read there: {why}")
+
+    def sync(self) -> None:
+        """Put what came on the disk: then the machine need not have it any more. Raises OSError."""
+        whole = [file for file in self._files.values() if file.whole]
+        for file in whole:
+            file.copy.sync()
+        depths = [PurePosixPath(file.place).parents for file in whole]
+        for folder in dict.fromkeys(self._run / parent for parents in depths for parent in parents):
+            sync_folder(folder)
+        sync_folder(self._run.absolute().parent)
+
+    def outcome(self) -> tuple[ShippedFile, ...]:
+        """What became of all that is known."""
+        return tuple(_outcome(file) for _, file in sorted(self._files.items()))
+
+    def _add(self, entry: Entry) -> None:
+        if len(self._files) >= FILES_MAX:
+            raise ShippingError(f"more than {FILES_MAX} files")
+        where = str(place(self._machine, entry.path))
+        copy = Copy(self._run / where)
+        file = _File(entry.path, where, copy, entry.size, entry.identity, copy.size, compare=copy.size > 0)
+        self._files[entry.path] = file
+        self._due[entry.path] = None
+        first = self._claims.setdefault(where, self._machine)
+        if first != self._machine:
+            file.elsewhere = True
+            self._fail(file, f"{first} has a file of that name, too")
+            return
+        with self._trouble_of(file):
+            if copy.size > entry.size:
+                file.changed = file.only_grows
+                self._anew(file)
+            self._settle_empty(file)
+
+    def _update(self, file: _File, entry: Entry) -> None:
+        """It grew, was replaced by another file of its name, or was listed anew because it changed."""
+        replaced = entry.identity != file.identity
+        shrunk = entry.size < file.copy.size
+        file.changed = file.changed or (file.only_grows and not replaced and (shrunk or file.suspect))
+        file.size, file.identity = entry.size, entry.identity
+        file.stale = file.suspect = file.whole = file.failed = False
+        with self._trouble_of(file):
+            if replaced or shrunk:
+                self._anew(file)
+            else:
+                self._rewind(file)
+            self._settle_empty(file)
+
+    def _next_of(self, file: _File, chunk_bytes: int) -> Read | Hash | None:
+        if file.stale or file.failed or file.whole or file.hashing:
+            return None
+        if file.asked < file.size:
+            tail = file.copy.tail() if file.compare else ""
+            return Read(file.path, file.asked, min(chunk_bytes, file.size - file.asked), tail)
+        if self._over and file.copy.size == file.size:
+            return Hash(file.path, file.size)
+        return None
+
+    def _anew(self, file: _File) -> None:
+        """All of it has to come again."""
+        self._disk.give_back(file.copy.restart())
+        self._rewind(file)
+        if self._over:
+            file.tries += 1
+            if file.tries >= TRIES_MAX:
+                self._fail(file, "it never stands still")
+
+    def _rewind(self, file: _File) -> None:
+        """Answers that are under way count no more; the next request begins where the copy ends."""
+        file.life += 1
+        file.asked, file.compare, file.hashing = file.copy.size, file.copy.size > 0, False
+        self._due[file.path] = None
+
+    def _settle_empty(self, file: _File) -> None:
+        if file.size == 0:
+            file.copy.append(b"")
+            self._disk.give_back(file.copy.settle())
+
+    def _fail(self, file: _File, why: str) -> None:
+        file.failed, file.stale, file.note = True, False, why
+        file.life += 1
+
+    @contextmanager
+    def _trouble_of(self, file: _File) -> Iterator[None]:
+        """What is wrong with one file here stands in no other's way, except for a full disk."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            self._fail(file, f"it cannot be written here: {error.strerror}")
+
+
+def _outcome(file: _File) -> ShippedFile:
+    kept = 0 if file.elsewhere else file.copy.kept_bytes
+    became = Became.WHOLE if file.whole else Became.PARTIAL if kept else Became.MISSING
+    return ShippedFile(file.path, file.place, became, kept, file.size, file.changed, file.note)

@@ -1,0 +1,77 @@
+"""What ssh_config(5) says of the way to a machine: a connection that is not open yet, and the hops before it.
+
+What cannot be read is said with file and line, instead of being guessed at. Of fabric's own configuration
+files nothing is read: there is one place for such things, and ssh(1) uses it, too.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import fabric
+import paramiko
+
+from testbed.errors import MachineError
+from testbed.machines.inventory import Machine
+
+SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
+
+
+def user_config() -> Path:
+    """Of whoever runs this."""
+    return Path.home() / ".ssh/config"
+
+
+def way_to(machine: Machine) -> list[fabric.Connection]:
+    """The connections to open one after the other, the machine's own last (ProxyJump).
+
+    Raises MachineError if the inventory's key or a configuration file cannot be read.
+    """
+    if machine.key is not None:
+        try:
+            machine.key.read_bytes()
+        except OSError as error:
+            raise MachineError(
+                f"{machine.name}: the inventory's key {machine.key} cannot be read: {error.strerror}"
+            ) from None
+    config = fabric.Config(ssh_config=_read_config(), lazy=True)
+    try:
+        hops = [
+            fabric.Connection(
+                machine.control,
+                user=machine.user,
+                port=machine.port,
+                config=config,
+                connect_kwargs={"key_filename": str(machine.key)} if machine.key else {},
+            )
+        ]
+        while isinstance(gateway := hops[-1].gateway, fabric.Connection):
+            hops.append(gateway)
+    except (paramiko.SSHException, ValueError, KeyError, TypeError, OSError) as error:
+        raise MachineError(
+            f"{machine.name}: what {user_config()} or {SYSTEM_CONFIG} says of {machine.control} makes no"
+            f" sense: {error}"
+        ) from None
+    return hops[::-1]
+
+
+def _read_config() -> paramiko.SSHConfig:
+    """Both files; what the first says goes before the second, as ssh(1) has it."""
+    config = paramiko.SSHConfig()
+    for file in (user_config(), SYSTEM_CONFIG):
+        number = 0
+
+        def lines(file: Path = file) -> Iterator[str]:
+            nonlocal number
+            with file.open() as stream:
+                for number, line in enumerate(stream, 1):  # noqa: B007 (read when there is an error)
+                    yield line
+
+        try:
+            config.parse(lines())
+        except FileNotFoundError:
+            continue
+        except (paramiko.SSHException, ValueError) as error:
+            raise MachineError(f"{file}:{number}: {error}") from None
+        except OSError as error:
+            raise MachineError(f"{file} cannot be read: {error.strerror}") from None
+    return config

@@ -1,0 +1,205 @@
+"""Clocks are found again within their bars, whatever they do and however packets take their time."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.capture.clocks.bounds import Exchange, Sightings
+from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, Estimate, Reading, estimate
+from analysis.capture.clocks.notes import Change, changes
+from analysis.capture.clocks.segments import WANDER
+from analysis.capture.clocks.wire import Met
+from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, Offset, S, Times, Way, met, right, shown
+
+SECONDS = 30
+SYMMETRIC = Way(least=(40 * US, 40 * US), jitter=(30 * US, 60 * US))
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def found(far: Offset, way: Way = SYMMETRIC, *, seed: int = 0) -> Estimate:
+    """The clock of a machine that met one whose clock is right."""
+    return estimate(["a", "b"], [met(right, far, way=way, seed=seed, seconds=SECONDS)], {})["b"]
+
+
+def errors_and_bars(one: Estimate, truth: Offset, reference: Offset = right) -> tuple[Floats, Floats]:
+    """How wrong the estimate is at many moments of the run, and how wrong it says that it may be."""
+    t_ns = np.linspace(0, SECONDS * S, 5_000).astype(np.int64)
+    own = shown(truth, t_ns)
+    low, high = one.clock.bounds(own)
+    return np.abs(one.clock.corrected(own) - shown(reference, t_ns)).astype(float), (high - low) / 2
+
+
+def stepping(at_s: float, by_ns: float, drift: float = 0.0) -> Offset:
+    """A clock that drifts and is set once."""
+    return lambda t_ns: drift * t_ns + np.where(t_ns < at_s * S, 0.0, by_ns)
+
+
+CLOCKS: dict[str, Offset] = {
+    "a constant offset": lambda t_ns: 0 * t_ns + 3_000_017 * US,
+    "a drift of 50 ppm": lambda t_ns: 50e-6 * t_ns - 2 * MS,
+    "a step ahead": stepping(15, 5 * MS),
+    "a step back": stepping(15, -200 * MS),
+    "a small step": stepping(15, 20 * US),
+    "a step and a drift": stepping(11, 123_456, 50e-6),
+    "a new rate": lambda t_ns: 5e-6 * t_ns + np.where(t_ns < 15 * S, 0, 40e-6 * (t_ns - 15 * S)),
+    "a slow wander": lambda t_ns: WANDER * 2 * S * np.sin(t_ns / (4 * S)),
+    "a fast wander": lambda t_ns: 50e-6 * 3 * S * np.sin(t_ns / (3 * S)),
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_clock_is_never_further_off_than_its_bar(clock: str) -> None:
+    error, bar = errors_and_bars(found(CLOCKS[clock]), CLOCKS[clock])
+    assert (error <= bar + 1).all()
+
+
+@pytest.mark.parametrize("clock", [name for name in CLOCKS if name != "a fast wander"])
+def test_the_bar_is_hardly_more_than_half_of_what_packets_take_there_and_back(clock: str) -> None:
+    _, bar = errors_and_bars(found(CLOCKS[clock]), CLOCKS[clock])
+    assert np.median(bar) < 50 * US
+    assert np.quantile(bar, 0.9) < 60 * US
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_where_both_ways_take_as_long_the_error_is_a_few_microseconds(clock: str) -> None:
+    error, _ = errors_and_bars(found(CLOCKS[clock]), CLOCKS[clock])
+    assert np.quantile(error, 0.9) < 10 * US
+
+
+@settings(max_examples=15)
+@given(
+    offset_ms=st.integers(-(10**7), 10**7),
+    drift_ppm=st.floats(-100, 100),
+    step_us=st.one_of(st.just(0), st.integers(-500, 500), st.integers(-(10**6), 10**6)),
+    step_s=st.floats(1, SECONDS - 1),
+    least_us=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    jitter_us=st.tuples(st.integers(1, 500), st.integers(1, 500)),
+    packets_per_s=st.sampled_from([20, 100, 300]),
+    seed=st.integers(0, 1000),
+)
+@pytest.mark.slow
+def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
+    offset_ms: int,
+    drift_ppm: float,
+    step_us: int,
+    step_s: float,
+    least_us: tuple[int, int],
+    jitter_us: tuple[int, int],
+    packets_per_s: int,
+    seed: int,
+) -> None:
+    def truth(t_ns: Times) -> Times:
+        return offset_ms * MS + drift_ppm * 1e-6 * t_ns + np.where(t_ns < step_s * S, 0, step_us * US)
+
+    way = Way((least_us[0] * US, least_us[1] * US), (jitter_us[0] * US, jitter_us[1] * US), packets_per_s)
+    error, bar = errors_and_bars(found(truth, way, seed=seed), truth)
+    assert (error <= bar + 1).all()
+
+
+def test_a_step_is_told_with_its_size_and_its_time() -> None:
+    one = found(stepping(15, 5 * MS, 50e-6))
+    (change,) = told(one)
+    assert change.step_ns == pytest.approx(5 * MS, abs=20 * US)
+    assert (change.t_ns - ZERO) / S == pytest.approx(15, abs=0.1)
+
+
+def test_a_new_rate_is_told_as_one_and_not_as_a_step() -> None:
+    (change,) = told(found(CLOCKS["a new rate"]))
+    assert change.step_ns is None
+    assert (change.before_ppm, change.after_ppm) == (pytest.approx(5, abs=1), pytest.approx(45, abs=1))
+
+
+def test_nothing_is_told_of_a_clock_that_went_on_as_it_went() -> None:
+    assert told(found(CLOCKS["a drift of 50 ppm"])) == []
+    assert told(found(CLOCKS["a slow wander"])) == []
+
+
+def told(one: Estimate) -> list[Change]:
+    stretches = [asdict(each) for each in one.stretches]
+    return changes({"stretches": stretches})
+
+
+def test_over_two_hops_bars_add_and_still_hold_the_truth() -> None:
+    middle, last = CLOCKS["a drift of 50 ppm"], stepping(12, 3 * MS, -30e-6)
+    mets = [
+        met(right, middle, way=SYMMETRIC, seconds=SECONDS),
+        met(middle, last, way=SYMMETRIC, names="bc", seconds=SECONDS, seed=1),
+    ]
+    known = estimate(["a", "b", "c"], mets, {})
+    assert known["c"].way == ("a", "b", "c")
+    error, bar = errors_and_bars(known["c"], last)
+    assert (error <= bar + 1).all()
+    _, first_bar = errors_and_bars(known["b"], middle)
+    assert np.median(bar) == pytest.approx(2 * np.median(first_bar), rel=0.2)
+
+
+def test_a_link_is_used_from_whichever_end_is_known() -> None:
+    truth = CLOCKS["a drift of 50 ppm"]
+    one = estimate(["b", "a"], [met(truth, right, way=SYMMETRIC, seconds=SECONDS)], {})["a"]
+    t_ns = np.array([3 * S, 27 * S], np.int64)
+    corrected = one.clock.corrected(shown(truth, t_ns))
+    assert np.abs(corrected - shown(right, t_ns)).max() < 60 * US
+
+
+def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
+    slow = Way(least=(5 * MS, 5 * MS))
+    truth = CLOCKS["a drift of 50 ppm"]
+    mets = [met(right, truth, way=way, seconds=SECONDS) for way in (slow, SYMMETRIC, slow)]
+    _, bar = errors_and_bars(estimate(["a", "b"], mets, {})["b"], truth)
+    assert np.median(bar) < 100 * US
+
+
+def one_way(whole: Met) -> Met:
+    """The same, but what came back was not captured."""
+    nothing = Sightings(*(np.zeros(0, np.int64) for _ in range(3)))
+    return Met(
+        whole.link, whole.near, whole.far, Exchange(whole.exchange.left, nothing, whole.exchange.seen_left, 0)
+    )
+
+
+READINGS = {
+    "a": Reading(ZERO, 7 * S, 100 * US),
+    "b": Reading(ZERO - 2 * MS, 7 * S - 2 * MS + 50 * US, 200 * US),
+}
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_without_packets_both_ways_the_control_connection_tells_with_its_error(captured: bool) -> None:
+    truth = CLOCKS["a drift of 50 ppm"]
+    mets = [one_way(met(right, truth, way=SYMMETRIC, seconds=SECONDS))] if captured else []
+    one = estimate(["a", "b"], mets, READINGS)["b"]
+    assert one.source == CONTROL
+    error, bar = errors_and_bars(one, truth)
+    assert (error <= bar + 1).all()
+    assert bar[0] == pytest.approx(300 * US, rel=0.6)
+    assert bar[-1] > bar[0]
+
+
+def test_a_clock_that_nobody_knows_anything_of_is_said_to_be_unknown() -> None:
+    one = estimate(["a", "b"], [], {})["b"]
+    assert one.source == NOTHING
+    assert one.clock.bars_ns(np.array([ZERO])).min() >= 3_600 * S
+
+
+def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -> None:
+    truth = CLOCKS["a constant offset"]
+    way = Way(least=(15 * MS, 40 * MS))
+    seen = met(right, truth, way=way, seconds=SECONDS)
+    known = Met(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 40 * MS))
+    error, bar = errors_and_bars(estimate(["a", "b"], [known], {})["b"], truth)
+    assert np.median(bar) < 20 * US
+    assert (error <= bar + 1).all()
+
+
+def test_a_way_that_is_quicker_than_it_is_said_to_be_is_not_believed_to_be_slow() -> None:
+    truth = CLOCKS["a constant offset"]
+    seen = met(right, truth, way=SYMMETRIC, seconds=SECONDS)
+    wrong = Met(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 15 * MS))
+    one = estimate(["a", "b"], [wrong], {})["b"]
+    assert not one.least_used
+    assert one.source == PACKETS
+    error, bar = errors_and_bars(one, truth)
+    assert (error <= bar + 1).all()

@@ -1,0 +1,241 @@
+"""Runs of which the clocks were set apart on purpose are analysed as if all had had one clock."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.capture.clocks.making import read_details, read_on_reference
+from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.packets.captured import captures_of
+from analysis.inspect.packets.lines import Lines
+from analysis.jobs.transfers import read as read_transfers
+from analysis.pages.report import write_report
+from analysis.pipeline import analyze_here
+from analysis.timelines.facts import read_facts
+from experiments.rundir import RunDirectory
+from tests.analysis.capture.clocks.skewing import Offset, set_apart
+from tests.analysis.timelines.captured import write_run
+from tests.analysis.timelines.world import CUT, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
+
+pytestmark = pytest.mark.slow
+
+SUBSCRIBED = [
+    ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
+    ("r2-proxy-0", "r1-proxy-0", 3, CUT + 950 * MS),
+    ("r3-proxy-0", "r2-proxy-0", 2, RESTORED + 450 * MS),
+    ("r2-proxy-0", "r3-proxy-0", 3, RESTORED + 450 * MS),
+]
+APART: Mapping[str, Offset] = {
+    "r0": lambda t_ns: 0 * t_ns,
+    "r1": lambda t_ns: 50e-6 * (t_ns - ZERO) - 2 * MS,
+    "r2": lambda t_ns: 0 * t_ns + 3_600 * S,
+    "r3": lambda t_ns: -20e-6 * (t_ns - ZERO) + np.where(t_ns < ZERO + 3 * S, 0, 30 * MS),
+}
+BAR_MS = 0.15
+US = 1_000
+TABLES = ("throughput", "latency", "recovery", "fidelity")
+
+
+def analysed(run: RunDirectory) -> dict[str, Any]:
+    return analyze_here(run, progress=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run on one machine, analysed."""
+    content = run_json()
+    hosts = {process["name"]: process["host"] for process in content["plan"]["processes"]}
+    content["processes"] = [one | {"host": hosts[one["name"]]} for one in content["processes"]]
+    run = write_run(tmp_path_factory.mktemp("plain") / "a-run", simulate(), content, SUBSCRIBED)
+    analysed(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def apart(plain: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """The same on four machines with clocks of their own, analysed."""
+    run = copied(plain, tmp_path_factory.mktemp("apart"))
+    set_apart(run, APART)
+    analysed(run)
+    return run
+
+
+def copied(run: RunDirectory, to: Path) -> RunDirectory:
+    return RunDirectory(shutil.copytree(run.path, to / "a-run", ignore=shutil.ignore_patterns("analysis")))
+
+
+def rows(run: RunDirectory, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(run.table(table)).to_pylist()
+    return found
+
+
+def test_the_run_is_as_valid_and_its_events_are_the_same(plain: RunDirectory, apart: RunDirectory) -> None:
+    one, several = plain.read_summary(), apart.read_summary()
+    assert several["fidelity"]["valid"], several["fidelity"]["reasons"]
+    for key in ("verdict", "events", "agreement", "throughput"):
+        assert several[key] == one[key], key
+
+
+def test_latency_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDirectory) -> None:
+    one, several = plain.read_summary()["latency"], apart.read_summary()["latency"]
+    assert 0 < several["bar_ms"] < BAR_MS
+    for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms"):
+        assert abs(several[name] - one[name]) <= several["bar_max_ms"], name
+    assert abs(several["p50_ms"] - one["p50_ms"]) <= several["bar_ms"]
+
+
+def test_every_bin_of_latency_has_a_bar_and_holds_the_truth(plain: RunDirectory, apart: RunDirectory) -> None:
+    truth = {(row["origin"], round(row["start_s"], 3)): row for row in rows(plain, "latency")}
+    compared = 0
+    for row in rows(apart, "latency"):
+        true = truth.get((row["origin"], round(row["start_s"], 3)))
+        if true is not None and true["count"] == row["count"]:  # no batch fell into the bin beside
+            compared += 1
+            assert abs(row["max_ms"] - true["max_ms"]) <= row["bar_ms"] + 1e-3
+    assert compared > 0.8 * len(truth)
+
+
+def test_recovery_is_the_same_within_its_bar(plain: RunDirectory, apart: RunDirectory) -> None:
+    one, several = plain.read_summary()["recovery"], apart.read_summary()["recovery"]
+    for fault in ("cut", "restore"):
+        assert 0 < several[fault]["bar_s"] < BAR_MS / 1e3
+        for name in ("detect_s", "resubscribe_s", "switch_s", "catch_up_s", "settled_s"):
+            assert several[fault][name] == pytest.approx(one[fault][name], abs=several[fault]["bar_s"] + 1e-6)
+
+
+def test_links_are_measured_with_their_bars(apart: RunDirectory) -> None:
+    measured = [row for row in rows(apart, "fidelity") if row["delay_p50_ms"] is not None]
+    assert {row["link"] for row in measured} == {"r0-r1", "r0-r2", "r0-r3", "r1-r2", "r1-r3", "r2-r3"}
+    for row in measured:
+        assert abs(row["delay_p50_ms"] - row["configured_delay_ms"]) <= row["bar_ms"] < BAR_MS
+
+
+def test_one_clock_has_no_bars(plain: RunDirectory) -> None:
+    assert not plain.clocks.exists()
+    summary = plain.read_summary()
+    assert "clocks" not in summary
+    assert "bar_ms" not in summary["latency"]
+    assert {row["bar_ms"] for table in ("latency", "fidelity") for row in rows(plain, table)} == {None}
+
+
+def test_the_clocks_are_kept_with_what_they_rest_on(apart: RunDirectory) -> None:
+    details = {each["machine"]: each for each in read_details(apart)}
+    assert [each["source"] for each in details.values()] == ["reference", "packets", "packets", "packets"]
+    (stretch,) = details["r1"]["stretches"]
+    assert stretch["drift_ppm"] == pytest.approx(50, abs=1)
+    assert details["r2"]["stretches"][0]["offset_ns"] == pytest.approx(3_600 * S, abs=BAR_MS * MS)
+    assert details["r1"]["seen_there"] > 100
+
+
+def test_a_clock_that_was_set_is_said(apart: RunDirectory) -> None:
+    said = [note for note in apart.read_summary()["fidelity"]["notes"] if note.startswith("clock")]
+    assert said == ["clock of r3: it was set ahead by 30.000 ms about 3.0 s"]
+
+
+def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None:
+    facts = read_facts(*read_on_reference(apart))
+    lines = Lines(facts, TimeRange())
+    table = read_transfers(apart, TimeRange(ZERO + S, ZERO + S + 200 * MS))
+    said = {(row["sender"], row["receiver"]): lines.message(row) for row in table.to_pylist()}
+    crossing, within = said["r1-proxy-0", "r2-proxy-0"], said["r1-driver-0", "r1-proxy-0"]
+    assert "±0.0" in crossing
+    assert "±" not in within
+    delay_ms = float(crossing.split("±")[0].split()[-1])
+    assert delay_ms == pytest.approx(hop_ns("r1", "r2") / MS, abs=BAR_MS)
+    assert LAN == MS
+
+
+def test_the_report_shows_the_clocks_and_the_bars(apart: RunDirectory) -> None:
+    page = write_report(apart).read_text()
+    assert page.count('id="plot-clock-') == 3
+    assert "Every time on this page is by the clock of r0" in page
+    assert "clocks measured them" in page
+    assert apart.figure("clocks", "png").is_file()
+    assert apart.figure("clocks", "svg").is_file()
+
+
+def test_the_report_of_one_machine_says_nothing_of_clocks(plain: RunDirectory) -> None:
+    page = write_report(plain).read_text()
+    assert 'id="plot-clock-' not in page
+    assert "±" not in page.split("<script type=")[0]
+    assert not plain.figure("clocks", "png").exists()
+
+
+def test_packets_of_a_time_are_found_in_every_capture_by_the_runs_clock(
+    plain: RunDirectory, apart: RunDirectory
+) -> None:
+    times = TimeRange(ZERO + 2 * S + 500 * US, ZERO + 4 * S + 500 * US)
+    counted = [
+        {
+            capture.name: sum(len(some["t_ns"]) for some in capture.packets(times, ("t_ns",)))
+            for capture in captures_of(run)
+            if not capture.name.endswith(".wire")
+        }
+        for run in (plain, apart)
+    ]
+    assert counted[0] == counted[1]
+    assert sum(counted[0].values()) > 1_000
+
+
+def test_a_second_analysis_finds_the_same(apart: RunDirectory, tmp_path: Path) -> None:
+    again = RunDirectory(shutil.copytree(apart.path, tmp_path / "a-run"))
+    analysed(again)
+    for table in TABLES:
+        assert rows(again, table) == rows(apart, table)
+
+
+def test_a_packet_that_came_before_it_left_makes_the_run_invalid(plain: RunDirectory, tmp_path: Path) -> None:
+    run = copied(plain, tmp_path)
+    set_apart(run, APART)
+    near, far = run.capture("r0-r1@r0.pcap"), run.capture("r0-r1@r1.pcap")
+    near.write_bytes(far.read_bytes())  # as stamped by r1, whose clock is behind: but taken for r0's
+    fidelity = analysed(run)["fidelity"]
+    assert not fidelity["valid"]
+    assert any("r0-r1" in reason and "the clocks leave open only" in reason for reason in fidelity["reasons"])
+
+
+def test_without_packets_both_ways_it_is_said_and_bars_are_those_of_the_control_connection(
+    plain: RunDirectory, tmp_path: Path
+) -> None:
+    run = copied(plain, tmp_path)
+    set_apart(run, APART | {"r3": lambda t_ns: 0 * t_ns + 30 * MS}, wires=False)
+    summary = analysed(run)
+    said = [note for note in summary["fidelity"]["notes"] if note.startswith("clock of")]
+    assert len(said) == 3
+    assert all("known from the control connection alone" in note for note in said)
+    assert summary["latency"]["bar_ms"] > 0.8
+    assert {row["from"] for row in summary["clocks"]} == {"reference", "control"}
+
+
+def test_a_capture_that_is_no_more_leaves_the_way_over_another_machine(
+    plain: RunDirectory, tmp_path: Path
+) -> None:
+    run = copied(plain, tmp_path)
+    set_apart(run, APART)
+    run.capture("r0-r1@r0.wire.pcap").write_bytes(b"")
+    run.capture("r0-r3@r3.wire.pcap").unlink()
+    summary = analysed(run)
+    assert summary["fidelity"]["valid"], summary["fidelity"]["reasons"]
+    ways = {each["machine"]: len(each["way"]) for each in read_details(run)}
+    assert ways == {"r0": 1, "r1": 3, "r2": 2, "r3": 3}
+    assert summary["latency"]["bar_ms"] < 2 * BAR_MS
+
+
+def test_nothing_known_of_a_clock_makes_the_run_invalid(plain: RunDirectory, tmp_path: Path) -> None:
+    run = copied(plain, tmp_path)
+    set_apart(run, APART, wires=False)
+    content = run.read_run()
+    for machine in content["machines"]:
+        machine["control_offset_ns"] = machine["control_error_ns"] = None
+    run.run_json.write_text(json.dumps(content))
+    fidelity = analysed(run)["fidelity"]
+    assert not fidelity["valid"]
+    assert (
+        "the clock of r1 is not known: no packets went both ways, and nobody asked it" in fidelity["reasons"]
+    )

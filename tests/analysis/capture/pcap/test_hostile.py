@@ -1,0 +1,235 @@
+"""Whatever is in a file: what is wrong is said, what is good before it is used, and nothing else happens."""
+
+import gzip
+import struct
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysis.capture.pcap import fragments, index, walk
+from analysis.capture.pcap.batches import TimeRange, read_span, spans_of
+from analysis.capture.pcap.compressed import unpack
+from analysis.capture.pcap.format import PCAPNG, Format
+from analysis.capture.pcap.index import CaptureIndex, build_index
+from analysis.errors import CaptureError
+from analysis.schemas import PACKETS
+from tests.analysis.capture.pcap.blocks import block, enhanced, interface, obsolete, section, simple
+from tests.analysis.capture.pcap.captures import at_intervals, pcap_bytes, segment
+from tests.analysis.capture.pcap.reading import ours, tsharks
+
+FRAMES = [segment(n * 10, bytes(n * 7 % 90)) for n in range(40)]
+
+
+def _pcapng(order: str) -> bytes:
+    parts = [section(order), interface(order=order), interface(276, order=order, resolution=0x8A, offset_s=5)]
+    for number, frame in enumerate(FRAMES):
+        parts.append(enhanced(frame, number, order=order, number=number % 2, comment=b"x" * (number % 5)))
+        parts.append(
+            (obsolete(frame, 9, order=order), simple(frame, order=order), block(77, frame, order))[number % 3]
+        )
+    return b"".join(parts)
+
+
+GOOD = {
+    "pcap": pcap_bytes(at_intervals(FRAMES)),
+    "microseconds, big-endian": pcap_bytes(at_intervals(FRAMES), order=">", nanoseconds=False),
+    "pcapng": _pcapng("<") + _pcapng(">"),
+}
+EVERY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+
+
+def attempt(path: Path) -> tuple[CaptureIndex | None, str]:
+    """The index of a file, or why there is none."""
+    try:
+        return build_index(unpack(path)), ""
+    except CaptureError as error:
+        return None, str(error)
+
+
+def read(path: Path) -> tuple[CaptureIndex, int] | None:
+    """Read all of a file; None if it was refused in words. Checks what must hold of any file."""
+    found, said = attempt(path)
+    if found is None:
+        assert path.name in said
+        return None
+    path = unpack(path)
+    rows = 0
+    for span in spans_of(path, found, TimeRange()):
+        for batch in read_span(span, PACKETS):
+            batch.validate(full=True)
+            columns = {name: batch.column(name).to_numpy() for name in ("offset", "length", "payload_length")}
+            assert (columns["offset"] + columns["length"] <= found.good_bytes).all()
+            assert (columns["length"] >= 0).all()
+            assert (columns["payload_length"] >= 0).all()
+            rows += batch.num_rows
+    assert rows == found.packets
+    assert (found.problem is None) == (found.good_bytes == found.file_bytes)
+    return found, rows
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that small files are read in many windows, lanes and splits."""
+    for module, name, value in (
+        (walk, "LANE_BYTES", 256), (walk, "SEARCH_BYTES", 200), (walk, "LANES_MIN", 2),
+        (index, "_WINDOW_BYTES", 2_000), (index, "_FIRST_WINDOW_BYTES", 300), (index, "SPLIT_BYTES", 500),
+        (index, "_BATCH_RECORDS", 7), (fragments, "WAITING_MAX", 2),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+
+
+@EVERY
+@given(
+    st.binary(max_size=400),
+    st.sampled_from([b"", *(good[:48] for good in GOOD.values()), b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd"]),
+)
+def test_noise_is_refused_or_read(tmp_path: Path, noise: bytes, beginning: bytes) -> None:
+    (tmp_path / "a").write_bytes(beginning + noise)
+    read(tmp_path / "a")
+
+
+@EVERY
+@pytest.mark.parametrize("name", GOOD)
+@given(data=st.data())
+@pytest.mark.slow
+def test_damage_anywhere_leaves_what_stands_before_it(tmp_path: Path, name: str, data: st.DataObject) -> None:
+    content = bytearray(GOOD[name])
+    (tmp_path / "whole").write_bytes(content)
+    whole = build_index(tmp_path / "whole")
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at : at + data.draw(st.integers(0, 4))] = data.draw(st.binary(min_size=1, max_size=6))
+    (tmp_path / "a").write_bytes(content)
+    found = read(tmp_path / "a")
+    if found is not None:
+        before = sum(split.packets for split in whole.splits if split.end <= at)
+        assert found[0].packets >= before - (
+            0 if at >= 200 else before
+        )  # what describes interfaces stands first
+        assert len(content) - 40_000 < found[0].good_bytes <= len(content)
+
+
+@EVERY
+@pytest.mark.parametrize("name", GOOD)
+@given(cut=st.integers(0, 12_000))
+def test_what_is_cut_off_costs_the_record_that_it_cuts(tmp_path: Path, name: str, cut: int) -> None:
+    whole = GOOD[name]
+    content = whole[: cut % len(whole)]
+    (tmp_path / "a").write_bytes(content)
+    found = read(tmp_path / "a")
+    if found is not None:
+        (tmp_path / "whole").write_bytes(whole)
+        assert found[0].good_bytes <= len(content)
+        longest = max(len(frame) for frame in FRAMES) + 80
+        assert len(content) - found[0].good_bytes < longest
+        assert found[0].problem is None or "cut off" in found[0].problem
+
+
+@pytest.mark.parametrize("cut", [1, 13, 100])
+@pytest.mark.parametrize("name", GOOD)
+def test_tshark_gets_as_much_of_a_file_that_is_cut_off(tmp_path: Path, name: str, cut: int) -> None:
+    (tmp_path / "a").write_bytes(GOOD[name][:-cut])
+    assert len(ours(tmp_path / "a")[1]) == len(tsharks(tmp_path / "a"))
+
+
+@EVERY
+@pytest.mark.parametrize("packing", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
+@given(data=st.data())
+def test_damaged_compressed_files_give_what_comes_before_the_damage(
+    tmp_path: Path, packing: Callable[[bytes], bytes], data: st.DataObject
+) -> None:
+    content = bytearray(packing(GOOD["pcap"]))
+    cut = data.draw(st.booleans())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at:] = b"" if cut else bytes([content[at] ^ data.draw(st.integers(1, 255))]) + content[at + 1 :]
+    (tmp_path / "a.pcap.x").write_bytes(content)
+    found, said = attempt(tmp_path / "a.pcap.x")
+    if found is None:
+        assert "a.pcap.x" in said
+    elif cut:
+        assert found.problem is not None
+        assert "the compressed file is cut off" in found.problem
+        assert GOOD["pcap"].startswith(unpack(tmp_path / "a.pcap.x").read_bytes())
+    elif at > 10:  # headers may say that there is no check sum, or another time of compression
+        unnoticed = found.problem is None  # some bits of zstd's blocks mean nothing
+        assert not unnoticed or unpack(tmp_path / "a.pcap.x").read_bytes() == GOOD["pcap"]
+
+
+def _peak(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        read(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["empty packets", "empty sections", "interfaces", "one lane"])
+@pytest.mark.slow
+def test_many_small_things_take_bounded_memory(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    content = {
+        "empty packets": GOOD["pcap"][:24] + struct.pack("<IIII", 1, 2, 0, 0) * 100_000,
+        "empty sections": section() * 1_500,
+        "interfaces": section() + interface() * 10_000,
+        "one lane": section() + interface() + block(77, b"") * 200_000,
+    }[kind]
+    (tmp_path / "a").write_bytes(content)
+    assert _peak(tmp_path / "a") < 30_000_000
+
+
+def test_a_block_that_says_to_have_no_length_ends_the_good_part(tmp_path: Path) -> None:
+    content = section() + interface() + enhanced(FRAMES[0], 1) + struct.pack("<III", 6, 0, 0) * 50
+    (tmp_path / "a").write_bytes(content)
+    found, _ = ours(tmp_path / "a")
+    assert (found.packets, found.problem) == (1, f"damaged block at byte {len(content) - 600}: length 0")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (section()[:20], "cut off"),
+        (section().replace(b"\x4d\x3c\x2b\x1a", b"\x4d\x3c\x2b\x1b"), "byte order 4d3c2b1b"),
+        (block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)), "version 2"),
+        (section()[:-4] + b"\x1d\0\0\0", "two lengths differ"),
+    ],
+)
+def test_a_first_section_that_is_wrong_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "odd.pcapng").write_bytes(content)
+    with pytest.raises(CaptureError, match=rf"odd\.pcapng: .*{said}"):
+        build_index(tmp_path / "odd.pcapng")
+
+
+def test_a_later_section_that_is_wrong_ends_the_good_part(tmp_path: Path) -> None:
+    good = section() + interface() + enhanced(FRAMES[0], 1)
+    (tmp_path / "a").write_bytes(good + section()[:-4] + b"\x1d\0\0\0")
+    found = build_index(tmp_path / "a")
+    assert (found.packets, found.good_bytes) == (1, len(good))
+    assert found.problem == f"damaged section header at byte {len(good)}: its two lengths differ"
+
+
+@given(st.lists(st.binary(max_size=150), min_size=1, max_size=80), st.sampled_from("<>"))
+def test_lanes_through_blocks_find_what_one_step_after_the_other_finds(
+    bodies: list[bytes], order: str
+) -> None:
+    """Also where packets hold captures, full of perfectly plausible blocks."""
+    inner = b"".join(enhanced(body, n, order=order) for n, body in enumerate(bodies))
+    pieces = [inner[at : at + 140] for at in range(0, len(inner), 140)]
+    content = section(order) + interface(order=order)
+    start = len(content)
+    content += b"".join(enhanced(piece, n, order=order) for n, piece in enumerate([*bodies, *pieces]))
+    form = Format(PCAPNG, order, ())
+    wanted: list[int] = []
+    at = start
+    while at < len(content):
+        wanted.append(at)
+        at += struct.unpack_from(order + "I", content, at + 4)[0]
+    offsets, following = walk.walk(np.frombuffer(content, np.uint8), start, len(content), form)
+    assert (offsets.tolist(), following) == (wanted, at)

@@ -1,0 +1,150 @@
+"""Spark reads captures with the format `pcap`: the rows of the core, split by the index, filtered by time."""
+
+import gzip
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
+from pyspark.sql.types import LongType, StructType
+
+from analysis.capture.pcap import batches, index
+from analysis.capture.pcap.batches import TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.source import arrow_schema, find_captures, narrow, register
+from analysis.errors import CaptureError
+from analysis.schemas import PACKETS
+from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
+
+PACKETS_PER_CAPTURE = 500
+STEP_NS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("captures")
+    for number, name in enumerate(("a", "b")):
+        records = at_intervals(segment(n * 10 + number, bytes(10)) for n in range(PACKETS_PER_CAPTURE))
+        write_pcap(folder / f"{name}.pcap", records)
+    return folder
+
+
+@pytest.fixture
+def _small_splits(monkeypatch: pytest.MonkeyPatch, captures: Path) -> Iterator[None]:
+    for path in captures.glob("*.index"):
+        path.unlink()
+    monkeypatch.setattr(index, "SPLIT_BYTES", 1000)
+    monkeypatch.setattr(batches, "SPAN_BYTES", 3000)
+    yield
+    for path in captures.glob("*.index"):
+        path.unlink()
+
+
+def core_rows(captures: Path, times: TimeRange | None = None) -> list[dict[str, object]]:
+    found = []
+    for path in sorted(captures.glob("*.pcap")):
+        for span in spans_of(path, load_index(path), TimeRange()):
+            found += pa.Table.from_batches(read_span(span, PACKETS, times), PACKETS).to_pylist()
+    return found
+
+
+@pytest.mark.usefixtures("_small_splits")
+def test_spans_cover_a_capture_exactly_once(captures: Path) -> None:
+    path = captures / "a.pcap"
+    spans = list(spans_of(path, load_index(path), TimeRange()))
+    assert len(spans) > 10
+    assert [span.start for span in spans] == [24, *[span.end for span in spans[:-1]]]
+    assert spans[-1].end == path.stat().st_size
+    packed = list(pack(spans * 2))
+    assert [span for together in packed for span in together] == spans * 2
+    assert len(core_rows(captures)) == 2 * PACKETS_PER_CAPTURE
+
+
+@pytest.mark.usefixtures("_small_splits")
+def test_a_time_filter_skips_spans_and_cuts_the_rest_exactly(captures: Path) -> None:
+    path = captures / "a.pcap"
+    times = TimeRange(START_NS + 200 * STEP_NS, START_NS + 210 * STEP_NS)
+    spans = list(spans_of(path, load_index(path), times))
+    assert sum(span.end - span.start for span in spans) < path.stat().st_size / 5
+    only_times = pa.schema([PACKETS.field("t_ns")])
+    rows = [
+        row for span in spans for batch in read_span(span, only_times, times) for row in batch.to_pylist()
+    ]
+    assert [row["t_ns"] for row in rows] == [START_NS + n * STEP_NS for n in range(200, 210)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (GreaterThan(("t_ns",), 5), TimeRange(6, 20)),
+        (GreaterThanOrEqual(("t_ns",), 5), TimeRange(5, 20)),
+        (GreaterThan(("t_ns",), 1), TimeRange(3, 20)),
+        (LessThan(("t_ns",), 9), TimeRange(3, 9)),
+        (LessThanOrEqual(("t_ns",), 9), TimeRange(3, 10)),
+        (LessThan(("t_ns",), 90), TimeRange(3, 20)),
+        (EqualTo(("t_ns",), 5), None),
+        (LessThan(("length",), 5), None),
+    ],
+)
+def test_filters_on_time_narrow_the_range_and_others_are_left_to_spark(
+    given: Filter, expected: TimeRange | None
+) -> None:
+    assert narrow(TimeRange(3, 20), given) == expected
+
+
+def test_an_unknown_column_or_another_type_is_refused_by_name() -> None:
+    with pytest.raises(CaptureError, match="no column 'lenght'"):
+        arrow_schema(StructType().add("t_ns", LongType()).add("lenght", LongType()))
+    with pytest.raises(CaptureError, match="'length' of packets is int"):
+        arrow_schema(StructType().add("length", LongType()))
+
+
+def test_captures_are_found_by_folder_file_or_pattern(captures: Path) -> None:
+    both = [captures / "a.pcap", captures / "b.pcap"]
+    assert find_captures(str(captures)) == both
+    assert find_captures(str(captures / "*.pcap")) == both
+    assert find_captures(str(captures / "b.pcap")) == both[1:]
+    with pytest.raises(CaptureError, match="no captures there"):
+        find_captures(str(captures / "c*.pcap"))
+
+
+@pytest.mark.spark
+def test_spark_has_the_rows_of_the_core(spark: SparkSession, captures: Path) -> None:
+    register(spark)
+    rows = spark.read.format("pcap").load(str(captures)).orderBy("capture", "offset").toArrow().to_pylist()
+    assert rows == core_rows(captures)
+
+
+@pytest.mark.spark
+def test_spark_reads_every_form_of_a_capture(spark: SparkSession, captures: Path, tmp_path: Path) -> None:
+    """The same packets under the same names; only where they stand in the file is another place."""
+    register(spark)
+    subprocess.run(["editcap", "-F", "pcapng", captures / "a.pcap", tmp_path / "a.pcapng"], check=True)
+    (tmp_path / "b.pcap.gz").write_bytes(gzip.compress((captures / "b.pcap").read_bytes()))
+    found = spark.read.format("pcap").load(str(tmp_path)).orderBy("capture", "offset").toArrow()
+    plain = spark.read.format("pcap").load(str(captures)).orderBy("capture", "offset").toArrow()
+    assert found.drop("offset").equals(plain.drop("offset"))
+
+
+@pytest.mark.spark
+def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
+    spark: SparkSession, captures: Path
+) -> None:
+    register(spark)
+    narrow_rows = spark.read.format("pcap").schema("seq bigint, t_ns bigint").load(str(captures / "a.pcap"))
+    chosen = narrow_rows.where(
+        f"t_ns >= {START_NS + 7 * STEP_NS} and t_ns < {START_NS + 9 * STEP_NS} and seq > 70"
+    )
+    assert [tuple(row) for row in chosen.collect()] == [(80, START_NS + 8 * STEP_NS)]
+
+
+@pytest.mark.spark
+def test_spark_names_a_capture_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    register(spark)
+    (tmp_path / "odd.pcap").write_bytes(b"no capture, but long enough for a header")
+    with pytest.raises(PySparkException, match=r"odd\.pcap: neither a pcap nor a pcapng file"):
+        spark.read.format("pcap").load(str(tmp_path)).count()

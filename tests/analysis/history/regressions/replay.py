@@ -1,0 +1,39 @@
+"""Go through a history night by night, as somebody would have who checked each: series as they were then."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from analysis.history.regressions.checking import findings_of
+from analysis.history.regressions.findings import Finding
+from analysis.history.regressions.series import Nights, Series
+
+
+def replayed(
+    series: Sequence[Series], runs: pa.Table, nights: Sequence[str], looked_at: int | None = None
+) -> Iterator[tuple[str, list[Finding]]]:
+    """What each of these nights found, with what was known then.
+
+    looked_at: how many series there are, unless it is these.
+    """
+    for night in nights:
+        known = [short for each in series if (short := as_of(each, night)) is not None]
+        yield night, findings_of(known, runs, night, looked_at)
+
+
+def as_of(series: Series, night: str) -> Series | None:
+    """The series as it was when the night was over; None if it had not begun."""
+    count = bisect_right(series.dates, night)
+    if not count:
+        return None
+    old, end = series.nights, int(series.first[count])
+    return replace(
+        series,
+        dates=series.dates[:count],
+        nights=Nights(old.medians[:count], old.lowest[:count], old.highest[:count], old.runs[:count]),
+        first=series.first[: count + 1],
+        values=series.values[:end],
+        rows=series.rows[:end],
+    )

@@ -1,0 +1,99 @@
+"""A level that lasts is found where it began; noise, single nights and slow weeks are not."""
+
+import numpy as np
+import pytest
+
+from analysis.history.regressions.change_points import NIGHTS_MIN, change_points, normal_scores
+from tests.analysis.history.regressions.noise import KINDS, nights
+
+AMONG_HUNDREDS = 0.05 / 800
+THROUGHPUT, LATENCY, RECOVERY = KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_quiet_years_have_none(kind):  # type: ignore[no-untyped-def]
+    found = [
+        shift
+        for seed in range(60)
+        for shift in change_points(nights(kind, 365, np.random.default_rng([seed, 3])).medians)
+        if shift.p <= AMONG_HUNDREDS
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fraction", "within"),
+    [
+        (THROUGHPUT, 0.05, 8), (THROUGHPUT, 0.10, 8), (THROUGHPUT, 0.30, 8),
+        (LATENCY, 0.05, 25), (LATENCY, 0.10, 10), (LATENCY, 0.30, 8),
+        (RECOVERY, 0.05, 160), (RECOVERY, 0.10, 30), (RECOVERY, 0.30, 8),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)  # fmt: skip
+def test_planted_changes_are_found_within_so_many_nights(kind, fraction, within):  # type: ignore[no-untyped-def]
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 4])
+        series = nights(kind, 200 + within, rng, worse_from=200, fraction=fraction).medians
+        shifts = [shift for shift in change_points(series) if shift.p <= AMONG_HUNDREDS]
+        found += any(shift.earliest <= 200 <= shift.latest for shift in shifts)
+    assert found >= 9
+
+
+def test_where_it_began_is_a_range_that_mostly_holds_it() -> None:
+    held = found = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 5])
+        series = nights(LATENCY, 230, rng, worse_from=200, fraction=0.06).medians
+        for shift in change_points(series):
+            found += 1
+            held += shift.earliest <= 200 <= shift.latest
+            assert shift.earliest <= shift.at <= shift.latest
+    assert found >= 38
+    assert held >= 0.92 * found
+
+
+def test_a_change_and_its_mending_are_two() -> None:
+    series = nights(THROUGHPUT, 200, np.random.default_rng(1), worse_from=120, fraction=0.1).medians
+    series[150:] /= 0.9
+    assert [shift.at for shift in change_points(series)] == [120, 150]
+
+
+def test_less_nights_than_a_piece_has_are_no_new_level() -> None:
+    series = nights(THROUGHPUT, 200, np.random.default_rng(1)).medians
+    series[100 : 100 + NIGHTS_MIN - 2] *= 3
+    assert change_points(series) == []
+
+
+def test_slow_weeks_are_no_change() -> None:
+    false = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 6])
+        series = rng.standard_normal(300)
+        for night in range(1, 300):
+            series[night] += 0.5 * series[night - 1]
+        false += any(shift.p <= AMONG_HUNDREDS for shift in change_points(100 + series))
+    assert false <= 1
+
+
+def test_figures_in_whole_steps_can_change_and_can_stay() -> None:
+    rng = np.random.default_rng(1)
+    steps = np.where(rng.random(200) < 0.1, 7.2, 7.0)
+    assert change_points(steps) == []
+    steps[150:] += 0.2
+    assert [shift.at for shift in change_points(steps)] == [150]
+
+
+def test_what_never_differs_or_is_short_has_none() -> None:
+    assert change_points(np.zeros(100)) == []
+    assert change_points(np.arange(2.0 * NIGHTS_MIN - 1)) == []
+    assert change_points(np.array([])) == []
+
+
+def test_scores_have_the_order_of_the_values_and_no_outliers() -> None:
+    values = np.array([3.0, 1e9, 1.0, 2.0, 2.0])
+    scores = normal_scores(values)
+    assert list(np.argsort(scores, kind="stable")) == list(np.argsort(values, kind="stable"))
+    assert scores[3] == scores[4]
+    assert scores.std() == pytest.approx(1.0)
+    assert np.abs(scores).max() < 2

@@ -1,0 +1,159 @@
+"""The check of a night: what was planted in a history is found, with its commits and runs, and no more."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.history import History, Where
+from analysis.history.regressions.checking import check, check_night
+from analysis.history.regressions.findings import Checked, Finding
+from analysis.history.regressions.series import series_of
+from experiments.nights import Failure
+from tests.analysis.history.regressions.replay import replayed
+from tests.analysis.history.year import Planted, entries, make_year, night_of
+
+NIGHTS = 120
+LAST = night_of(NIGHTS - 1)
+CUT, FAST, CRASH, LOADED, FANOUT = entries(5)
+SWITCH, P50, RATE, LOST = (
+    "recovery.cut.switch_s", "latency.p50_ms", "throughput.events_per_s", "events.lost",
+)  # fmt: skip
+PLANTED = (
+    Planted(CUT, SWITCH, 100, 0.30),
+    Planted(LOADED, P50, 90, 0.10),
+    Planted(FAST, RATE, 80, -0.05),
+    Planted(FANOUT, RATE, NIGHTS - 1, -0.30),
+    Planted(CRASH, LOST, NIGHTS - 1, 2.0),
+)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> History:
+    folder = tmp_path_factory.mktemp("history")
+    return make_year(folder, nights=NIGHTS, experiments=5, seed=6, planted=PLANTED, flaky={LOADED: 0.1})
+
+
+@pytest.fixture(scope="module")
+def checked(planted: History) -> Checked:
+    return check_night(planted, LAST)
+
+
+def of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
+    (only,) = (each for each in found if (each.entry, each.metric) == (entry, metric))
+    return only
+
+
+@pytest.mark.slow
+def test_all_that_was_planted_is_found_and_nothing_else(checked: Checked) -> None:
+    found = checked.findings
+    assert {(each.entry, each.metric) for each in found} == {(each.entry, each.metric) for each in PLANTED}
+    assert {each.direction for each in found} == {"worse"}
+
+
+@pytest.mark.parametrize("change", PLANTED[:3], ids=lambda each: each.metric)
+def test_a_finding_says_since_when_and_how_much(checked: Checked, change: Planted) -> None:
+    found = of(checked.findings, change.entry, change.metric)
+    assert found.kind == "change point"
+    assert found.earliest_night <= night_of(change.night) <= found.latest_night
+    assert found.earliest_night <= found.first_bad_night <= found.latest_night
+    assert found.last_good_night < found.first_bad_night
+    assert found.change == pytest.approx(change.change, abs=0.02)
+    assert found.interval is not None
+    assert found.interval[0] <= found.change <= found.interval[1]
+    assert found.interval[0] - 0.01 <= change.change <= found.interval[1] + 0.01
+    assert found.confidence > 0.95
+    assert not found.new  # a check of the nights before knew of it
+
+
+def test_the_commits_are_those_beside_every_night_that_it_may_be(planted: History, checked: Checked) -> None:
+    found = of(checked.findings, CUT, SWITCH)
+    runs = planted.runs(Where(entry=CUT)).to_pylist()
+    commits = {run["night"]: run["commit"] for run in runs}
+    nights = sorted(commits)
+    before = nights[nights.index(found.earliest_night) - 1]
+    assert (found.last_good_commit, found.first_bad_commit) == (commits[before], commits[found.latest_night])
+    named = {run["run"]: run["night"] for run in runs}
+    assert {named[run] for run in found.runs_before} <= {
+        night for night in nights if night < found.first_bad_night
+    }
+    assert named[found.runs_before[0]] == found.last_good_night
+    assert named[found.runs_after[0]] == found.first_bad_night
+
+
+def test_what_is_far_off_tonight_makes_the_night_fail(checked: Checked) -> None:
+    assert {(each.entry, each.kind) for each in checked.worse} == {(FANOUT, "tonight"), (CRASH, "tonight")}
+    rate = of(checked.findings, FANOUT, RATE)
+    assert rate.change == pytest.approx(-0.3, abs=0.03)
+    assert rate.first_bad_night == LAST
+    lost = of(checked.findings, CRASH, LOST)
+    assert (lost.before, lost.after, lost.change, lost.interval) == (0.0, 2.0, None, None)
+
+
+def test_findings_are_sorted_by_what_presses(checked: Checked) -> None:
+    found = checked.findings
+    assert [each.new for each in found] == [True, True, False, False, False]
+    assert [each.entry for each in found] == [CRASH, FANOUT, CUT, LOADED, FAST]
+
+
+@pytest.mark.slow
+def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: History) -> None:
+    series = [each for each in series_of(planted.runs(), planted.metrics()) if each.metric == P50]
+    known = [
+        [each.new for each in found if each.kind == "change point"]
+        for _, found in replayed(series, planted.runs(), [night_of(number) for number in range(88, 108)])
+    ]
+    flat = [new for night in known for new in night]
+    assert flat[0]
+    assert sum(flat) == 1
+    assert len(flat) > 10
+
+
+def test_nights_on_a_new_level_that_is_known_are_not_far_off(planted: History) -> None:
+    found = check_night(planted, night_of(108)).findings
+    assert of(found, CUT, SWITCH).kind == "change point"
+
+
+def test_a_night_is_checked_with_what_was_known_then(planted: History) -> None:
+    assert check_night(planted, night_of(79)).findings == ()
+
+
+def test_verdicts_and_flakes_are_of_tonight(checked: Checked) -> None:
+    assert [each.entry for each in checked.verdicts] == [CUT, FAST, CRASH, LOADED, FANOUT]
+    crash = checked.verdicts[2]
+    assert {run.verdict for run in crash.runs} == {"failed"}
+    assert {run.failure for run in crash.runs} == {Failure.EXPECTATION}
+    assert {run.why for run in crash.runs} == {"events.lost == 0"}
+    assert crash.last_good_night is not None
+    assert crash.last_good_night < LAST
+    assert len(crash.last_good_runs) >= 1
+    first, *rest = checked.flakes
+    assert (first.entry, first.text, first.pattern, first.tonight) == (
+        CRASH,
+        "events.lost == 0",
+        "new",
+        len(crash.runs),
+    )
+    flaky = next(each for each in rest if each.failure is Failure.EXPECTATION)
+    assert (flaky.entry, flaky.pattern) == (LOADED, "flaky")
+    assert flaky.interval[0] < 0.1 < flaky.interval[1]
+
+
+@pytest.mark.slow
+def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
+    where = Where(entry=CUT, until=LAST)
+    runs = planted.runs(where)
+    late = [night >= night_of(100) for night in runs["night"].to_pylist()]
+    kernels = pa.array(["6.18.50" if each else "6.18.44" for each in late])
+    runs = runs.set_column(runs.schema.get_field_index("kernel"), "kernel", kernels)
+    found = check(runs, planted.metrics(where), planted.expectations(where), LAST).findings
+    assert of(found, CUT, SWITCH).also_changed == ("kernel 6.18.44 -> 6.18.50",)
+
+
+def test_a_night_without_history_finds_nothing(tmp_path: Path) -> None:
+    assert check_night(History(tmp_path), "2026-03-14").findings == ()
+    history = make_year(tmp_path, nights=1, experiments=1)
+    assert check_night(history, night_of(0)).findings == ()
+    with pytest.raises(AnalysisError, match="is no night"):
+        check_night(history, "yesterday")

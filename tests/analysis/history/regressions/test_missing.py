@@ -1,0 +1,118 @@
+"""A figure that was always there and is no longer measured is a finding; one that came and went is none."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from analysis.history.regressions.checking import check
+from analysis.history.regressions.findings import Checked, Finding
+from analysis.pages.nights.change_words import size_of
+from testbed.campaign.night_end import finding_line
+from tests.analysis.history.year import entries, make_year, night_of
+
+SETTLED = "recovery.cut.settled_s"
+NIGHTS = 60
+CUT = entries()[0]
+Tables = tuple[pa.Table, pa.Table, pa.Table]
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Sixty nights of three runs each, in which nothing changes."""
+    history = make_year(
+        tmp_path_factory.mktemp("missing"), NIGHTS, 1, sunday_repeats=3, invalid=0.0, crashed=0.0
+    )
+    return history.runs(), history.metrics(), history.expectations()
+
+
+def without(year: Tables, lack: np.ndarray) -> Tables:
+    """The tables without the figure in these of the runs, which are by night and repeat."""
+    runs, metrics, expectations = year
+    names = runs["run"].filter(pa.array(lack))
+    gone = pc.and_(pc.equal(metrics["metric"], SETTLED), pc.is_in(metrics["run"], names.combine_chunks()))
+    return runs, metrics.filter(pc.invert(gone)), expectations
+
+
+def lacking(*nights: int, repeats: int = 3) -> np.ndarray:
+    """Which runs lack it if so many of these nights' do."""
+    lack = np.zeros((NIGHTS, 3), bool)
+    lack[list(nights), :repeats] = True
+    return lack.ravel()
+
+
+def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[Finding, ...]:
+    return checked(tables, night).findings
+
+
+def checked(tables: Tables, night: int = NIGHTS - 1) -> Checked:
+    """The check of a night, with what was known then."""
+    runs, metrics, expectations = (
+        table.filter(pc.less_equal(table["night"], night_of(night))) for table in tables
+    )
+    return check(runs, metrics, expectations, night_of(night))
+
+
+def test_a_figure_that_no_run_of_tonight_has_makes_the_night_fail(year: Tables) -> None:
+    result = checked(without(year, lacking(59)))
+    (found,) = result.worse
+    assert (found.metric, found.direction, found.after, found.change) == (SETTLED, "worse", None, None)
+    assert (found.first_bad_night, found.last_good_night, found.new) == (night_of(59), night_of(58), True)
+    assert found.before == pytest.approx(1.2, rel=0.8)
+    assert size_of(found) == "no longer measured"
+    assert ", then not measured, since 2026-03-01" in finding_line(found)
+    assert len(found.runs_after) == 3
+
+
+def test_after_ten_nights_it_is_still_found_but_no_news(year: Tables) -> None:
+    result = checked(without(year, lacking(*range(50, 60))))
+    (found,) = result.findings
+    assert (found.metric, found.kind, found.new) == (SETTLED, "change point", False)
+    assert (found.first_bad_night, found.last_good_night) == (night_of(50), night_of(49))
+    assert result.worse == ()
+
+
+def test_it_is_new_once_and_presses_until_it_is_a_level(year: Tables) -> None:
+    tables = without(year, lacking(*range(50, 60)))
+    assert findings(tables, 49) == ()
+    assert [findings(tables, night)[0].new for night in range(50, 56)] == [True, *[False] * 5]
+    assert [len(checked(tables, night).worse) for night in range(50, 56)] == [1, 1, 1, 1, 0, 0]
+
+
+def test_the_commits_and_what_else_changed_are_named(year: Tables) -> None:
+    runs, metrics, expectations = without(year, lacking(59))
+    kernels = [("6.2" if night == night_of(59) else "6.1") for night in runs["night"].to_pylist()]
+    runs = runs.set_column(runs.schema.get_field_index("kernel"), "kernel", pa.array(kernels))
+    commits = dict(zip(runs["night"].to_pylist(), runs["commit"].to_pylist(), strict=True))
+    (found,) = findings((runs, metrics, expectations))
+    assert (found.last_good_commit, found.first_bad_commit) == (commits[night_of(58)], commits[night_of(59)])
+    assert found.also_changed == ("kernel 6.1 -> 6.2",)
+
+
+@pytest.mark.parametrize(
+    "lack",
+    [
+        lacking(59, repeats=2),  # one of tonight's has it
+        lacking(*range(59), repeats=1) | lacking(59),  # of earlier nights some runs lack it
+        lacking(*range(2, 60, 3)),  # a third of the nights
+        lacking(*range(60)),  # it never was there
+        lacking(*range(5, 60)),  # for too few nights to tell
+    ],
+    ids=["some have it", "some lack it", "comes and goes", "never was", "hardly was"],
+)
+def test_what_was_not_always_there_or_is_there_is_no_finding(year: Tables, lack: np.ndarray) -> None:
+    assert findings(without(year, lack)) == ()
+
+
+def test_invalid_runs_say_nothing_of_what_is_measured(year: Tables) -> None:
+    runs, metrics, expectations = without(year, lacking(59))
+    valid = [night != night_of(59) for night in runs["night"].to_pylist()]
+    runs = runs.set_column(runs.schema.get_field_index("valid"), "valid", pa.array(valid))
+    assert findings((runs, metrics, expectations)) == ()
+
+
+def test_single_runs_have_to_agree_on_three_nights(year: Tables) -> None:
+    runs, metrics, expectations = without(year, lacking(57, 58, 59))
+    first = runs.filter(pc.equal(runs["repeat"], 0))
+    single = first, metrics.filter(pc.is_in(metrics["run"], first["run"].combine_chunks())), expectations
+    assert [len(findings(single, night)) for night in (57, 58, 59)] == [0, 0, 1]

@@ -1,0 +1,82 @@
+"""Runs of messages become one arrow, with the joint range; what interrupts them ends them."""
+
+import pytest
+
+from analysis.inspect.diagram.merging import Delays, Merging, arrows
+from analysis.inspect.diagram.ranks import HEARTBEAT, ranks_of
+from analysis.inspect.diagram.scene import Arrow
+from tests.analysis.pages.report.scenario import ZERO_NS
+from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
+
+RANKS = ranks_of("sprinkler")
+EVENTS, ORDINARY = RANKS.events, frozenset(RANKS.ordinary)
+A, B = "r0-proxy-0", "r1-proxy-0"
+
+
+def made(
+    rows: list[Row], *, merged: frozenset[str] = frozenset(EVENTS), span_s: float = 8.0, loosely: bool = False
+) -> list[Arrow]:
+    return arrows(rows, ZERO_NS, span_s, Delays(rows), Merging(RANKS, merged, loosely=loosely))
+
+
+def batches(numbers: list[int], **content: object) -> list[Row]:
+    return [
+        events(0.1 * place, A, B, 2, 1 + number * BATCH, **content) for place, number in enumerate(numbers)
+    ]
+
+
+def labels(rows: list[Row], **how: frozenset[str]) -> list[str]:
+    return [arrow.label for arrow in made(rows, **how)]
+
+
+def test_events_that_follow_each_other_are_one_arrow_with_their_joint_range() -> None:
+    (arrow,) = made(batches([0, 1, 2, 3]))
+    assert arrow.label == "4 \u00d7 EVENTS s2 [1..4000]"
+    assert [flight.sent_s for flight in arrow.flights] == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    assert arrow.flights[0].complete_s == pytest.approx(0.002)
+
+
+def test_a_gap_in_the_numbers_is_seen() -> None:
+    assert labels(batches([0, 1, 2, 7, 8, 9])) == [
+        "3 \u00d7 EVENTS s2 [1..3000]",
+        "3 \u00d7 EVENTS s2 [7001..10000]",
+    ]
+
+
+def test_of_too_many_runs_those_with_gaps_are_joined_as_well() -> None:
+    (arrow,) = made(batches([0, 7, 2, 3]), loosely=True)
+    assert arrow.label == "4 \u00d7 EVENTS s2 [1..8000]"
+
+
+def test_lost_messages_are_not_hidden_among_those_that_came() -> None:
+    rows = batches([0, 1, 2]) + [
+        events(0.3 + 0.1 * n, A, B, 2, 1 + (3 + n) * BATCH, took_s=None) for n in range(3)
+    ]
+    assert [(arrow.fate, len(arrow.flights)) for arrow in made(rows)] == [("arrived", 3), ("lost", 3)]
+
+
+def test_a_pause_ends_a_run() -> None:
+    rows = batches([0, 1, 2]) + [events(2.0 + 0.1 * n, A, B, 2, 1 + (3 + n) * BATCH) for n in range(3)]
+    assert len(made(rows, span_s=8.0)) == 2
+    assert len(made(rows, span_s=80.0)) == 1
+
+
+def test_two_messages_stay_two() -> None:
+    assert labels(batches([0, 1])) == ["EVENTS s2 [1..1000]", "EVENTS s2 [1001..2000]"]
+
+
+def test_streams_and_ways_are_kept_apart() -> None:
+    rows = [events(0.1 * n, A, B, stream, 1 + n * BATCH) for n in range(3) for stream in (0, 1)]
+    rows += [events(0.1 * n, B, A, 0, 1 + n * BATCH) for n in range(3)]
+    assert len(made(sorted(rows, key=lambda row: row["t_ns"]))) == 3
+
+
+def test_messages_without_numbers_are_counted() -> None:
+    rows = [message(0.1 * n, A, B, "ADVERTISEMENT", advertised=[]) for n in range(5)]
+    assert labels(rows, merged=ORDINARY) == [f"5 \u00d7 {HEARTBEAT}"]
+    assert len(labels(rows)) == 5
+
+
+def test_a_lost_message_slopes_as_those_that_came_the_same_way() -> None:
+    rows = [*batches([0], took_s=0.03), *batches([5], took_s=None)]
+    assert [arrow.lasting_s for arrow in made(rows)] == pytest.approx([0.03, 0.03])

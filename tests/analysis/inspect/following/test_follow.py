@@ -1,0 +1,208 @@
+"""`cutset follow`: what it says of an event that was sent round a cut, against hand-written tables."""
+
+import json
+
+import pytest
+
+from analysis.inspect.following.copies import find
+from analysis.inspect.following.hops import hops, way_to
+from analysis.inspect.following.lines import lines
+from analysis.inspect.following.segments import Packets
+from analysis.inspect.following.story import tell
+from analysis.systems.sprinkler import READING
+from analysis.timelines.facts import read_facts
+from testbed.cli.main import run as cutset
+from tests.analysis.inspect.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
+from tests.analysis.timelines.world import CUT, MS, ZERO
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
+
+
+def story_of(run, stream=2, seq=SEQ):
+    facts = read_facts(run.read_run())
+    found = find(run, stream, seq, READING)
+    everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
+    return tell(found, hops(found, facts, Packets(run, everything).of), facts), facts
+
+
+def hop_of(story, sender, receiver):
+    return next(hop for hop in story.hops if (hop.copy.sender, hop.copy.receiver) == (sender, receiver))
+
+
+EXPECTED = """\
+event 105 of stream 2 (region r2)
+published     4.995 s  by r2-driver-0 as request 55, in PUBLISH of 51 to 60
+numbered      4.998 s  by r2-proxy-0
+answered      5.001 s  r2-driver-0 was told so by r2-proxy-0
+
+  whole at  message                           waited   resent    links   queued     rest    total  ms
+   4.998 s  r2-driver-0 -> r2-proxy-0              -     0.00     2.00     1.00     0.00     3.00
+   5.001 s    r2-proxy-0 -> r2-client-0         1.00     0.00     2.00     0.00     0.00     3.00
+   5.037 s    r2-proxy-0 -> r1-proxy-0          1.00     0.00    37.00     0.50     0.00    38.50
+   6.045 s      r1-proxy-0 -> r3-proxy-0      963.50     0.00    42.00     3.00     0.00  1008.50
+                  asked for by SUBSCRIBE, there at 6.000 s
+   6.048 s        r3-proxy-0 -> r3-client-1     1.00     0.00     2.00     0.00     0.00     3.00
+      lost    r2-proxy-0 -> r3-proxy-0          1.00        -    17.00        -        -        -
+                left at 4.999 s and never came
+                sent again at 5.200 s
+
+last: r3-client-1 at 6.048 s, 1053.00 ms after it left r2-driver-0
+  way: r2 -> r1 -> r3
+  round r2-r3, over which it was lost: the link was cut at 5.000 s, with it on the way
+     963.50 ms  it waited at r1-proxy-0 until r3-proxy-0 asked for it (SUBSCRIBE, there at 6.000 s)
+      89.50 ms  all else, in smaller parts
+never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r3-client-0
+"""
+
+
+def test_the_whole_way_is_told(followed, capsys):
+    assert cutset(["follow", str(followed.path), "2", str(SEQ)]) == 0
+    assert capsys.readouterr().out == EXPECTED
+
+
+@pytest.mark.parametrize("stream", ["r2", "s2"])
+def test_a_stream_is_also_named_by_its_region(followed, capsys, stream):
+    assert cutset(["follow", str(followed.path), stream, str(SEQ)]) == 0
+    assert capsys.readouterr().out == EXPECTED
+
+
+def test_packets_are_found_wherever_they_were_captured_though_sequence_numbers_wrap(followed):
+    story, _ = story_of(followed)
+    seen = hop_of(story, "r1-proxy-0", "r3-proxy-0").sightings
+    assert [(one.place.name, one.first, one.last) for one in seen] == [
+        ("r1-proxy-0", 0, 2999), ("r1-r3@r1", 0, 2999), ("r3-proxy-0", 0, 2999),
+    ]  # fmt: skip
+    assert seen[1].t_ns == ZERO + CUT + 1_001 * MS
+
+
+def test_packets_say_how_long_the_same_byte_took_from_the_place_before(followed, capsys):
+    assert cutset(["follow", str(followed.path), "2", str(SEQ), "--packets"]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines() if "bytes 0..2999" in line]
+    of_detour = [row for row in shown if row[0] in ("6.000000", "6.001000", "6.045000")]
+    assert [(row[2], row[5:6]) for row in of_detour] == [
+        ("r1-proxy-0", []), ("r1-r3@r1", ["+1.000"]), ("r3-proxy-0", ["+44.000"]),
+    ]  # fmt: skip
+    resent = [row for row in shown if row[0] == "5.200000"]
+    assert [(row[2], row[5:]) for row in resent] == [("r2-proxy-0", [])]
+
+
+def test_the_parts_of_every_hop_add_up_to_its_time(followed):
+    story, _ = story_of(followed)
+    arrived = [hop for hop in story.hops if hop.copy.fate == "arrived" and hop.had_ns is not None]
+    assert len(arrived) == 4
+    for hop in arrived:
+        parts = hop.waited_ns + hop.resent_ns + hop.link_ns + hop.queued_ns + hop.completing_ns
+        assert parts == hop.total_ns
+
+
+def test_what_was_sent_again_until_it_came_counts_as_that_and_not_as_queueing(tmp_path):
+    world = Scenario()
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", 0, 220, stream=2, first_seq=1, count=9, covered=9)
+    world.packet("r2-proxy-0", ZERO + CUT + 201 * MS)
+    story, _ = story_of(world.write(tmp_path / "run"), seq=3)
+    (hop,) = story.hops
+    assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (201 * MS, 2 * MS, 17 * MS)
+    assert hop.sent_again_ns == (ZERO + CUT + 201 * MS,)
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "link_ms", "queued_ms"), [(14, 14, 0), (17, 17, 0), (19.5, 19.5, 0), (25, 20, 5)]
+)
+def test_what_jitter_explains_is_the_links_and_no_queue(tmp_path, took_ms, link_ms, queued_ms):
+    world = Scenario()
+    for link in world.run["plan"]["links"]:
+        link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000  # 3 ms over all three
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", -50, took_ms, stream=2, first_seq=1, count=9, covered=9)
+    story, _ = story_of(world.write(tmp_path / "run"), seq=3)
+    (hop,) = story.hops
+    assert (hop.link_ns, hop.queued_ns) == (link_ms * MS, queued_ms * MS)
+    assert hop.link_ns + hop.queued_ns == hop.total_ns
+
+
+def test_what_left_again_and_came_early_by_the_links_jitter_was_sent_again(tmp_path):
+    world = Scenario()
+    for link in world.run["plan"]["links"]:
+        link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", -300, 215, stream=2, first_seq=1, count=9, covered=9)
+    world.packet("r2-proxy-0", ZERO + CUT - 100 * MS)
+    story, _ = story_of(world.write(tmp_path / "run"), seq=3)
+    (hop,) = story.hops
+    assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (200 * MS, 0, 15 * MS)
+
+
+def test_a_later_copy_is_told_from_the_first(tmp_path):
+    world = Scenario()
+    batch = {"stream": 2, "first_seq": 1, "count": 9, "covered": 9}
+    world.send("EVENTS", "r2-proxy-0", "r2-client-0", 0, 5, **batch)
+    world.send("EVENTS", "r2-proxy-0", "r2-client-1", 0, 2, **batch)
+    world.send("EVENTS", "r2-client-1", "r2-client-0", 3, 4, **batch)
+    story, facts = story_of(world.write(tmp_path / "run"), seq=9)
+    assert [hop.copy.sender for hop in way_to("r2-client-0", story.hops)] == ["r2-proxy-0"]
+    again = hop_of(story, "r2-client-1", "r2-client-0")
+    assert not again.is_first
+    assert any("again: it was there already" in line for line in lines(story, facts))
+
+
+def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path):
+    world = Scenario()
+    batch = {"stream": 2, "count": 10}
+    driver, head = "r2-driver-0", "r2-proxy-0"
+    for start_ms, first_seq in ((0, 1), (500, 101)):
+        world.send("PUBLISH", driver, head, start_ms, 2, request=1, **batch)
+        world.send("PUBLISHED", head, driver, start_ms + 9, 2, request=1, first_seq=first_seq, **batch)
+        world.send("EVENTS", head, "r2-client-0", start_ms + 10, 2, first_seq=first_seq, **batch)
+    run = world.write(tmp_path / "run")
+    published = [find(run, 2, seq, READING).publish.sent_ns - ZERO - CUT for seq in (3, 103)]
+    assert published == [0, 500 * MS]
+
+
+@pytest.mark.parametrize(
+    ("sent_ms", "entered_ms", "why"),
+    [
+        (-15.5, None, "the link was cut at 5.000 s, with it on the way"),  # 1 ms of LAN, then 15 ms of link
+        (-16.5, None, "though the link was up"),
+        (-16.5, -14.5, "the link was cut at 5.000 s, with it on the way"),
+        (-15.5, -15.2, "though the link was up"),
+    ],
+)
+def test_what_a_cut_caught_last_is_told_by_when_it_entered_the_link(tmp_path, sent_ms, entered_ms, why):
+    world = Scenario()
+    batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", sent_ms, None, **batch)
+    if entered_ms is not None:
+        world.packet("r2-r3@r2", ZERO + CUT + int(entered_ms * MS))
+        world.packet("r2-r3@r2", ZERO + CUT + 200 * MS)  # sent again, in vain
+    world.send("EVENTS", "r2-proxy-0", "r1-proxy-0", sent_ms, 37, **batch)
+    world.send("EVENTS", "r1-proxy-0", "r3-proxy-0", 1_000, 45, **batch)
+    world.send("EVENTS", "r3-proxy-0", "r3-client-1", 1_046, 2, **batch)
+    story, _ = story_of(world.write(tmp_path / "run"))
+    assert story.detour.endswith(why)
+
+
+def test_json_says_the_same(followed, capsys):
+    assert cutset(["follow", str(followed.path), "2", str(SEQ), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["request"], told["last"], told["published_s"]) == (REQUEST, "r3-client-1", 4.995)
+    lost = [hop for hop in told["hops"] if hop["fate"] == "lost"]
+    assert [(hop["from"], hop["to"], hop["sent_again_s"]) for hop in lost] == [
+        ("r2-proxy-0", "r3-proxy-0", [5.2])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stream", "seq", "code", "said"),
+    [
+        ("9", "1", 2, "9: no such stream: known are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
+        ("3", "1", 1, "no captured message has events of stream 3; streams there: 2"),
+        ("2", "99", 1, "no captured message has event 99 of stream 2; it has events 101 to 110"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(followed, capsys, stream, seq, code, said):
+    assert cutset(["follow", str(followed.path), stream, seq]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert said in captured.err

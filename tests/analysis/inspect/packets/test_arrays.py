@@ -1,0 +1,48 @@
+"""Numbers pass between Arrow and NumPy as they are, slices and nulls included."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
+
+slices = st.tuples(st.integers(0, 20), st.integers(0, 20))
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20), slices, st.sampled_from(["int32", "int64"]))
+def test_integers_come_and_go(values, part, kind):
+    array = pa.array(values, kind).slice(*part)
+    assert from_arrow(array).tolist() == array.to_pylist()
+    assert to_arrow(from_arrow(array)).equals(array)
+
+
+@given(st.lists(st.sampled_from([True, False, None]), max_size=20), slices)
+def test_booleans_come_and_null_is_false(values, part):
+    array = pa.array(values, pa.bool_()).slice(*part)
+    assert flags(array).tolist() == [value is True for value in array.to_pylist()]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=20), slices)
+def test_what_is_null_is_not_known(values, part):
+    array = pa.array(values, pa.int32()).slice(*part)
+    there = known(array)
+    assert there.tolist() == [value is not None for value in array.to_pylist()]
+    assert from_arrow(array)[there].tolist() == [value for value in array.to_pylist() if value is not None]
+
+
+@pytest.mark.parametrize("chunks", [[], [[1]], [[1, 2], [], [3]]])
+def test_chunks_are_joined(chunks):
+    joined = [value for chunk in chunks for value in chunk]
+    assert from_arrow(pa.chunked_array(chunks, pa.int64())).tolist() == joined
+
+
+def test_every_second_number_is_no_obstacle():
+    assert to_arrow(np.arange(6)[::2]).to_pylist() == [0, 2, 4]
+
+
+@given(st.lists(st.text(max_size=5), max_size=8))
+@pytest.mark.slow
+def test_strings_are_the_same_for_arrow(values):
+    assert strings(values).equals(pa.array(values, pa.string()))

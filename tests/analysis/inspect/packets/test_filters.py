@@ -1,0 +1,150 @@
+"""What a filter holds for, and which names are refused."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.packets.filters import Asked, Filter, codec_of, make_filter
+from analysis.schemas import TRANSFERS
+from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_json
+from topologies.errors import InputError
+
+TYPES = codec_of(run_json()).by_name
+
+
+def row(**content):
+    return dict.fromkeys(TRANSFERS.names) | {
+        "t_ns": ZERO, "sender": "r2-proxy-0", "receiver": "r3-proxy-0", "src": "10.2.0.2", "sport": 7000,
+        "dst": "10.3.0.2", "dport": 40_000, "connection": 0, "stream_offset": 0, "length": 100,
+        "fate": "arrived", "type": "EVENTS", "retransmitted": False,
+    } | content  # fmt: skip
+
+
+def holds(wanted: Filter, **content) -> bool:
+    rows = pa.RecordBatch.from_pylist([row(**content)], schema=TRANSFERS)
+    (found,) = wanted.mask(rows.select(list(wanted.columns))).tolist()
+    return found
+
+
+def asked(**options) -> Filter:
+    return make_filter(replace(Asked(), **options), facts_of(), TYPES)
+
+
+def test_nothing_asked_is_everything():
+    assert holds(asked())
+    assert holds(asked(), sender=None, receiver=None)
+
+
+def test_times_begin_with_the_first_and_end_before_the_last():
+    wanted = asked(from_s=Decimal("9.4"), to_s=Decimal("9.6"))
+    assert wanted.times == TimeRange(ZERO + 9_400_000_000, ZERO + 9_600_000_000)
+    assert holds(wanted, t_ns=ZERO + 9_400_000_000)
+    assert not holds(wanted, t_ns=ZERO + 9_600_000_000)
+    assert not holds(wanted, t_ns=ZERO + 9_399_999_999)
+
+
+def test_around_a_fault_is_a_second_before_and_after_unless_said_otherwise():
+    assert asked(around="cut").times == TimeRange(ZERO + CUT - S, ZERO + CUT + S)
+    assert asked(around="cut", span_s=Decimal("0.25")).times == TimeRange(
+        ZERO + CUT - S // 4, ZERO + CUT + S // 4
+    )
+
+
+@pytest.mark.parametrize("name", ["r2-proxy-0", "r2/proxy-0"])
+def test_a_host_is_at_either_end_and_known_by_its_process_too(name):
+    wanted = asked(hosts=(name,))
+    assert holds(wanted)
+    assert holds(wanted, sender="r0-proxy-0", receiver="r2-proxy-0")
+    assert not holds(wanted, sender="r0-proxy-0", receiver="r3-proxy-0")
+    assert not holds(wanted, sender=None, receiver="r3-proxy-0")
+
+
+def test_the_same_option_widens_and_another_narrows():
+    wanted = asked(hosts=("r2-proxy-0", "r0-proxy-0"), regions=("r3",))
+    assert holds(wanted)
+    assert holds(wanted, sender="r3-proxy-0", receiver="r0-proxy-0")
+    assert not holds(wanted, sender="r2-proxy-0", receiver="r0-proxy-0")
+    assert not holds(wanted, sender="r3-proxy-0", receiver="r1-proxy-0")
+
+
+@pytest.mark.parametrize("name", ["r2-r3", "r3-r2"])
+def test_a_link_is_crossed_in_both_directions_and_by_nobody_else(name):
+    wanted = asked(links=(name,))
+    assert holds(wanted)
+    assert holds(wanted, sender="r3-client-0", receiver="r2-proxy-1")
+    assert not holds(wanted, sender="r2-proxy-0", receiver="r2-proxy-1")
+    assert not holds(wanted, sender="r2-proxy-0", receiver="r1-proxy-0")
+    assert not holds(wanted, sender=None, receiver="r3-proxy-0")
+
+
+def test_types_are_known_in_any_case():
+    wanted = asked(types=("sparse-events", "Notify"))
+    assert holds(wanted, type="SPARSE_EVENTS")
+    assert holds(wanted, type="NOTIFY")
+    assert not holds(wanted, type="EVENTS")
+
+
+def test_a_stream_is_the_messages_own_or_one_that_it_lists():
+    wanted = asked(streams=(2,))
+    assert holds(wanted, stream=2)
+    assert not holds(wanted, stream=1)
+    assert holds(wanted, advertised=[{"stream": 1, "cnt": 5}, {"stream": 2, "cnt": 0}])
+    assert not holds(wanted, advertised=[{"stream": 1, "cnt": 5}])
+    assert not holds(wanted, advertised=[])
+
+
+@pytest.mark.parametrize("name", [2, "2", "s2", "r2"])
+def test_a_stream_is_known_by_its_number_and_its_region(name):
+    assert asked(streams=(name,)).streams == {2}
+
+
+@pytest.mark.parametrize(
+    ("content", "first", "last"),
+    [
+        ({"first_seq": 10, "count": 3, "covered": 11}, 10, 20),
+        ({"first_seq": 10, "count": 3}, 10, 12),
+        ({"next": 5, "cnt": 8}, 5, 8),
+        ({"next": 5, "last": 7, "cnt": 90}, 5, 7),
+        ({"cnt": 6}, 6, 6),
+        ({"advertised": [{"stream": 0, "cnt": 1}, {"stream": 2, "cnt": 6}]}, 6, 6),
+    ],
+)
+def test_sequence_numbers_are_those_that_a_message_carries_or_names(content, first, last):
+    content = {"stream": None if "advertised" in content else 2} | content
+    for seq, expected in {first - 1: False, first: True, last: True, last + 1: False}.items():
+        assert holds(asked(streams=(2,), seq=(seq, seq)), **content) == expected
+
+
+def test_a_message_without_sequence_numbers_has_none_of_them():
+    assert not holds(asked(seq=(0, 100)), type="HELLO")
+
+
+def test_lost_ones_are_those_that_left_and_never_came():
+    assert holds(asked(lost=True), fate="lost")
+    assert not holds(asked(lost=True), fate="unseen")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hosts": ("r9",)}, "--host r9: no such host: known are r0-gw, r0-proxy-0, "),
+        ({"regions": ("r9",)}, "--region r9: no such region: known are r0, r1, r2, r3"),
+        ({"links": ("r2-r9",)}, "--link r2-r9: no such link between regions: known are r0-r1, r2-r3, "),
+        ({"types": ("event",)}, "--type EVENT: no such type of message: known are HELLO, "),
+        ({"streams": (7,)}, "--stream 7: no such stream: known are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
+        ({"around": "crash"}, "--around crash: no such fault: known are cut, restore"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_known_ones(options, said):
+    with pytest.raises(InputError) as refused:
+        asked(**options)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_fault_that_never_took_hold_has_no_time():
+    facts = facts_of(changes=[])
+    with pytest.raises(InputError, match="never took hold"):
+        make_filter(Asked(around="cut"), facts, TYPES)

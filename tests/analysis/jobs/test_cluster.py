@@ -1,0 +1,147 @@
+"""`cutset analyze --master` on a real standalone cluster, whose executors know nothing of our checkout: the
+same rows as here, whether they see the run or not, and whatever becomes of an executor.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.pipeline import analyze
+from experiments.rundir import RunDirectory
+from tests.analysis.jobs.rows import content_of
+from tests.analysis.jobs.standalone import standalone
+from tests.analysis.timelines.captured import write_run
+from tests.analysis.timelines.world import run_json, simulate
+from tests.testbed.leftovers import wait_until
+from topologies.errors import InputError
+
+pytestmark = pytest.mark.spark
+
+CHECKOUT = Path(__file__).parents[3]
+COMMAND = [sys.executable, "-c", "from testbed.cli.main import main; main()", "analyze"]
+WAIT_S = 240
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder):
+    """A cluster whose executors find `hidden` empty, and everything else as it is."""
+    (folder / "hidden").mkdir()
+    with standalone(folder / "spark", folder / "hidden") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A run that this machine analysed by itself."""
+    content = run_json()
+    for process in content["processes"]:
+        process |= {"host": process["name"].replace("/", "-"), "role": "client", "pid": 1}
+    run = write_run(tmp_path_factory.mktemp("runs") / "a-run", simulate(), content, [])
+    analyze(run, progress=lambda _: None)
+    return run
+
+
+def copied(here, place):
+    """The same run somewhere else, not analysed yet."""
+    run = RunDirectory(Path(shutil.copytree(here.path, place / "a-run")))
+    shutil.rmtree(run.analysis)
+    run.summary_json.unlink()
+    return run
+
+
+def started(run, url, executors_python, *options):
+    """The command, started from another folder than ours, as a process group of its own."""
+    return subprocess.Popen(
+        [*COMMAND, str(run.path), "--master", url, *options],
+        cwd=run.path,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def told_until(process, text):
+    """Lines on standard error, up to the one that contains this or the last."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if text in line:
+            break
+    return "".join(lines)
+
+
+def ended(process):
+    """Its exit code and what else it said."""
+    _, said = process.communicate(timeout=WAIT_S)
+    return process.returncode, said
+
+
+def test_executors_that_see_the_run_work_on_its_files(cluster, here, tmp_path):
+    run = copied(here, tmp_path)
+    process = started(run, cluster.url, cluster.python)
+    assert "2 executors work on the run where it is" in told_until(process, "executors work")
+    code, said = ended(process)
+    assert code == 0, said
+    assert content_of(run) == content_of(here)
+
+
+def test_executors_that_do_not_see_the_run_get_it_sent_and_one_that_is_killed_changes_nothing(
+    cluster, here, folder
+):
+    run = copied(here, folder / "hidden")
+    process = started(run, cluster.url, cluster.python)
+    assert "sending the run's files to 2 executors" in told_until(process, "reading packets")
+    lost, *_ = cluster.executors
+    lost.kill()
+    code, said = ended(process)
+    assert code == 0, said
+    assert content_of(run) == content_of(here)
+    psutil.wait_procs([lost], WAIT_S)
+    assert not lost.is_running()
+    wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
+
+
+def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here, tmp_path):
+    run = copied(here, tmp_path)
+    process = started(run, cluster.url, cluster.python, "--captures", "send")
+    told_until(process, "reading packets")
+    java = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
+    os.killpg(process.pid, signal.SIGINT)
+    code, said = ended(process)
+    *later, last = said.splitlines()
+    assert (code, last) == (130, "cutset: interrupted")
+    assert set(later) <= {"following events", "following streams", "summing up", ""}
+    assert list(run.analysis.iterdir()) == []
+    assert not run.summary_json.exists()
+    _, alive = psutil.wait_procs([*java, *cluster.executors], WAIT_S)
+    assert alive == []
+    wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
+
+
+def test_a_master_that_is_not_there_is_told_at_once(here):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"spark://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(AnalysisError, match=f"{url} cannot be reached: .*Connection refused"):
+            analyze(here, master=url, progress=lambda _: None)
+
+
+@pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
+def test_what_is_no_master_is_bad_input(here, url):
+    with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
+        analyze(here, master=url, progress=lambda _: None)

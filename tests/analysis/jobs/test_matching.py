@@ -1,0 +1,194 @@
+"""Both ends of messages find each other however they are read, and what did not come gets the right fate."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.jobs.matching import Matcher, Reach, Receivers, match
+from analysis.jobs.transfers import InOrder, MatchTransfers, tasks
+from analysis.schemas import DECODING, MESSAGES, TRANSFERS
+from experiments.rundir import RunDirectory
+
+HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}
+ALL = frozenset(HOSTS.values())
+LENGTH = 30
+Row = dict[str, Any]
+Seen = tuple[int, int, int]
+"""Which connection, which message of it, and when its first byte was seen."""
+
+
+def row(direction: str, seen: Seen, *, whole: bool = True, dst: str = "10.0.0.3") -> Row:
+    connection, number, t_ns = seen
+    host = "a" if direction == "out" else HOSTS[dst]
+    return dict.fromkeys(MESSAGES.names) | {
+        "capture": host, "host": host, "direction": direction, "src": "10.0.0.2", "sport": 7000, "dst": dst,
+        "dport": 40_000, "connection": connection, "stream_offset": number * LENGTH, "length": LENGTH,
+        "t_first_ns": t_ns, "t_complete_ns": t_ns + 5 if whole else None, "type": "SUBSCRIBE",
+        "retransmitted": False,
+    }  # fmt: skip
+
+
+def table(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, MESSAGES)
+
+
+def known(found: pa.Table) -> list[tuple[Any, ...]]:
+    """Rows of TRANSFERS, ordered by what they are."""
+    names = ("receiver", "connection", "stream_offset", "t_sent_ns", "t_arrived_ns", "t_complete_ns", "fate")
+    return sorted((tuple(row[name] for name in names) for row in found.to_pylist()), key=repr)
+
+
+def fates(*rows: Row, receivers: Receivers) -> dict[int, str]:
+    """The fate of each message, by its number."""
+    sides = [[row for row in rows if row["direction"] == direction] for direction in ("out", "in")]
+    found = match(table(sides[0]), table(sides[1]), HOSTS, receivers).to_pylist()
+    return {row["stream_offset"] // LENGTH: row["fate"] for row in found}
+
+
+numbers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), unique=True, max_size=14)
+
+
+@st.composite
+def side(draw: st.DrawFn, direction: str) -> list[list[Row]]:
+    """What one side saw, in stretches; each connection's messages in the order of its stream."""
+    seen = draw(numbers)
+    streams = {one: sorted(number for other, number in seen if other == one) for one, _ in seen}
+    rows = []
+    for t_ns, (connection, _) in enumerate(seen):
+        rows.append(row(direction, (connection, streams[connection].pop(0), t_ns), whole=draw(st.booleans())))
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=4)))
+    return [rows[first:last] for first, last in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+
+
+@given(sent=side("out"), arrived=side("in"), draw=st.data())
+@pytest.mark.slow
+def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
+    sent: list[list[Row]], arrived: list[list[Row]], draw: st.DataObject
+) -> None:
+    all_sent, all_arrived = (table([row for stretch in one for row in stretch]) for one in (sent, arrived))
+    receivers = Receivers(ALL, undecoded=frozenset({("10.0.0.2", "10.0.0.3", 7000, 40_000, 1)}))
+    matcher = Matcher(Reach.of(all_sent), Reach.of(all_arrived), HOSTS, receivers)
+    turns = draw.draw(st.permutations(["sent"] * len(sent) + ["arrived"] * len(arrived)))
+    waiting = {"sent": list(sent), "arrived": list(arrived)}
+    found = []
+    for turn in turns:
+        stretch = table(waiting[turn].pop(0))
+        nothing = MESSAGES.empty_table()
+        found.append(matcher.take(*((stretch, nothing) if turn == "sent" else (nothing, stretch))))
+    assert known(pa.concat_tables(found)) == known(match(all_sent, all_arrived, HOSTS, receivers))
+
+
+@given(sent=side("out"), arrived=side("in"))
+@pytest.mark.slow
+def test_each_message_is_one_row_with_the_times_of_both_ends(
+    sent: list[list[Row]], arrived: list[list[Row]]
+) -> None:
+    ends = [
+        {(row["connection"], row["stream_offset"]): row for stretch in one for row in stretch}
+        for one in (sent, arrived)
+    ]
+    found = match(*(table(list(end.values())) for end in ends), HOSTS, ALL)
+    assert found.schema == TRANSFERS
+    told = {(row["connection"], row["stream_offset"]): row for row in found.to_pylist()}
+    assert len(told) == found.num_rows
+    assert set(told) == set(ends[0]) | set(ends[1])
+    for key, transfer in told.items():
+        left, came = (end.get(key, {}) for end in ends)
+        assert transfer["t_sent_ns"] == left.get("t_first_ns")
+        assert transfer["t_left_ns"] == left.get("t_complete_ns")
+        assert transfer["t_arrived_ns"] == came.get("t_first_ns")
+        assert transfer["t_ns"] == (left or came)["t_first_ns"]
+        assert transfer["fate"] == ("lost" if came.get("t_complete_ns") is None else "arrived")
+
+
+CONNECTION = ("10.0.0.2", "10.0.0.3", 7000, 40_000, 0)
+SENT = [row("out", (0, number, number)) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("receivers", "overtaken", "last"),
+    [
+        (Receivers(ALL), "lost", "lost"),
+        (Receivers(ALL - {"b"}), "unseen", "unseen"),
+        (Receivers(ALL, deaf=frozenset("b")), "unseen", "unseen"),
+        (Receivers(ALL, torn=frozenset("b")), "lost", "unseen"),
+        (Receivers(ALL, undecoded=frozenset({CONNECTION})), "lost", "unseen"),
+        (Receivers(ALL, torn=frozenset("c"), deaf=frozenset("c")), "lost", "lost"),
+    ],
+    ids=["whole", "not captured", "dropped packets", "torn", "undecoded", "another's is bad"],
+)
+def test_what_did_not_come_is_lost_only_where_the_receivers_capture_can_tell(
+    receivers: Receivers, overtaken: str, last: str
+) -> None:
+    came = row("in", (0, 1, 5))
+    assert fates(*SENT, came, receivers=receivers) == {0: overtaken, 1: "arrived", 2: last}
+
+
+def test_files_read_row_group_by_row_group_give_the_same_in_order_of_time(tmp_path: Path) -> None:
+    sent = [row("out", (number % 3, number // 3, 100 * number)) for number in range(60)]
+    came = [row("in", (one["connection"], one["stream_offset"] // LENGTH, one["t_first_ns"] + 35))
+            for number, one in enumerate(sent) if number % 7]  # fmt: skip
+    late = [came.pop(4)]  # of a connection that stood still
+    came = [one for one in came if one["connection"] != late[0]["connection"] or one["t_first_ns"] < 400]
+    results = []
+    for rows in (1000, 5):
+        messages, folder = tmp_path / f"messages-{rows}", tmp_path / f"transfers-{rows}"
+        messages.mkdir()
+        folder.mkdir()
+        for host, seen in (("a", sent), ("b", [*came, *late])):
+            pq.write_table(table(seen), messages / f"part-{host}.parquet", row_group_size=rows)
+        MatchTransfers("a", messages, folder, HOSTS, Receivers(frozenset("ab"))).run()
+        assert [path.name for path in folder.iterdir()] == ["part-a.parquet"]
+        results.append(pq.read_table(folder / "part-a.parquet"))
+    assert results[0].num_rows == len(sent)
+    for found in results:
+        times = found.column("t_ns").to_pylist()
+        assert times == sorted(times)
+    assert results[0].equals(results[1])
+
+
+def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
+    rows = match(table(SENT), table([]), HOSTS, ALL)
+
+    def fail() -> None:
+        with InOrder(tmp_path / "part-a.parquet", TRANSFERS, "t_ns", [1]) as writer:
+            writer.take(rows)
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_runs_own_words_say_which_captures_cannot_tell(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    hosts = {f"10.0.0.{n}": name for n, name in enumerate(("whole", "dropping", "died", "damaged", "absent"))}
+    drops = {"whole": 0, "dropping": 3, "died": None, "damaged": 0}
+    captures = [
+        {"file": f"captures/{name}-eth0.pcap", "host": name, "kernel_drops": n} for name, n in drops.items()
+    ]
+    run.run_json.write_text(json.dumps({"captures": captures}))
+    for name in ("messages", "decoding", "captures"):
+        run.table(name).mkdir(parents=True)
+    for name in drops:
+        pq.write_table(MESSAGES.empty_table(), run.table("messages") / f"part-{name}.parquet")
+    columns = pa.schema([field.with_nullable(nullable=True) for field in DECODING])  # most are not looked at
+    stopped = dict(zip(("src", "dst", "sport", "dport"), CONNECTION, strict=False)) | {"stopped": "a gap"}
+    decoding = [{**stopped, "direction": way, "connection": n} for n, way in enumerate(("in", "out"))]
+    pq.write_table(pa.Table.from_pylist(decoding, columns), run.table("decoding") / "part-a.parquet")
+    damaged = [{"capture": "damaged-eth0", "problem": "cut off"}, {"capture": "whole-eth0", "problem": None}]
+    pq.write_table(pa.Table.from_pylist(damaged), run.table("captures") / "part-0.parquet")
+    told = {task.host: task.receivers for task in tasks(run, hosts, tmp_path)}
+    assert set(told) == set(drops)
+    assert told["whole"] == Receivers(
+        captured=frozenset(drops),
+        deaf=frozenset({"dropping"}),
+        torn=frozenset({"died", "damaged"}),
+        undecoded=frozenset({CONNECTION}),
+    )

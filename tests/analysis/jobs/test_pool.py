@@ -1,0 +1,74 @@
+"""Children of this process carry out tasks as if one after the other, and leave nothing behind."""
+
+import os
+import signal
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.jobs.pool import Children, InThisProcess
+from analysis.jobs.work import handfuls
+
+
+@dataclass(frozen=True)
+class Double:
+    number: int
+
+    @property
+    def weight(self):
+        return self.number
+
+    def run(self):
+        return 2 * self.number, os.getpid()
+
+
+@dataclass(frozen=True)
+class Fail:
+    error: Exception
+
+    def run(self):
+        raise self.error
+
+
+class Die:
+    def run(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("workers", [InThisProcess(), Children(1), Children(3)])
+def test_every_task_is_done_once(workers):
+    done = workers.carry_out([Double(number) for number in range(20)], "doubling")
+    assert sorted(result for result, _ in done) == list(range(0, 40, 2))
+
+
+def test_children_do_the_work_and_are_gone_afterwards():
+    done = Children(2).carry_out([Double(number) for number in range(4)], "doubling")
+    pids = {pid for _, pid in done}
+    assert os.getpid() not in pids
+    assert not pids & {child.pid for child in psutil.Process().children()}
+
+
+@pytest.mark.parametrize("workers", [InThisProcess(), Children(2)])
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(AnalysisError("a.pcap: torn"), "a.pcap: torn"), (ValueError("no number"), "ValueError: no number")],
+)
+def test_a_task_that_fails_is_told_with_what_was_being_done(workers, error, said):
+    with pytest.raises(AnalysisError, match=f"^doubling failed: {said}$"):
+        workers.carry_out([Double(1), Fail(error)], "doubling")
+
+
+def test_a_child_that_is_killed_is_an_error_and_no_hang():
+    with pytest.raises(AnalysisError, match="doubling failed: a process was killed"):
+        Children(2).carry_out([Die(), Double(1)], "doubling")
+
+
+def test_handfuls_hold_every_task_once_and_the_heavy_ones_alone():
+    heavy, light = [Double(100 << 20), Double(90 << 20)], [Double(1) for _ in range(10)]
+    gathered = handfuls([*light, *heavy], 1)
+    assert sorted(task.number for handful in gathered for task in handful) == [1] * 10 + [90 << 20, 100 << 20]
+    assert gathered[0] == (heavy[0],)
+    assert gathered[1] == (heavy[1],)
+    assert handfuls([], 4) == []

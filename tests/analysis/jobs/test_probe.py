@@ -1,0 +1,40 @@
+"""What executors are and what they see is found out before there is work, and told in words."""
+
+import subprocess
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.jobs.cluster import check, write_modules
+from analysis.jobs.probe import Question, Sight, look
+from tests.analysis.jobs.standalone import python
+
+
+def test_what_executors_lack_is_named(tmp_path):
+    question = Question(tmp_path, "token", {})
+    modules = write_modules(tmp_path / "modules.zip")
+    bare = python(tmp_path / "bare", packages=False)
+    code = "from analysis.jobs.probe import *; print(look(Question(Path(sys.argv[1]), 'token', {})))"
+    done = subprocess.run(
+        [bare, "-c", code, tmp_path],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(modules)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "missing=('numpy', 'pyarrow'), reads=False, written='seen-" in done.stdout
+    assert look(question).missing == ()
+    with pytest.raises(AnalysisError, match="/bare, which has no numpy and no pyarrow: install them there"):
+        check([Sight("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
+
+
+def test_files_of_the_same_name_but_another_size_are_not_the_run(tmp_path):
+    capture = tmp_path / "a.pcap"
+    capture.write_bytes(b"12345678")
+    question = Question(tmp_path, "token", {capture: 8})
+    assert not look(question).reads
+    question.note.write_text("token")
+    assert look(question).reads
+    capture.write_bytes(b"1234")
+    assert not look(question).reads

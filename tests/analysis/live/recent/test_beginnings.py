@@ -1,0 +1,90 @@
+"""Where messages begin in a stream that is seen from its middle on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.live.recent.beginnings import begin_at_messages
+from node.protocols.sprinkler.messages import CODEC, Events, Request, Subscribe
+from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap
+
+PORT = 7000
+TYPES = frozenset(CODEC.by_type)
+ENDS = ("10.0.0.1", 40000, "10.0.0.2", PORT)
+MESSAGES = [Request(0, 1, 9), Events(0, 0, 0, 1, 4, 10, 0, 0, b"x" * 40), Subscribe(0, 5), Subscribe(1, 6)]
+FRAMES = [b"".join(CODEC.encode(message)) for message in MESSAGES]
+STARTS = np.cumsum([0, *map(len, FRAMES)]).tolist()
+CONTENT = b"".join(FRAMES)
+FIRST_SEQ = 2**32 - 40  # it wraps on the way
+
+
+def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> tuple[int | None, bytes]:
+    """Where it begins in CONTENT, and the payload that is left, in the order of the stream."""
+    frames = [segment(FIRST_SEQ + at, payload, flags=flags) for at, payload in segments]
+    write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
+    data = map_bytes(path)
+    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
+    kept, bases = begin_at_messages(data, columns[0], PORT, TYPES)
+    at = kept["offset"] + kept["payload_offset"]
+    left = b"".join(
+        data[start : start + length].tobytes()
+        for start, length in zip(at.tolist(), kept["payload_length"].tolist(), strict=True)
+    )
+    base = bases.get(ENDS)
+    return None if base is None else (base - FIRST_SEQ) % 2**32, left
+
+
+@given(seen_from=st.integers(0, STARTS[3]), sizes=st.lists(st.integers(1, 60), min_size=1))
+@example(seen_from=0, sizes=[1000])
+@example(seen_from=1, sizes=[1])
+def test_it_is_the_first_whole_message_wherever_the_view_begins(
+    tmp_path_factory: pytest.TempPathFactory, seen_from: int, sizes: list[int]
+):
+    segments, at = [], seen_from
+    for number in range(len(CONTENT)):
+        if at >= len(CONTENT):
+            break
+        size = sizes[number % len(sizes)]
+        segments.append((at, CONTENT[at : at + size]))
+        at += size
+    expected = next(start for start in STARTS if start >= seen_from)
+    found, left = begin(tmp_path_factory.mktemp("seen") / "one.pcap", segments)
+    assert (found, left) == (expected, CONTENT[expected:])
+
+
+def test_it_is_found_behind_a_hole_where_nothing_before_is_whole(tmp_path: Path):
+    hole = STARTS[1] + 4  # within the second message
+    segments = [(hole, CONTENT[hole : hole + 9]), (STARTS[2], CONTENT[STARTS[2] :])]
+    assert begin(tmp_path / "hole.pcap", segments)[0] == STARTS[2]
+
+
+def test_nothing_is_left_where_no_message_begins(tmp_path: Path):
+    inside = CONTENT[STARTS[1] + 8 : STARTS[2]]
+    assert begin(tmp_path / "none.pcap", [(STARTS[1] + 8, inside)]) == (None, b"")
+
+
+def test_what_looks_like_one_header_is_not_believed(tmp_path: Path):
+    inside = FRAMES[2][:8] + b"no frame follows this one, whatever its header says"
+    segments = [(0, inside), (len(inside), CONTENT)]
+    found, left = begin(tmp_path / "alike.pcap", segments)
+    assert (found, left) == (len(inside), CONTENT)
+
+
+def test_a_connection_that_begins_in_view_is_read_from_its_beginning(tmp_path: Path):
+    old = (0, CONTENT[: STARTS[1]])
+    path = tmp_path / "anew.pcap"
+    frames = [
+        segment(FIRST_SEQ + old[0], old[1]),
+        segment(77, flags=SYN),
+        segment(78, CONTENT),
+    ]
+    write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
+    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
+    kept, bases = begin_at_messages(map_bytes(path), columns[0], PORT, TYPES)
+    assert bases == {ENDS: 78}
+    assert kept["payload_length"].tolist() == [0, 0, len(CONTENT)]

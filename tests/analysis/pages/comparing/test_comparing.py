@@ -1,0 +1,133 @@
+"""Comparing runs: what was set otherwise, what came out otherwise, and when."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from analysis.pages.comparing.metrics import compared, standing_out
+from analysis.pages.comparing.recovery import recoveries
+from analysis.pages.comparing.settings import settings
+from analysis.pages.comparing.sides import RUNS_MAX, Side, read_sides
+from analysis.pages.comparing.text import lines
+from analysis.pages.comparing.timelines import by_region, other_faults, overall
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+RunOf = Callable[[str], RunDirectory]
+
+
+@pytest.fixture
+def sides(run_of: RunOf) -> tuple[Side, ...]:
+    """A run, and one that recovered later."""
+    return read_sides([run_of("passed"), run_of("later")])
+
+
+def test_only_settings_that_differ_are_told(sides: tuple[Side, ...]) -> None:
+    found = settings(sides)
+    assert [(each.path, each.values) for each in found.asked] == [
+        ("experiment.workload.rate", ("20000/s", "10000/s"))
+    ]
+    assert {each.path for each in found.ran} == {"seed", "commit"}
+    assert found.same > 10
+
+
+def test_a_run_compared_with_itself_differs_in_nothing(run_of: RunOf) -> None:
+    found = read_sides([run_of("passed"), run_of("passed")])
+    assert settings(found).asked == settings(found).ran == ()
+    assert standing_out(compared(found)) == ()
+
+
+def test_a_later_recovery_is_worse_and_by_how_much(sides: tuple[Side, ...]) -> None:
+    row = next(row for row in compared(sides) if row.metric == "recovery.cut.switch_s")
+    first, second = row.values
+    assert (first.status, first.change) == ("", "")
+    assert second.status == "bad"
+    assert second.value is not None
+    assert first.value is not None
+    assert second.value - first.value == pytest.approx(1.0)
+    assert second.change == f"+{(second.value / first.value - 1) * 100:.0f}\u00a0%"
+
+
+def test_the_other_way_round_it_is_better(run_of: RunOf) -> None:
+    found = read_sides([run_of("later"), run_of("passed")])
+    row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
+    assert row.values[1].status == "good"
+
+
+def test_what_one_run_did_not_measure_is_no_difference(run_of: RunOf) -> None:
+    rows = compared(read_sides([run_of("passed"), run_of("crashed")]))
+    assert rows
+    assert all(row.values[1].value is None and not row.values[1].status for row in rows)
+
+
+def test_bars_are_shares_of_the_longest_time(sides: tuple[Side, ...]) -> None:
+    (cut,) = recoveries(sides)
+    shares = [bar.share for phase in cut.phases for bar in phase.bars if bar.share is not None]
+    assert max(shares) == 1.0
+    switch = next(phase for phase in cut.phases if phase.title == "Events flow again")
+    assert (switch.bars[0].share or 0) < (switch.bars[1].share or 0)
+
+
+def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[Side, ...]) -> None:
+    other = dict(sides[1].record.summary)
+    other["faults"] = [{**fault, "target": "r0-r1"} for fault in other["faults"]]
+    elsewhere = replace(sides[1], record=replace(sides[1].record, summary=other))
+    assert [found.label for found in recoveries(sides)] == ["cut r2\u2013r3"]
+    assert [found.label for found in recoveries((sides[0], elsewhere))] == ["cut"]
+
+
+def test_every_figure_of_a_recovery_has_a_name(sides: tuple[Side, ...]) -> None:
+    titles = [row.title for row in compared(sides) if row.metric.startswith("recovery.")]
+    assert titles
+    assert not [title for title in titles if title.endswith("_s")]
+
+
+def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[Side, ...]) -> None:
+    throughput, latency = overall(sides)
+    assert [one.label for one in throughput.series] == ["A", "B"]
+    assert [one.label for one in latency.series] == ["A", "B"]
+    assert [span.label for span in throughput.spans] == ["cut r2\u2013r3"]
+    assert len(by_region(sides)) == 2 * 4
+
+
+def test_faults_at_other_times_are_named(run_of: RunOf) -> None:
+    assert other_faults(read_sides([run_of("passed"), run_of("later")])) == ()
+    (other,) = other_faults(read_sides([run_of("passed"), run_of("undisturbed")]))
+    assert other.letter == "B"
+
+
+def test_the_text_says_which_run_cannot_be_relied_on(run_of: RunOf) -> None:
+    told = "\n".join(lines(read_sides([run_of("passed"), run_of("invalid")])))
+    assert "B cannot be relied on: r2-r3@r2.pcap: the kernel dropped 17 packets" in told
+    assert "A cannot" not in told
+
+
+@pytest.mark.parametrize("names", [("passed", "doubtful"), ("doubtful", "passed")])
+def test_nothing_is_better_or_worse_where_a_run_cannot_be_relied_on(
+    run_of: RunOf, names: tuple[str, str]
+) -> None:
+    found = read_sides([run_of(name) for name in names])
+    row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
+    assert row.values[1].change
+    assert standing_out(compared(found)) == ()
+    told = "\n".join(lines(found))
+    assert "better" not in told
+    assert "worse" not in told
+
+
+def test_runs_that_can_be_relied_on_are_judged_beside_one_that_cannot(run_of: RunOf) -> None:
+    found = read_sides([run_of("passed"), run_of("doubtful"), run_of("later")])
+    row = next(row for row in compared(found) if row.metric == "recovery.cut.switch_s")
+    assert [value.status for value in row.values] == ["", "", "bad"]
+
+
+def test_that_one_ran_on_machines_is_told(run_of: RunOf) -> None:
+    (place,) = settings(read_sides([run_of("passed"), run_of("on machines")])).ran
+    assert (place.path, place.values) == ("place", ("local", "2 machines: h0, h1"))
+
+
+@pytest.mark.parametrize("count", [1, RUNS_MAX + 1])
+def test_too_few_or_many_runs_are_refused(run_of: RunOf, count: int) -> None:
+    with pytest.raises(InputError, match="takes 2 to"):
+        read_sides([run_of("passed")] * count)

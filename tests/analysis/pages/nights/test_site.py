@@ -1,0 +1,249 @@
+"""The site over a history: what the morning page says, where it leads, and what is written again."""
+
+import re
+from datetime import date
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.history import History, Metric
+from analysis.pages.nights import write_site
+from analysis.pages.nights.overview import brief
+from tests.analysis.history.records import make_record
+from tests.analysis.history.year import make_year, night_of
+from tests.analysis.pages.nights.conftest import NIGHTS, TONIGHT, Written, put_run
+
+
+def section(page: str, name: str) -> str:
+    """A section of a page, by its id; "" if it has none such."""
+    found = re.search(rf'<section id="{name}">.*?</section>', page, re.DOTALL)
+    return found[0] if found else ""
+
+
+@pytest.mark.slow
+def test_what_got_worse_tonight_comes_first_with_its_commits(written: Written) -> None:
+    page = written.page("index.html")
+    verdict = re.search(r'id="verdict">(.*?)</p>', page, re.DOTALL)
+    assert verdict
+    assert "1\u00a0number" in verdict[1]
+    worse = section(page, "worse")
+    assert "link-failure-00" in worse
+    assert "0\u00a0events → 17\u00a0events" in worse
+    assert re.search(r"[0-9a-f]{10}\.\.[0-9a-f]{10}|No commit did it", worse)
+
+
+def test_what_is_still_worse_and_what_got_better_before_stand_apart(written: Written) -> None:
+    page = written.page("index.html")
+    assert "throughput-01" in section(page, "still")
+    assert "throughput-01" not in section(page, "worse")
+    assert "latency-load-03" in section(page, "earlier")
+
+
+def test_runs_that_failed_in_the_same_way_are_one(written: Written) -> None:
+    failed = section(written.page("index.html"), "failed")
+    assert failed.count("<li>") == 1
+    assert f"link-failure-00, {len(written.runs('link-failure-00'))} times</a>: events.lost == 0" in failed
+
+
+def test_one_run_that_failed_is_called_as_the_night_calls_it(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("run-a"))
+    history.append(make_record("run-b", repeat=1, outcome="crashed", verdict="crashed", valid=False))
+    write_site(history, tmp_path / "site")
+    assert ">cut r1</a>" in section(Written(history, tmp_path / "site").page("index.html"), "failed")
+
+
+def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    for number in range(20):
+        rate, lost = ("1000/s", 500.0) if number == 19 else ("2000/s", 0.0)
+        settings = {"duration": "30s", "workload.rate": rate}
+        metrics = (Metric("events.lost", lost, "events", "lower"),)
+        history.append(make_record(f"run-{number}", night_of(number), settings=settings, metrics=metrics))
+    write_site(history, tmp_path / "site")
+    worse = unescape(section(Written(history, tmp_path / "site").page("index.html"), "worse"))
+    assert "Also changed: workload.rate 2000/s -> 1000/s." in worse
+    assert "duration" not in worse
+
+
+def test_every_run_has_a_page_and_every_experiment_its_trends(written: Written) -> None:
+    runs = written.history.runs()["run"].to_pylist()
+    assert {page.stem for page in (written.folder / "runs").iterdir()} == set(runs)
+    page = written.page("experiments", "simulated~link-failure-00.html")
+    for title in ("Throughput", "Latency p95", "cut: events flow again", "restore: caught up"):
+        assert f"<h3>{title}</h3>" in page
+
+
+def test_links_lead_to_what_is_there(written: Written) -> None:
+    run = written.runs("link-failure-00")[0]
+    pages = [
+        "index.html",
+        "experiments/simulated~link-failure-00.html",
+        f"runs/{run}.html",
+        f"compare/{run}.html",
+    ]
+    for name in pages:
+        links = re.findall(r'(?:href|src)="([^"#]+)"', written.page(name))
+        assert links or name.startswith("compare")
+        for link in links:
+            target = written.folder / name
+            assert (target.parent / unquote(unescape(link))).exists(), (name, link)
+
+
+def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: Written) -> None:
+    first, *others = written.runs("link-failure-00")
+    good = written.runs("link-failure-00", night_of(NIGHTS - 2))[-1]
+    assert good in written.page("compare", f"{first}.html")
+    page = written.page("runs", f"{first}.html")
+    assert f"../compare/{first}.html" in page
+    assert re.search(rf"<code>cutset compare \S+{good} \S+{first}</code>", page)
+    assert not any((written.folder / "compare" / f"{other}.html").exists() for other in others)
+
+
+def test_a_run_whose_directory_is_gone_says_so(written: Written) -> None:
+    page = written.page("runs", f"{written.runs('throughput-01')[0]}.html")
+    assert "not there any more" in page
+    assert "The run's report" not in page
+
+
+@pytest.mark.slow
+def test_the_site_again_is_the_same(copied: Written) -> None:
+    def content() -> dict[Path, str]:
+        return {page: page.read_text() for page in copied.folder.rglob("*") if page.is_file()}
+
+    write_site(copied.history, copied.folder)
+    first = content()
+    write_site(copied.history, copied.folder)
+    assert content() == first
+    assert not [page for page in first if page.suffix == ".tmp"]
+
+
+def test_pages_of_earlier_nights_are_left_alone(copied: Written) -> None:
+    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
+    new = copied.folder / "runs" / f"{copied.runs('throughput-01', TONIGHT)[0]}.html"
+    for page in (old, new):
+        page.write_text("changed")
+    write_site(copied.history, copied.folder)
+    assert old.read_text() == "changed"
+    assert new.read_text() != "changed"
+
+
+def test_a_page_of_an_earlier_night_leads_to_its_report_as_long_as_that_is_there(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("old", path=str(tmp_path / "runs" / "old")))
+    history.append(make_record("new", night="2026-03-15"))
+    site = tmp_path / "site"
+    page = site / "runs" / "old.html"
+    write_site(history, site)
+    assert "not there any more" in page.read_text()
+    made = put_run(history, "old")
+    write_site(history, site)
+    assert made.report_html.name in page.read_text()
+    made.report_html.unlink()
+    write_site(history, site)
+    assert made.report_html.name not in page.read_text()
+
+
+def test_another_program_writes_all_pages_again(copied: Written) -> None:
+    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
+    old.write_text("changed")
+    (copied.folder / "written-by").write_text("another")
+    write_site(copied.history, copied.folder)
+    assert old.read_text() != "changed"
+
+
+@pytest.mark.slow
+def test_after_a_torn_writing_all_pages_are_written_again(
+    copied: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = copied.folder / "runs" / f"{copied.runs('throughput-01', night_of(3))[0]}.html"
+    old.write_text("torn")
+    with monkeypatch.context() as torn:
+        torn.setattr("analysis.pages.nights.site.morning_content", _full_disk)
+        with pytest.raises(AnalysisError, match="disk is full"):
+            write_site(copied.history, copied.folder)
+    assert old.read_text() == "torn"
+    write_site(copied.history, copied.folder)
+    assert old.read_text() != "torn"
+
+
+def _full_disk(*_: object, **__: object) -> None:
+    raise OSError(28, "the disk is full", "index.html")
+
+
+def test_a_quiet_history_says_that_nothing_got_worse(tmp_path: Path) -> None:
+    history = make_year(tmp_path / "history", nights=20, experiments=1, invalid=0.0, crashed=0.0)
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "Nothing</span>" in re.sub(r"<span aria-hidden[^<]*</span> ", "", page)
+    assert not section(page, "worse")
+    assert not section(page, "failed")
+
+
+def test_a_night_whose_runs_cannot_be_relied_on_tells_nothing(tmp_path: Path) -> None:
+    history = make_year(tmp_path / "history", nights=15, experiments=1, invalid=1.0, crashed=0.0)
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "Nothing known" in page
+    assert "1 of 1\u00a0experiment had no run that can be relied on" in page
+
+
+def test_a_first_night_has_a_page(tmp_path: Path) -> None:
+    history = make_year(tmp_path / "history", nights=1, experiments=2, invalid=0.0, crashed=0.0)
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "Tonight" in page
+    assert "Too early to tell" in page
+    assert "The history has 0 earlier nights" in page.replace("\u00a0", " ")
+
+
+def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
+    make_year(tmp_path / "history", nights=12, experiments=1, suite="quick")
+    history = make_year(tmp_path / "history", nights=1, experiments=1, suite="full", first=date(2026, 1, 13))
+    page = write_site(history, tmp_path / "site").read_text()
+    assert "<h3>quick" in page
+    assert "<h3>full" in page
+
+
+def test_experiments_of_suites_with_like_names_have_pages_of_their_own(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    history.append(make_record("a", suite="quick", entry="lan-cut"))
+    history.append(make_record("b", suite="quick-lan", entry="cut"))
+    history.append(make_record("c", suite="quick", entry="lan/cut"))
+    history.append(make_record("d", suite="quick", entry="lan~cut"))
+    write_site(history, tmp_path / "site")
+    pages = list((tmp_path / "site" / "experiments").iterdir())
+    assert len(pages) == 4
+
+
+def test_nothing_of_a_history_is_taken_for_html(tmp_path: Path) -> None:
+    history = History(tmp_path / "history")
+    odd = "<script>alert(1)</script>"
+    unit = Metric("latency.p95_ms", 80.0, odd, "lower")
+    changes = {"commit": odd, "entry": odd, "experiment": odd, "outcome": odd, "problems": (odd,)}
+    for night in ("2026-03-13", "2026-03-14"):
+        of_night = {**changes, "verdict": "crashed", "metrics": (unit,), "suite": odd}
+        history.append(make_record(f"run-{night}", night, **of_night))
+    write_site(history, tmp_path / "site")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) == 4
+    assert not [page for page in pages if odd in page.read_text()]
+
+
+def test_files_that_were_skipped_are_named(copied: Written) -> None:
+    torn = next((copied.history.folder / "metrics").rglob("*.parquet"))
+    torn.write_bytes(torn.read_bytes()[:100])
+    page = write_site(copied.history, copied.folder).read_text()
+    assert torn.name in section(page, "problems")
+
+
+def test_an_empty_history_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AnalysisError, match="there are no runs in this history"):
+        write_site(History(tmp_path / "history"), tmp_path / "site")
+
+
+def test_of_many_reasons_the_first_is_told_and_the_others_counted() -> None:
+    assert brief("one") == "one"
+    assert brief("one; two; three") == "one (and 2 more)"
+    assert brief("one; two", 2) == "one; two"
+    assert brief("x" * 1000) == "x" * 159 + "…"

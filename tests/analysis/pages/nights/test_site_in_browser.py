@@ -1,0 +1,50 @@
+"""The site in a real browser: read in the dark, on a phone, from files alone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.analysis.pages.nights.conftest import Visits, Written
+from tests.analysis.pages.report.browsing import PHONE, has_lines, no_sideways_scroll
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_verdict_is_seen_without_scrolling(visit: Visits) -> None:
+    page = visit("index.html", viewport=PHONE)
+    expect(page.locator("#verdict")).to_be_in_viewport()
+    expect(page.locator("#verdict")).to_contain_text("1\u00a0number")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_no_page_is_wider_than_the_screen(visit: Visits, written: Written, scheme: str) -> None:
+    run = written.runs("link-failure-00")[0]
+    for name in ("index.html", "experiments/simulated~link-failure-00.html", f"runs/{run}.html"):
+        assert no_sideways_scroll(visit(name, viewport=PHONE, color_scheme=scheme)), name
+
+
+def test_looks_and_theme_are_taken_from_the_sites_own_files(visit: Visits) -> None:
+    page = visit("index.html", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 20, 24)"
+    page.locator("#theme").click()  # from "as the system has it" to light
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(247, 247, 245)"
+
+
+def test_from_the_verdict_to_the_run_and_side_by_side(visit: Visits) -> None:
+    page = visit("index.html")
+    page.locator("#worse").get_by_text("a run since").click()
+    expect(page.locator(".verdict").first).to_contain_text("Failed")
+    page.get_by_text("Against the last good run").click()
+    expect(page.locator("h1")).to_contain_text("2 runs compared")
+
+
+def test_trends_show_dots_levels_and_the_change(visit: Visits) -> None:
+    page = visit("experiments/simulated~throughput-01.html")
+    chart = page.locator("#trends .plot").first
+    chart.scroll_into_view_if_needed()
+    expect(chart).to_have_attribute("data-drawn", "true")
+    shown = "one => Plots.of(one.id.slice(5)).shown().map((series) => series.form)"
+    assert sorted(chart.evaluate(shown)) == ["band"] * 4 + ["dots"] + ["line"] * 2  # before and since
+    has_lines(page, str(chart.get_attribute("id"))[5:], 2)
+    expect(chart.locator(".mark.bad")).to_have_count(1)
+    chart.hover()
+    expect(chart.locator(".read-out")).to_contain_text("2026")

@@ -1,0 +1,202 @@
+"""The timelines' tables of a synthetic run, computed from its scenario instead of measured; noise is
+seeded.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from testbed.plan import Plan
+from tests.analysis.pages.report.scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
+
+
+def stalled(scenario: Scenario, origin: str, to: str, t: np.ndarray) -> np.ndarray:
+    """By how much a stream's arrivals at a region differ from its rate, events/s."""
+    difference = np.zeros_like(t)
+    if scenario.fault and {origin, to} == set(scenario.cut_ends):
+        switched_s = scenario.switched_s[origin]
+        difference[(t >= scenario.cut_s) & (t < switched_s)] = -scenario.rate_per_s
+        difference[(t >= switched_s) & (t < scenario.level_s(origin))] = scenario.headroom_per_s
+    return difference
+
+
+def throughput(scenario: Scenario, plan: Plan, random: np.random.Generator) -> list[dict[str, Any]]:
+    """Rows of the throughput table: regions, streams and, where captured, links."""
+    fine = np.arange(0, scenario.duration_s, 0.01)
+    starts = np.round(np.arange(0, scenario.duration_s, BIN_S), 6)
+
+    def binned(values: np.ndarray) -> np.ndarray:
+        noisy: np.ndarray = values.reshape(len(starts), -1).mean(axis=1) * random.normal(
+            1, 0.002, len(starts)
+        )
+        return noisy
+
+    rows = []
+
+    def add(
+        scope: str, name: str, direction: str | None, events_per_s: np.ndarray, bytes_per_event: float
+    ) -> None:
+        rows.extend(
+            {
+                "scope": scope,
+                "name": name,
+                "direction": direction,
+                "start_s": float(start),
+                "bin_s": BIN_S,
+                "events_per_s": float(rate),
+                "bytes_per_s": float(rate) * bytes_per_event,
+            }
+            for start, rate in zip(starts, binned(events_per_s), strict=True)
+        )
+
+    rate = np.full_like(fine, scenario.rate_per_s)
+    for stream, region in enumerate(scenario.regions):
+        arriving = sum(
+            (rate + stalled(scenario, origin, region, fine) for origin in scenario.regions),
+            np.zeros_like(fine),
+        )
+        add("region", region, None, arriving, 10)
+        add("stream", f"s{stream}", None, rate, 10)
+    for link in plan.links if scenario.captures else ():
+        if link.kind == "wan":
+            for direction, origin, to in (("forward", link.a, link.b), ("backward", link.b, link.a)):
+                add("link", link.name, direction, carried(scenario, origin, to, fine), EVENT_BYTES_ON_WIRE)
+    return rows
+
+
+def carried(scenario: Scenario, origin: str, to: str, t: np.ndarray) -> np.ndarray:
+    """Events/s over one direction of a WAN link: its own stream, and during the cut those sent round it."""
+    own = np.full_like(t, scenario.rate_per_s)
+    if not scenario.fault:
+        return own
+    a, b = scenario.cut_ends
+    gone = (t >= scenario.cut_s) & (t < scenario.restore_s)
+    if {origin, to} == {a, b}:
+        own[gone] = 0
+    for stream, over, end in ((a, scenario.regions[0], b), (b, scenario.regions[1], a)):
+        if (origin, to) == (over, end):
+            sent = gone & (t >= scenario.switched_s[stream])
+            own[sent] += scenario.rate_per_s + stalled(scenario, stream, end, t)[sent]
+    return own
+
+
+def latency(scenario: Scenario, random: np.random.Generator) -> list[dict[str, Any]]:
+    """Rows of the latency table: a backlog leaves in order at rate plus headroom."""
+    rows = []
+    for index, origin in enumerate(scenario.regions):
+        base_ms = (47.0, 44.0, 43.0, 46.0)[index % 4]
+        for start in np.round(np.arange(0, scenario.duration_s, BIN_S), 6):
+            t = start + np.linspace(0, BIN_S, 21)
+            ms = np.full_like(t, base_ms)
+            if scenario.fault and origin in scenario.cut_ends:
+                round_ms = np.where((t >= scenario.cut_s) & (t < scenario.restore_s), base_ms + 38.0, base_ms)
+                leaves = scenario.switched_s[origin] + (t - scenario.cut_s) * scenario.rate_per_s / (
+                    scenario.rate_per_s + scenario.headroom_per_s
+                )
+                waits_ms = np.where((t >= scenario.cut_s) & (t < scenario.restore_s), (leaves - t) * 1000, 0)
+                ms = round_ms + np.maximum(0, waits_ms)
+            ms = ms + random.gamma(2, 0.6, len(t))
+            p50, p95, p99 = np.quantile(ms, (0.5, 0.95, 0.99)).tolist()
+            rows.append(
+                {
+                    "origin": origin,
+                    "start_s": float(start),
+                    "bin_s": BIN_S,
+                    "count": int(scenario.rate_per_s * BIN_S),
+                    "mean_ms": p50,
+                    "p50_ms": p50,
+                    "p95_ms": p95,
+                    "p99_ms": p99,
+                    "max_ms": float(ms.max()),
+                }
+            )
+    return rows
+
+
+def recovery(scenario: Scenario) -> list[dict[str, Any]]:
+    """Rows of the recovery table: every (fault, stream, client)."""
+    if not scenario.fault:
+        return []
+    rows = []
+    for stream, origin in enumerate(scenario.regions):
+        for to in scenario.regions:
+            affected = {origin, to} == set(scenario.cut_ends)
+            switch_s = scenario.switched_s[origin] - scenario.cut_s if affected else None
+            rows.extend(
+                {
+                    "fault": "cut",
+                    "stream": stream,
+                    "client": f"{to}-client-{i}",
+                    "affected": affected,
+                    "requested_s": scenario.cut_s,
+                    "applied_s": scenario.cut_s + 0.002,
+                    "detect_s": 0.412 if affected else None,
+                    "resubscribe_s": switch_s - 0.08 if switch_s else None,
+                    "switch_s": switch_s,
+                    "catch_up_s": scenario.caught_up_s(origin) - scenario.cut_s if affected else None,
+                    "settled_s": scenario.level_s(origin) - scenario.cut_s if affected else None,
+                    "rate_derived_s": scenario.level_s(origin) - scenario.cut_s if affected else None,
+                    "loss_derived_s": switch_s,
+                    "connectivity_lost_s": switch_s,
+                    "impaired": round(switch_s * scenario.rate_per_s) if switch_s else None,
+                    "backlog_events": round(switch_s * scenario.rate_per_s) if switch_s else None,
+                    "lost": 0,
+                    "duplicated": 0,
+                    "out_of_order": 0,
+                    "old_way": f"{origin} {to}",
+                    "new_way": new_way(scenario, origin, to) if affected else None,
+                    "reason": None,
+                }
+                for i in range(2)
+            )
+    return rows
+
+
+def new_way(scenario: Scenario, origin: str, to: str) -> str:
+    """The way round the cut: stream of the first end over the first region, of the other over the second."""
+    return f"{origin} {scenario.regions[scenario.cut_ends.index(origin)]} {to}"
+
+
+_IN_AN_INVALID_RUN = {
+    "r2-r3": ("violated", "the kernel dropped 17 packets"),
+    "r0-r1": ("unproven", "9 packets are too few to tell"),
+}
+
+
+def fidelity(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
+    """Rows of the fidelity table."""
+    return [
+        {
+            "link": link.name,
+            "direction": direction,
+            "from_s": None,
+            "to_s": None,
+            "state": "up",
+            "configured_delay_ms": link.forward.delay_us / 1000,
+            "configured_jitter_ms": 0.0,
+            "delay_min_ms": link.forward.delay_us / 1000 + 0.01,
+            "delay_p50_ms": link.forward.delay_us / 1000 + 0.12,
+            "delay_p99_ms": link.forward.delay_us / 1000 + 0.84,
+            "excess_p50_ms": 0.12,
+            "excess_p99_ms": 0.84,
+            "configured_loss": 0.0,
+            "loss": 0.0,
+            "loss_low": 0.0,
+            "loss_high": 0.0001,
+            "lost_chance": 0,
+            "lost_queue": 160 if link.name == "r2-r3" else 0,
+            "lost_cut": 41 if link.name == "r2-r3" else 0,
+            "configured_rate_bits_per_s": link.forward.rate_bits_per_s,
+            "rate_bits_per_s": 2_100_000.0,
+            "packets": 161_234,
+            "matched": 161_234,
+            "leaked": 0,
+            "strays": 0,
+            "verdict": "proven" if scenario.valid else _IN_AN_INVALID_RUN.get(link.name, ("proven", None))[0],
+            "valid": scenario.valid or link.name != "r2-r3",
+            "reason": None if scenario.valid else _IN_AN_INVALID_RUN.get(link.name, ("proven", None))[1],
+        }
+        for link in plan.links
+        if link.kind == "wan"
+        for direction in ("forward", "backward")
+    ]

@@ -1,0 +1,290 @@
+"""The page's text: verdicts beside numbers, nothing that a name could break, sense where data is missing."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.pages.report import write_report
+from analysis.schemas import CAPTURES
+from experiments.rundir import RunDirectory
+from tests.analysis.pages.report.conftest import HOSTILE, SCENARIOS
+from topologies.errors import InputError
+
+Reported = Callable[[str], RunDirectory]
+ASSETS = Path(__file__).parents[4] / "analysis" / "pages" / "report" / "assets"
+CHARTING = ASSETS.parents[1] / "charting" / "assets"
+VOID = {"meta", "img", "br", "hr", "input", "link", "line", "circle", "path"}
+PICTURE = "data:image/svg+xml;base64,"
+QUALIFIER = "from an invalid run"
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, scripts and text outside of scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: dict[str, str] = {}
+        self.text = ""
+        self.sections: dict[str, str] = {}  # text of the sections that have an id
+        self._open: list[str] = []
+        self._section = self._script = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.elements.append((tag, found))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "section":
+            self._section = found.get("id") or "first"
+        if tag == "script":
+            self._script = found.get("id") or f"script {len(self.scripts)}"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.scripts[self._script] = self.scripts.get(self._script, "") + data
+        elif self._open and self._open[-1] != "style":
+            self.text += data
+            self.sections[self._section] = self.sections.get(self._section, "") + data
+
+    @property
+    def whole(self) -> bool:
+        """Everything that was opened was closed."""
+        return not self._open
+
+
+def page(run: RunDirectory) -> Page:
+    """The page of a run."""
+    return Page(run.report_html.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.slow
+def test_every_kind_of_run_gives_a_whole_page(reported: Reported, name: str) -> None:
+    assert page(reported(name)).whole
+
+
+def test_the_page_asks_for_nothing_outside_itself(reported: Reported) -> None:
+    html = reported("passed").report_html.read_text(encoding="utf-8")
+    found = Page(html)
+    policy = next(a["content"] for t, a in found.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    sources, links = ([str(a[key]) for _, a in found.elements if key in a] for key in ("src", "href"))
+    assert all(source.startswith(PICTURE) for source in sources)
+    assert all(link.startswith(("#", "figures/")) for link in links)  # a link is followed only when asked to
+    assert not re.search(r"url\(|@import", re.sub(r'<script type="application/gzip".*?</script>', "", html))
+
+
+def test_names_cannot_become_markup_or_script(reported: Reported) -> None:
+    found = page(reported("hostile"))
+    assert HOSTILE in found.text
+    assert "49" not in re.sub(r"\d+[\d.,]*\d+", "", found.text)  # no template is rendered twice
+    assert not [tag for tag, _ in found.elements if tag in {"i", "b"}]
+    assert all((a["src"] or "").startswith(PICTURE) for tag, a in found.elements if tag == "img")
+    assert not [key for _, a in found.elements for key in a if key.startswith("on")]
+
+
+def test_hostile_names_reach_the_plots_unchanged(reported: Reported) -> None:
+    plots = json.loads(page(reported("hostile")).scripts["plots"])
+    assert [region["name"] for region in plots["regions"]][2:] == ["<i>r2</i>", 'r3"onload="x']
+
+
+def test_our_own_scripts_cannot_end_their_element() -> None:
+    files = sorted(ASSETS.iterdir())
+    files += sorted(path for path in CHARTING.rglob("*") if path.is_file())
+    assert {"page.css", "plots.js", "chart.js", "uPlot.iife.min.js"} <= {file.name for file in files}
+    assert not [file.name for file in files if "</" in file.read_text()]
+
+
+def test_the_first_screen_answers_held_trusted_and_what_came_out(reported: Reported) -> None:
+    first = page(reported("passed")).sections["first"]
+    assert "Passed" in first
+    assert "3 of 3 expectations held." in first.replace("\u00a0", " ")
+    assert "Valid" in first
+    assert "median delay within 0.12" in first
+    assert "0.98" in first
+
+
+def test_numbers_of_an_invalid_run_stand_beside_its_verdict(reported: Reported) -> None:
+    found = page(reported("invalid"))
+    assert "the kernel dropped 17 packets" in found.sections["first"]
+    for section in ("first", "what-happened", "recovery", "links", "network"):
+        assert QUALIFIER in found.sections[section], section
+    assert "Invalid run" in found.text
+
+
+def test_numbers_of_a_valid_run_are_not_marked(reported: Reported) -> None:
+    assert QUALIFIER not in page(reported("passed")).text
+
+
+def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
+    found = page(reported("crashed"))
+    assert "Crashed" in found.sections["first"]
+    assert "r0/client-1 was killed by signal 9" in found.sections["what-ran"]
+    assert "signal 9, unexpected" in found.sections["what-ran"]
+    assert found.text.count("Not measured in this run.") == 2
+    assert "Tables that the analysis did not write: throughput" in found.sections["what-ran"]
+
+
+@pytest.mark.slow
+def test_a_run_that_somebody_ended_is_not_called_crashed(fresh_run: RunDirectory) -> None:
+    change_json(fresh_run.run_json, lambda run: run.update(outcome="interrupted"))
+    change_json(fresh_run.summary_json, lambda summary: summary.update(verdict="crashed"))
+    change_json(fresh_run.summary_json, lambda summary: summary["fidelity"].update(valid=False))
+    write_report(fresh_run)
+    found = page(fresh_run)
+    assert "Interrupted" in found.sections["first"]
+    assert "Interrupted run." in found.text
+    assert "crashed" not in found.text.lower()
+
+
+def test_without_captures_the_page_says_what_it_rests_on(reported: Reported) -> None:
+    found = page(reported("uncaptured"))
+    assert "No packets were captured" in found.sections["what-happened"]
+    assert "not measured: no packets were captured" in found.sections["links"]
+    assert "not measured: no packets were captured" in found.sections["fidelity"]
+
+
+def test_without_faults_there_is_no_recovery_section(reported: Reported) -> None:
+    assert "recovery" not in page(reported("undisturbed")).sections
+
+
+def test_our_numbers_stand_beside_the_papers_words(reported: Reported) -> None:
+    recovery = page(reported("passed")).sections["recovery"]
+    assert "Sprinkler (2013), section 5.3" in recovery
+    assert re.search(
+        r"Events flow again.*?0\.98.*?The throughput recovers shortly after time t = 20", recovery, re.S
+    )
+
+
+def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported) -> None:
+    recovery = page(reported("passed")).sections["recovery"]
+    assert "every stream flowed again at every client within 0.21" in recovery
+    assert "4 of 4 apart, up to 0.6" in recovery.replace("\u00a0", " ")
+    assert "Rates say longer than losses where" in recovery
+    assert (
+        "RFC 6412: full convergence time, rate-derived method" in reported("passed").report_html.read_text()
+    )
+
+
+def test_a_stream_that_stays_stalled_is_said(fresh_run: RunDirectory) -> None:
+    def stalled(summary: dict[str, Any]) -> None:
+        summary["convergence"] |= {"full_s": None, "median_s": None, "beyond_way_s": None, "wait_max_s": None}
+        summary["convergence"] |= {"stalled": 2, "connected": False}
+
+    change_json(fresh_run.summary_json, stalled)
+    write_report(fresh_run)
+    recovery = page(fresh_run).sections["recovery"].replace("\u00a0", " ")
+    assert "2 streams stayed away from a client that was there" in recovery
+    assert "Links that are up both ways do not join all regions then" in recovery
+
+
+def test_a_links_state_and_why_it_is_not_proven_stand_beside_it(reported: Reported) -> None:
+    fidelity = page(reported("invalid")).sections["fidelity"]
+    for words in ("proven", "violated", "the kernel dropped 17 packets", "unproven", "9 packets are too few"):
+        assert words in fidelity
+    assert "Unproven periods on which these rest (1)" in page(reported("invalid")).sections["network"]
+    assert "Why" not in page(reported("passed")).sections["fidelity"]
+
+
+def test_no_figure_of_another_paper_is_claimed(reported: Reported) -> None:
+    assert "Sprinkler (2013)" not in page(reported("undisturbed")).text
+
+
+def change_json(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Rewrite a JSON file."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.slow
+def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirectory) -> None:
+    def unmeasured(summary: dict[str, Any]) -> None:
+        summary["recovery"]["cut"] |= {"catch_up_s": None, "settled_s": None}
+        summary["fidelity"]["notes"] = ["recovery.cut: catch_up_s: it was not over at the end"]
+
+    change_json(fresh_run.summary_json, unmeasured)
+    write_report(fresh_run)
+    recovery = page(fresh_run).sections["recovery"]
+    assert re.search(r"Caught up.*?not measured", recovery, re.S)
+    assert "cut: Caught up: it was not over at the end" in page(fresh_run).sections["first"]
+
+
+@pytest.mark.slow
+def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDirectory) -> None:
+    damaged = {"capture": "r2-proxy-0-eth0", "packets": 9, "bytes": 999, "good_bytes": 900}
+    damaged |= {"unused": [{"what": "packets of link type 147", "count": 12}], "problem": "cut off"}
+    table = pa.Table.from_pylist([damaged], schema=CAPTURES)
+    fresh_run.table("captures").mkdir()
+    pq.write_table(table, fresh_run.table("captures") / "part-0.parquet")
+    write_report(fresh_run)
+    assert "12 packets of link type 147; cut off" in fresh_run.report_html.read_text()
+
+
+@pytest.mark.slow
+def test_a_failed_expectation_is_named_first(fresh_run: RunDirectory) -> None:
+    def fail(summary: dict[str, Any]) -> None:
+        summary["verdict"] = "failed"
+        summary["expectations"][2]["held"] = False
+
+    change_json(fresh_run.summary_json, fail)
+    write_report(fresh_run)
+    first = page(fresh_run).sections["first"]
+    assert first.index("recovery.cut.switch_s <= 2") < first.index("events.lost == 0")
+    assert "2 of 3" in first.replace("\u00a0", " ")
+
+
+@pytest.mark.slow
+def test_a_process_that_died_is_why_a_run_failed(fresh_run: RunDirectory) -> None:
+    def die(run: dict[str, Any]) -> None:
+        run["processes"][0]["exit"] = {"code": 1, "signal": None, "time_ns": 1, "expected": False}
+
+    change_json(fresh_run.run_json, die)
+    write_report(fresh_run)
+    assert "did not end as planned: r0/proxy-0" in page(fresh_run).sections["first"]
+
+
+@pytest.mark.parametrize("table", ["throughput", "latency", "recovery", "fidelity"])
+@pytest.mark.slow
+def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory, table: str) -> None:
+    part = next(fresh_run.table(table).glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    write_report(fresh_run)
+    assert f"Tables that the analysis did not write: {table}" in page(fresh_run).sections["what-ran"]
+
+
+def test_the_least_that_there_can_be_gives_a_page(fresh_run: RunDirectory) -> None:
+    fresh_run.run_json.write_text('{"schema": 1}')
+    fresh_run.summary_json.write_text('{"schema": 1, "verdict": "crashed"}')
+    shutil.rmtree(fresh_run.analysis)
+    write_report(fresh_run)
+    assert page(fresh_run).whole
+    assert "Crashed" in page(fresh_run).sections["first"]
+
+
+@pytest.mark.slow
+def test_writing_again_gives_the_same_page(fresh_run: RunDirectory) -> None:
+    first = write_report(fresh_run).read_bytes()
+    assert write_report(fresh_run).read_bytes() == first
+
+
+def test_a_run_without_an_analysis_is_refused(fresh_run: RunDirectory) -> None:
+    fresh_run.summary_json.unlink()
+    with pytest.raises(InputError, match="not analysed yet: `cutset analyze"):
+        write_report(fresh_run)
+    assert not fresh_run.report_html.exists()

@@ -1,0 +1,275 @@
+"""The page in a real browser, opened from a file: it draws, it answers to hands, it asks for nothing."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from experiments.rundir import RunDirectory
+from tests.analysis.pages.report.browsing import (
+    PHONE,
+    Opened,
+    double_click,
+    has_lines,
+    inked,
+    no_sideways_scroll,
+    plot,
+    shown_range,
+    ticks,
+)
+from topologies.palette import colour_of
+
+pytestmark = pytest.mark.browser
+
+Reported = Callable[[str], RunDirectory]
+
+
+@pytest.fixture
+def page_of(reported: Reported) -> Callable[[str], Path]:
+    """From a scenario's name to its report."""
+    return lambda name: reported(name).report_html
+
+
+def background(page: Page) -> tuple[int, ...]:
+    """The page's background colour."""
+    return tuple(
+        int(v)
+        for v in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
+    )
+
+
+def test_both_panels_of_figure_7_have_a_line_for_every_region(opened: Opened) -> None:
+    page = opened()
+    for key, lines in (("throughput", 4), ("latency", 8)):  # latency: p50 and p99
+        expect(plot(page, key).locator(".span-name")).to_have_text(["cut r2\u2013r3"])
+        has_lines(page, key, lines)
+        assert page.evaluate(f"Math.min(...Plots.of('{key}').shown().map((one) => one.x.length))") > 20
+
+
+def test_every_regions_line_is_seen_in_its_colour_when_the_others_are_off(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    for number in range(4):
+        off = [page.locator("#region-switches .chip", has_text=f"r{i}") for i in range(4) if i != number]
+        for switch in off:
+            switch.click()
+        has_lines(page, "throughput", 1)
+        found = [inked(page, "throughput", colour_of(i)) > 100 for i in range(4)]
+        assert found == [i == number for i in range(4)]
+        for switch in off:
+            switch.click()
+
+
+def test_the_time_of_a_fault_is_grey(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    grey = "#eaeaeb"  # --band over --surface
+    disturbed = inked(page, "throughput", grey)
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
+    assert area
+    dots = area["width"] * area["height"] * page.evaluate("devicePixelRatio ** 2")
+    assert disturbed / dots == pytest.approx((41 - 19) / 60, abs=0.06)
+
+
+def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_room(opened: Opened) -> None:
+    page = opened("crowded")
+    names = plot(page, "throughput").locator(".span-name")
+    rows_apart = ["cut r2\u2013r3", "cut r0\u2013r1", "cut r1\u2013r2"]  # one within the other
+    expect(names).to_have_text([*rows_apart, "cut r0\u2013r3"])
+    boxes = names.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    for outer, inner in pairwise(boxes[:3]):
+        assert outer["right"] > inner["left"]  # so they stand below each other
+        assert outer["bottom"] <= inner["top"] + 1
+    page.get_by_role("button", name="start of cut", exact=True).click()
+    expect(names).to_have_text([*rows_apart, "cut r0\u2013r2"])
+
+
+def test_a_printed_page_has_plots_that_nobody_scrolled_to(opened: Opened) -> None:
+    page = opened()
+    undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
+    assert page.evaluate(undrawn) > 0
+    assert page.evaluate(f"dispatchEvent(new Event('beforeprint')), {undrawn}") == 0
+
+
+def test_every_wide_area_link_has_a_plot_with_both_directions(opened: Opened) -> None:
+    page = opened()
+    places = page.locator("#links .plot")
+    assert places.count() == 6
+    for key in places.evaluate_all("all => all.map((one) => one.id.slice(5))"):
+        plot(page, key)
+        has_lines(page, key, 2)
+
+
+def test_hovering_shows_every_regions_value_with_its_unit(opened: Opened) -> None:
+    page = opened()
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
+    assert area
+    page.mouse.move(area["x"] + area["width"] / 4, area["y"] + 60)
+    shown = page.locator("#plot-throughput .read-out")
+    expect(shown).to_contain_text(re.compile(r"^1[45]\.\d\ss"))  # as near as a pixel
+    for region in ("r0", "r1", "r2", "r3"):
+        expect(shown).to_contain_text(re.compile(rf"{region} (79|80)\s\d\d\d\sevents/s"))
+
+
+def test_a_region_can_be_switched_off_in_every_plot(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    switch = page.locator("#region-switches .chip", has_text="r1")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    has_lines(page, "throughput", 3)
+    has_lines(page, "latency", 6)
+    switch.click()
+    has_lines(page, "throughput", 4)
+
+
+def test_percentiles_and_the_axis_can_be_switched(opened: Opened) -> None:
+    page = opened()
+    plot(page, "latency")
+    before = ticks(page, "latency")
+    page.locator("#latency-switches .chip", has_text="p95").click()
+    has_lines(page, "latency", 12)
+    page.locator("#latency-switches .chip", has_text="log").click()
+    expect(page.locator("#latency-switches .chip", has_text="log")).to_have_attribute("aria-pressed", "true")
+    assert ticks(page, "latency") != before
+
+
+def test_zooming_one_plot_zooms_all_and_a_double_click_shows_the_whole_run(opened: Opened) -> None:
+    page = opened()
+    area = plot(page, "throughput").locator(".u-over").bounding_box()
+    assert area
+    page.mouse.move(area["x"] + area["width"] * 0.25, area["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + area["width"] * 0.5, area["y"] + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_function("Plots.of('latency').range()[1] < 31")
+    assert shown_range(page, "throughput") == pytest.approx([15, 30], abs=0.3)
+    assert shown_range(page, "latency") == shown_range(page, "throughput")
+    double_click(page, area["x"] + area["width"] * 0.5, area["y"] + 60)
+    page.wait_for_function("Plots.of('latency').range()[1] > 59")
+    assert shown_range(page, "throughput") == [0.0, 60.0]
+
+
+def test_a_switch_leads_to_the_fault(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    page.locator("#range-switches .chip", has_text="start of cut").click()
+    assert shown_range(page, "throughput") == [17.0, 29.0]
+
+
+def test_links_can_be_shown_in_events(opened: Opened) -> None:
+    page = opened()
+    note = page.locator("#note-link-r0-r3")
+    expect(note).to_contain_text("Gbit/s")
+    page.locator("#quantity-switches .chip", has_text="events/s").click()
+    expect(note).to_contain_text("events/s")
+
+
+def test_a_click_on_a_heading_sorts_and_another_one_turns_it_round(opened: Opened) -> None:
+    page = opened()
+    heading = page.locator("#table-fidelity thead th", has_text="p99")
+    column = page.locator("#table-fidelity tbody td:nth-child(5)")
+    heading.locator("button").click()
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    rising = [float(text.split()[0]) for text in column.all_text_contents()]
+    assert rising == sorted(rising)
+    assert len(set(rising)) > 1
+    heading.locator("button").click()
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert [float(text.split()[0]) for text in column.all_text_contents()] == rising[::-1]
+
+
+def test_the_numbers_behind_a_plot_can_be_read(opened: Opened) -> None:
+    page = opened()
+    details = page.locator("details[data-chart=throughput]")
+    details.locator("summary").click()
+    expect(details.locator("tbody tr")).to_have_count(300)
+    expect(details.locator("thead th")).to_have_text(
+        ["time, s", *(f"r{i}, events/s" for i in range(4))], use_inner_text=True
+    )
+
+
+def test_dark_and_light_are_the_systems_until_someone_chooses(opened: Opened) -> None:
+    page = opened(color_scheme="dark")
+    assert max(background(page)) < 60
+    plot(page, "throughput")
+    grids = {"light": "#e4e5e8", "dark": "#31353e"}
+    page.locator("#theme").click()
+    assert min(background(page)) > 200
+    assert [inked(page, "throughput", grid) > 500 for grid in grids.values()] == [True, False]
+    page.locator("#theme").click()
+    assert max(background(page)) < 60
+    assert [inked(page, "throughput", grid) > 500 for grid in grids.values()] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["narrow", "crashed", "hostile"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(opened: Opened, name: str) -> None:
+    page = opened(name, viewport=PHONE, has_touch=True, is_mobile=True)
+    for details in page.locator("details").all():
+        details.evaluate("one => { one.open = true; }")
+    for key in page.locator(".plot").evaluate_all("all => all.map((one) => one.id.slice(5))")[:2]:
+        expect(plot(page, key).locator("canvas")).to_be_visible()
+        assert page.evaluate("key => Plots.of(key).shown().length", key) > 1
+    assert no_sideways_scroll(page)
+
+
+@pytest.mark.parametrize("table", ["fidelity", "backlogs", "convergence", "expectations"])
+def test_on_a_phone_a_wide_tables_rows_are_cards(opened: Opened, table: str) -> None:
+    page = opened("invalid", viewport=PHONE, has_touch=True, is_mobile=True)
+    around = page.locator(f".scroll:has(> #table-{table})")
+    assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
+    column = around.locator("thead th").nth(1).inner_text()
+    named = around.locator("tbody td").nth(1).evaluate("one => getComputedStyle(one, '::before').content")
+    assert column in named
+
+
+def test_on_a_phone_a_plot_does_not_hold_the_finger_that_scrolls(opened: Opened) -> None:
+    page = opened(viewport=PHONE, has_touch=True, is_mobile=True)
+    plot(page, "throughput")
+    touch = "getComputedStyle(document.querySelector('#plot-throughput .u-over')).touchAction"
+    assert page.evaluate(touch) != "none"
+
+
+@pytest.mark.parametrize("table", ["fidelity", "backlogs", "convergence", "pairs-cut", "routes"])
+def test_on_a_laptop_the_widest_tables_fit(opened: Opened, table: str) -> None:
+    page = opened(
+        "invalid", viewport={"width": 1280, "height": 800}
+    )  # with reasons beside what is not proven
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    around = page.locator(f".scroll:has(> #table-{table})")
+    assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_drawing_does_not_move_what_is_around(opened: Opened) -> None:
+    page = opened()
+    plot(page, "throughput")
+    shift = page.evaluate(
+        """() => new Promise((resolve) => new PerformanceObserver((list) =>
+             resolve(list.getEntries().reduce((sum, entry) => sum + entry.value, 0))
+           ).observe({ type: 'layout-shift', buffered: true }) || setTimeout(() => resolve(0), 300))"""
+    )
+    assert shift < 0.01
+
+
+def test_an_invalid_run_keeps_its_verdict_in_sight(opened: Opened) -> None:
+    page = opened("invalid")
+    page.locator("#what-ran").scroll_into_view_if_needed()
+    expect(page.locator(".banner")).to_be_in_viewport()
+
+
+def test_labels_at_the_lines_ends_do_not_cover_each_other(opened: Opened) -> None:
+    page = opened("narrow")
+    boxes = (
+        plot(page, "throughput")
+        .locator(".line-name")
+        .evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
+        )
+    )
+    ordered = sorted(boxes)
+    assert len(ordered) == 4
+    assert all(above[1] <= below[0] + 3 for above, below in pairwise(ordered))

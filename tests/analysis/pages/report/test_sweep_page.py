@@ -1,0 +1,206 @@
+"""A sweep's page and figures: the paper's figures where it has their points, its numbers, and what failed."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from analysis.pages.report.sweep_charts import SweepChart, quantity
+from analysis.pages.report.sweep_page import failed, verdict, write_sweep_report
+from analysis.sweeps import Sweep, read_sweep
+from analysis.systems.sprinkler_figures import charts
+from experiments.sweepdir import SweepDirectory
+from testbed.sweeps import all_passed, judged
+from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
+
+Made = Callable[[str], SweepDirectory]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A function from a sweep's name to its directory, made once. Not to be changed by tests."""
+    parent, found = tmp_path_factory.mktemp("sweeps"), {}
+
+    def sweep(name: str) -> SweepDirectory:
+        if name not in found:
+            found[name] = SWEEPS[name](parent / name)
+        return found[name]
+
+    return sweep
+
+
+def drawn(sweep: Sweep) -> dict[str, SweepChart]:
+    return {chart.key: chart for chart in charts(sweep)}
+
+
+def test_figure_4_has_a_line_for_each_number_of_proxies_with_a_band_over_repeats(made: Made) -> None:
+    found = drawn(read_sweep(made("throughput")))
+    assert list(found) == ["figure-4a", "figure-4b"]
+    whole = found["figure-4a"]
+    assert [line.name for line in whole.series] == ["1 proxy", "2 proxies", "3 proxies"]
+    assert whole.series[0].x == (1, 2, 3, 4, 6)
+    for line in whole.series:
+        assert all(low < y < high for low, y, high in zip(line.low, line.y, line.high, strict=True))
+    assert (whole.references[0].low, whole.references[0].high) == (2.6e6, 2.7e6)
+    per_driver = found["figure-4b"].series[2]
+    assert per_driver.y[1] == pytest.approx(whole.series[2].y[1] / 6)  # 2 drivers at each of 3 proxies
+
+
+def test_figure_5b_has_a_line_for_each_fanout_and_what_was_offered(made: Made) -> None:
+    (found,) = drawn(read_sweep(made("fanout-shuffle"))).values()
+    assert [line.name for line in found.series] == ["F = 1", "F = 2", "F = 4", "F = 8", "F = 16"]
+    assert found.series[0].x == (10, 30, 100, 300)
+    assert found.references[0].low == 2.592e6
+    assert (found.comparisons[0].paper, found.comparisons[0].ours) == ("4", "4")
+
+
+def test_figure_6_has_a_plot_for_each_source_region_with_loads_in_order(made: Made) -> None:
+    found = drawn(read_sweep(made("latency-load")))
+    assert list(found) == ["figure-6-0", "figure-6-1", "figure-6-2"]
+    first = found["figure-6-0"]
+    assert [line.name for line in first.series] == ["F = 2", "F = 4", "F = 8"]
+    assert first.series[1].x[:2] == pytest.approx((432_000, 1_296_000))
+    assert first.references[0].low == 300
+    assert first.comparisons[0].ours.startswith("207")  # of the calm ones only
+
+
+def test_figures_9_and_10_are_logarithmic_and_say_savings_with_the_number_of_events(made: Made) -> None:
+    found = drawn(read_sweep(made("collection")))
+    assert list(found) == ["figure-9", "figure-10a", "figure-10b"]
+    assert all(chart.x.kind == chart.y.kind == "logarithmic" for chart in found.values())
+    bounded = found["figure-10b"]
+    assert [line.name for line in bounded.series] == ["zipf 1.1", "zipf 1.5", "zipf 2"]
+    assert bounded.series[0].x[-1] == 1_000_400
+    assert re.fullmatch(r"62\s% of 100\s000, 69\s% of 1\smillion events", bounded.comparisons[0].ours)
+    by_age = found["figure-9"]
+    assert [line.name for line in by_age.series][:2] == ["skew 1.1, λ = 10", "skew 1.1, λ = 200"]
+    assert by_age.series[1].y[0] > by_age.series[0].y[0]  # "higher for larger λ"
+    slopes = {each.what: float(each.ours) for each in by_age.comparisons}
+    assert slopes["Slope, skew 2, λ = 200"] < slopes["Slope, skew 1.1, λ = 200"] < 0  # "steeper"
+
+
+def test_a_sweep_of_no_paper_is_drawn_against_its_longest_axis(made: Made) -> None:
+    found = drawn(read_sweep(made("generic")))
+    assert list(found) == ["throughput", "latency"]
+    assert found["throughput"].x.label == "workload.rate"
+    assert [line.name for line in found["throughput"].series] == ["event_size 10B", "event_size 1000B"]
+    assert found["throughput"].series[0].x == (1000, 5000, 20000)
+
+
+def test_a_papers_figure_without_its_points_is_not_drawn(tmp_path: Path) -> None:
+    def make(values: object, seed: int) -> object:
+        return plan(3, 1, parameters={"fanout": 4, "shuffle_time_us": 30_000}), summary(1e6), None
+
+    sweep = read_sweep(write_sweep(tmp_path / "x", "fanout-shuffle", {}, make, figures=["5b"]))
+    assert charts(sweep) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (4, 4.0),
+        ("30ms", 30.0),
+        ("20000/s", 20_000.0),
+        ("1.5", 1.5),
+        ("three", None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_values_with_units_are_numbers(value: object, number: float | None) -> None:
+    assert quantity(value) == number
+
+
+def test_seeds_that_failed_are_listed_with_what_was_wrong_and_how_to_replay_them(made: Made) -> None:
+    sweep = read_sweep(made("nemesis"))
+    assert (verdict(sweep).word, verdict(sweep).passed, verdict(sweep).runs) == ("Unfinished", 37, 40)
+    first, second = failed(sweep)
+    assert (first.seed, first.why) == (7, "events.lost == 0 (it is 120)")
+    assert first.replay == "cutset run nemesis --seed 7 --repeat 1 --on simulator"
+    assert second.seed == 23
+
+
+def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
+    def make(values: object, seed: int) -> object:
+        return plan(3, 1), summary(1.0, verdict="failed", lost=1), None
+
+    swept = {"workload.rate": ["10/s", "20/s"]}
+    (first, _) = failed(read_sweep(write_sweep(tmp_path / "x", "sizes", swept, make)))
+    assert (
+        first.replay
+        == "cutset run sizes --set sweep=null --set workload.rate=10/s --seed 1 --repeat 1 --on local"
+    )
+
+
+@pytest.mark.parametrize("name", list(SWEEPS))
+@pytest.mark.slow
+def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) -> None:
+    directory = made(name)
+    page = write_sweep_report(directory).read_text()
+    assert not re.search(r"(src|href)=[\"']?https?:", page)
+    text = unescape(re.sub(r"<[^>]+>", " ", page))
+    for chart in charts(read_sweep(directory)):
+        assert chart.title in text
+        assert all(directory.figure(chart.key, form).stat().st_size > 1000 for form in ("png", "svg"))
+        assert all(each.ours in text and each.paper in text for each in chart.comparisons)
+    assert page.count("<tr>") > len(directory.read().points)
+
+
+def test_writing_again_gives_the_same_bytes(made: Made) -> None:
+    directory = made("generic")
+    before = write_sweep_report(directory).read_bytes(), directory.figure("latency", "svg").read_bytes()
+    assert (
+        write_sweep_report(directory).read_bytes(),
+        directory.figure("latency", "svg").read_bytes(),
+    ) == before
+
+
+def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
+    sweep = read_sweep(made("zoo"))
+    (chart,) = [chart for chart in charts(sweep) if chart.key == "convergence"]
+    assert chart.x.names == ("ring-3", "star-4")
+    whole, less = chart.series
+    assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
+    assert less.y == (0.9, 2.9)
+    page = unescape(write_sweep_report(sweep.directory).read_text())
+    assert re.search(r"<td>all of it</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
+    assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
+
+
+def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(tmp_path: Path) -> None:
+    directory = write_sweep(
+        tmp_path / "sweep",
+        "judged",
+        {"roles.driver": [1, 2]},
+        lambda values, seed: (
+            plan(1, values["roles.driver"]),
+            summary(1000.0 * values["roles.driver"]),
+            None,
+        ),
+    )
+    expected = ["min(throughput.events_per_s) by roles.driver >= 2000", "sum(events.lost) == 0"]
+    record = directory.read()
+    asked = replace(record, experiment={**record.experiment, "expect_sweep": expected})
+    directory.write(judged(asked, directory))
+    sweep = read_sweep(directory)
+    assert [each["held"] for each in sweep.record.expectations] == [False, True]
+    assert not all_passed(sweep.record)
+    assert verdict(sweep).word == "Not all held"
+    assert verdict(sweep).passed == 2
+    page = unescape(write_sweep_report(directory).read_text()).replace("\xa0", " ")
+    assert "1 of 2 expectations of all runs together did not hold" in page
+    assert re.search(r"roles.driver=1</td>.*1010.*did not hold", page, re.DOTALL)
+    assert "all runs</td>" in page
+
+
+def test_a_sweep_whose_runs_are_not_all_analysed_is_not_judged(tmp_path: Path) -> None:
+    directory = write_sweep(
+        tmp_path / "sweep", "torn", {"roles.driver": [1, 2]},
+        lambda values, seed: (plan(1, 1), summary(1.0), None) if values["roles.driver"] == 1 else None,
+    )  # fmt: skip
+    record = directory.read()
+    asked = replace(record, experiment={**record.experiment, "expect_sweep": ["sum(events.lost) == 0"]})
+    assert judged(asked, directory).expectations == ()

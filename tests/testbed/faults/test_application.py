@@ -1,0 +1,127 @@
+"""Changes are carried out at their times, and recorded as they were."""
+
+import asyncio
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.faults.application import LATE_NS, Carried, Change, carry_out, carry_out_together
+from testbed.links.model import Applied
+from testbed.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
+from topologies.shape import Shape
+
+ZERO_NS = 1_700_000_000_000_000_000
+CUT = LinkChange(19_000_000, "cut", "r2-r3", Direction.FORWARD, LinkState.BLACKHOLE, Shape())
+KILL = ProcessChange(20_500_000, "end of it", "r2/proxy-0", ProcessAction.KILL)
+MANY = 5
+FAR_TOO_LONG_S = 20.0
+
+
+class Clock:
+    """Time that passes only when somebody sleeps, or works for a while."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ns = ZERO_NS
+        monkeypatch.setattr(asyncio, "sleep", self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now_ns += round(seconds * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str = "") -> list[Carried]:
+    records: list[Carried] = []
+
+    async def apply(change: Change) -> Applied:
+        if error and change is changes[0]:
+            raise TestbedError(error)
+        clock.now_ns += takes_ns
+        return Applied(clock.now_ns - takes_ns, clock.now_ns)
+
+    asyncio.run(
+        carry_out(changes, zero_ns=ZERO_NS, apply=apply, record=records.append, now_ns=lambda: clock.now_ns)
+    )
+    return records
+
+
+def test_changes_happen_at_their_times_since_time_zero(clock: Clock) -> None:
+    records = carried(clock, [CUT, KILL])
+    assert [record.requested_ns - ZERO_NS for record in records] == [19_000_000_000, 20_500_000_000]
+    assert [record.applied_ns for record in records] == [record.requested_ns for record in records]
+    assert [record.problem for record in records] == [None, None]
+
+
+def test_what_a_change_takes_is_in_its_applied_time(clock: Clock) -> None:
+    [record] = carried(clock, [CUT], takes_ns=3_000_000)
+    assert record.applied_ns == record.requested_ns + 3_000_000
+    assert record.problem is None
+
+
+def test_a_late_change_is_done_and_called_late(clock: Clock) -> None:
+    clock.now_ns = ZERO_NS + 19_000_000_000 + 2 * LATE_NS
+    [record] = carried(clock, [CUT])
+    assert record.applied_ns == clock.now_ns
+    assert record.problem == "fault cut changed link r2-r3 forward 200 ms late"
+
+
+def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> None:
+    failed, done = carried(clock, [CUT, KILL], error="the relay is gone")
+    assert failed.applied_ns is None
+    assert failed.problem == "fault cut could not change link r2-r3 forward: the relay is gone"
+    assert done.applied_ns == done.requested_ns
+
+
+def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> None:
+    told: list[Change] = []
+    all_told = asyncio.Event()
+    restarts = [ProcessChange(0, f"back-{n}", f"r2/proxy-{n}", ProcessAction.RESTART) for n in range(MANY)]
+
+    async def apply(change: Change) -> Applied:
+        told.append(change)
+        if len(told) == MANY:
+            all_told.set()
+        await all_told.wait()
+        return Applied(0, 0)
+
+    done = asyncio.run(asyncio.wait_for(carry_out_together(restarts, 0, apply), FAR_TOO_LONG_S))
+    assert told == restarts == [carried.change for carried in done]
+
+
+def test_links_change_before_processes_and_changes_of_one_process_in_their_order() -> None:
+    again = ProcessChange(KILL.at_us, "again", KILL.process, ProcessAction.RESTART)
+    other = ProcessChange(KILL.at_us, "other", "r2/proxy-1", ProcessAction.KILL)
+    changes = [KILL, again, CUT, other]
+    happened: list[tuple[str, str]] = []
+
+    async def apply(change: Change) -> Applied:
+        happened.append(("begun", change.fault))
+        answered = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(answered.set_result, None)
+        await answered
+        happened.append(("done", change.fault))
+        return Applied(0, 0)
+
+    done = asyncio.run(carry_out_together(changes, 0, apply))
+    assert happened[:2] == [("begun", "cut"), ("done", "cut")]
+    assert [what for what in happened if what[1] in {"end of it", "again"}] == [
+        ("begun", "end of it"), ("done", "end of it"), ("begun", "again"), ("done", "again")
+    ]  # fmt: skip
+    assert happened.index(("begun", "other")) < happened.index(("done", "end of it"))
+    assert [carried.change for carried in done] == changes
+
+
+def test_records_in_run_json_name_link_or_process(clock: Clock) -> None:
+    cut, kill = (record.as_json() for record in carried(clock, [CUT, KILL]))
+    assert cut == {
+        "fault": "cut",
+        "link": "r2-r3",
+        "direction": "forward",
+        "state": "blackhole",
+        "requested_ns": ZERO_NS + 19_000_000_000,
+        "applied_ns": ZERO_NS + 19_000_000_000,
+    }
+    assert (kill["process"], kill["action"]) == ("r2/proxy-0", "kill")

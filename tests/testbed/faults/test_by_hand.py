@@ -1,0 +1,93 @@
+"""Faults that are asked for while the run is on: named, validated, added up, and in the plan in the end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.loader import load_experiment, read_experiment
+from testbed.faults.by_hand import FaultsByHand, RefusedFaultError, meaningless, open_ended
+from testbed.plan import LinkChange, plan_from_json, plan_to_json
+from testbed.planning import make_plan
+from tests.testbed.runner.live import write_experiment
+from topologies.loader import load_topology
+
+SECOND = 1_000_000
+CUT: dict[str, Any] = {"cut": ["r0", "r1"]}
+RESTORE: dict[str, Any] = {"restore": ["r0", "r1"]}
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> FaultsByHand:
+    experiment = load_experiment(str(write_experiment(tmp_path)))
+    return FaultsByHand(open_ended(experiment, ()), load_topology(experiment.topology))
+
+
+def told(known: FaultsByHand) -> list[tuple[float, str, str]]:
+    return [
+        (change.at_us / SECOND, change.fault, change.state)
+        for change in known.changes
+        if isinstance(change, LinkChange) and change.direction == "forward"
+    ]
+
+
+def test_what_is_asked_for_is_named_by_its_kind_and_adds_up(known: FaultsByHand):
+    later = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND).with_fault(CUT, 6 * SECOND)
+    assert told(later) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up"), (6, "cut-2", "blackhole")]
+
+
+def test_what_has_happened_stays_whatever_is_asked_for_later(known: FaultsByHand):
+    before = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
+    after = before.with_fault(RESTORE, 5 * SECOND)
+    assert told(before) == [(3, "cut-1", "blackhole"), (7, "cut-1", "up")]
+    assert told(after) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up")]
+
+
+def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
+    faults = "faults: [{name: cut-1, at: 500ms, cut: [r0, r1], for: 100ms}]\n"
+    experiment = load_experiment(str(write_experiment(tmp_path, faults=faults)))
+    known = FaultsByHand(open_ended(experiment, experiment.faults), load_topology(experiment.topology))
+    assert known.with_fault(CUT, 30 * SECOND).latest.name == "cut-2"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"cut": ["r0", "r9"]}, "no region r9"),
+        ({"set": ["r0", "r1"], "delay": "soon"}, "delay: 'soon' is not a duration"),
+        ({"kill": "r0/proxy-7"}, "there is no process r0/proxy-7"),
+        ({"restart": "r0/proxy-0"}, "no kill or leave of r0/proxy-0 comes before it"),
+        ({"restore": "cut-1"}, "no fault on a link is named cut-1"),
+        (RESTORE, "restore r0-r1 would change nothing"),
+        ({"set": ["r0", "r1"], "delay": "5ms"}, "would change nothing"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(known: FaultsByHand, given: dict[str, Any], why: str):
+    with pytest.raises(RefusedFaultError, match=why) as raised:
+        known.with_fault(given, SECOND)
+    assert "\n" not in str(raised.value)
+
+
+def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: FaultsByHand, tmp_path: Path):
+    plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
+    asked = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND)
+    ended = asked.plan(plan, 9 * SECOND)
+    assert ended == make_plan(asked.until(9 * SECOND), known.topology, seed=None, links_kind="auto")
+    assert [(fault.name, fault.at_us, fault.until_us) for fault in ended.faults] == [
+        ("cut-1", 3 * SECOND, 5 * SECOND),
+        ("restore-1", 5 * SECOND, None),
+    ]
+    assert plan_from_json(plan_to_json(ended)) == ended
+
+
+def test_faults_after_the_end_never_were(known: FaultsByHand):
+    asked = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
+    plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
+    assert [change.at_us for change in asked.plan(plan, 5 * SECOND).changes] == [3 * SECOND] * 2
+    assert asked.plan(plan, 2 * SECOND).faults == ()
+
+
+def test_an_experiment_to_try_things_on_expects_nothing_and_has_no_faults_of_its_own():
+    read = read_experiment("link-failure", ["on=simulator"], meaningless(with_faults=False)).experiment
+    tried = open_ended(read, ())
+    assert (tried.faults, tried.expect, tried.on) == ((), (), "local")

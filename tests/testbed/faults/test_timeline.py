@@ -1,0 +1,353 @@
+"""How faults add up: cases that can be read, and the rule against a dumb evaluator of single instants."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from experiments.faults import Fault, Faults
+from testbed.faults.timeline import fault_plans, link_changes, process_changes
+from testbed.plan import Direction, LinkChange, LinkState
+from topologies.model import Topology
+from topologies.shape import Shape
+
+SECOND = 1_000_000
+DURATION_S = 30
+LINKS = {"r0-r1": ("r0", "r1"), "r1-r2": ("r1", "r2"), "r2-r0": ("r2", "r0")}
+BASE = {"delay_us": 20_000, "jitter_us": 5_000, "loss": 0.0, "rate_bits_per_s": 1_000_000}
+
+TOPOLOGY = Topology.model_validate(
+    {
+        "name": "triangle",
+        "regions": {"r0": {}, "r1": {}, "r2": {}},
+        "links": [
+            {"between": list(ends), "delay": "20ms", "jitter": "5ms", "rate": "1mbit"}
+            for ends in LINKS.values()
+        ],
+    }
+)
+
+Given = dict[str, Any]
+
+
+def read(faults: Sequence[Given]) -> Sequence[Fault]:
+    return TypeAdapter(Faults).validate_python(list(faults))
+
+
+def changes_of(*faults: Given) -> list[LinkChange]:
+    return link_changes(read(faults), TOPOLOGY, DURATION_S * SECOND)
+
+
+def told(
+    changes: Sequence[LinkChange], direction: Direction = Direction.FORWARD
+) -> list[tuple[float, str, str, str]]:
+    """Second, fault, link and state of the changes of one direction."""
+    return [(c.at_us / SECOND, c.fault, c.link, c.state) for c in changes if c.direction is direction]
+
+
+def test_a_cut_lasts_until_it_is_restored():
+    changes = changes_of(
+        {"name": "cut", "at": "5s", "cut": ["r0", "r1"]}, {"at": "9s", "restore": ["r0", "r1"]}
+    )
+    expected = [(5, "cut", "r0-r1", "blackhole"), (9, "restore-1", "r0-r1", "up")]
+    assert told(changes) == told(changes, Direction.BACKWARD) == expected
+
+
+def test_a_cut_that_is_never_restored_lasts():
+    assert told(changes_of({"at": "5s", "cut": ["r0", "r1"]})) == [(5, "cut-1", "r0-r1", "blackhole")]
+
+
+def test_a_cut_for_a_time_ends_by_itself():
+    changes = changes_of({"at": "5s", "cut": ["r0", "r1"], "for": "2s", "mode": "down"})
+    assert told(changes) == [(5, "cut-1", "r0-r1", "down"), (7, "cut-1", "r0-r1", "up")]
+
+
+def test_nothing_changes_once_the_run_is_over():
+    assert len(told(changes_of({"at": "29s", "cut": ["r0", "r1"], "for": "2s"}))) == 1
+
+
+def test_a_link_is_up_only_when_no_fault_holds_it_down():
+    changes = changes_of(
+        {"at": "5s", "cut": ["r0", "r1"], "for": "10s"}, {"at": "8s", "cut": ["r1", "r0"], "for": "10s"}
+    )
+    assert told(changes) == [(5, "cut-1", "r0-r1", "blackhole"), (18, "cut-2", "r0-r1", "up")]
+
+
+def test_down_outweighs_blackhole():
+    changes = changes_of(
+        {"at": "5s", "cut": ["r0", "r1"], "for": "10s"},
+        {"at": "8s", "cut": ["r0", "r1"], "for": "2s", "mode": "down"},
+    )
+    assert [state for *_, state in told(changes)] == ["blackhole", "down", "blackhole", "up"]
+
+
+def test_restoring_one_fault_leaves_the_others():
+    changes = changes_of(
+        {"name": "first", "at": "5s", "cut": ["r0", "r1"]},
+        {"name": "second", "at": "6s", "cut": ["r0", "r1"]},
+        {"at": "7s", "restore": "first"},
+        {"at": "8s", "restore": "second"},
+    )
+    assert told(changes) == [(5, "first", "r0-r1", "blackhole"), (8, "restore-2", "r0-r1", "up")]
+
+
+def test_restoring_a_link_ends_every_earlier_fault_on_it_alone():
+    changes = changes_of({"at": "5s", "isolate": "r0"}, {"at": "7s", "restore": ["r1", "r0"]})
+    assert told(changes) == [
+        (5, "isolate-1", "r0-r1", "blackhole"),
+        (5, "isolate-1", "r2-r0", "blackhole"),
+        (7, "restore-1", "r0-r1", "up"),
+    ]
+
+
+def test_a_restore_does_not_end_what_comes_after_it():
+    changes = changes_of({"at": "5s", "restore": ["r0", "r1"]}, {"at": "5s", "cut": ["r0", "r1"]})
+    assert told(changes) == [(5, "cut-1", "r0-r1", "blackhole")]
+    assert changes_of({"at": "5s", "cut": ["r0", "r1"]}, {"at": "5s", "restore": ["r0", "r1"]}) == []
+
+
+def test_one_direction_can_be_cut():
+    """Forward is from the first region that the fault names, whatever the topology's order."""
+    (change,) = changes_of({"at": "5s", "cut": ["r1", "r0"], "direction": "forward"})
+    assert (change.link, change.direction) == ("r0-r1", Direction.BACKWARD)
+    (change,) = changes_of({"at": "5s", "cut": ["r0", "r1"], "direction": "backward"})
+    assert (change.link, change.direction) == ("r0-r1", Direction.BACKWARD)
+
+
+def test_an_isolated_regions_forward_is_outwards():
+    changes = changes_of({"at": "5s", "isolate": "r0", "direction": "forward"})
+    assert {(c.link, c.direction) for c in changes} == {
+        ("r0-r1", Direction.FORWARD),
+        ("r2-r0", Direction.BACKWARD),
+    }
+
+
+def test_a_partition_cuts_the_links_between_its_groups():
+    changes = changes_of({"at": "5s", "partition": [["r1"], ["r0", "r2"]], "for": "1s"})
+    assert {link for _, _, link, _ in told(changes)} == {"r0-r1", "r1-r2"}
+    forward = changes_of({"at": "5s", "partition": [["r1"], ["r0", "r2"]], "direction": "forward"})
+    assert {(c.link, c.direction) for c in forward} == {
+        ("r0-r1", Direction.BACKWARD),
+        ("r1-r2", Direction.FORWARD),
+    }
+
+
+def test_a_flap_is_down_first_and_up_at_the_end():
+    changes = changes_of({"at": "5s", "flap": ["r0", "r1"], "down": "1s", "up": "2s", "for": "7s"})
+    assert [(at, state) for at, _, _, state in told(changes)] == [
+        (5, "blackhole"),
+        (6, "up"),
+        (8, "blackhole"),
+        (9, "up"),
+        (11, "blackhole"),
+        (12, "up"),
+    ]
+
+
+def test_a_restored_flap_is_over():
+    changes = changes_of(
+        {"at": "5s", "flap": ["r0", "r1"], "down": "2s", "up": "2s", "for": "12s"},
+        {"at": "10s", "restore": ["r0", "r1"]},
+    )
+    assert told(changes)[-1] == (10, "restore-1", "r0-r1", "up")
+
+
+def test_the_latest_active_set_gives_each_value():
+    changes = changes_of(
+        {"at": "5s", "set": ["r0", "r1"], "delay": "80ms", "loss": "1%"},
+        {"at": "6s", "set": ["r0", "r1"], "delay": "90ms", "for": "2s"},
+        {"at": "10s", "restore": "set-1"},
+    )
+    shapes = [
+        (c.at_us // SECOND, c.shape.delay_us, c.shape.loss) for c in changes if c.direction == "forward"
+    ]
+    assert shapes == [(5, 80_000, 0.01), (6, 90_000, 0.01), (8, 80_000, 0.01), (10, 20_000, 0.0)]
+
+
+def test_a_cut_link_keeps_what_is_set_for_when_it_heals():
+    changes = changes_of(
+        {"at": "5s", "cut": ["r0", "r1"], "for": "5s"}, {"at": "6s", "set": ["r0", "r1"], "delay": "80ms"}
+    )
+    assert [(c.state, c.shape.delay_us) for c in changes if c.direction == "forward"] == [
+        ("blackhole", 20_000),
+        ("blackhole", 80_000),
+        ("up", 80_000),
+    ]
+
+
+def test_jitter_never_exceeds_the_delay_that_results():
+    changes = changes_of({"at": "5s", "set": ["r0", "r1"], "delay": "2ms"})
+    assert {(c.shape.delay_us, c.shape.jitter_us) for c in changes} == {(2_000, 2_000)}
+
+
+def test_plans_of_faults_say_when_their_effect_ends():
+    faults = read(
+        [
+            {"name": "cut", "at": "5s", "cut": ["r0", "r1"]},
+            {"name": "lasting", "at": "6s", "isolate": "r2"},
+            {"name": "mend", "at": "9s", "restore": ["r0", "r1"]},
+            {"name": "early", "at": "1s", "cut": ["r0", "r1"], "for": "2s"},
+        ]
+    )
+    plans = fault_plans(faults, TOPOLOGY, DURATION_S * SECOND)
+    assert [(plan.name, plan.until_us) for plan in plans] == [
+        ("early", 3 * SECOND),
+        ("cut", 9 * SECOND),
+        ("lasting", None),
+        ("mend", None),
+    ]
+
+
+def test_processes_change_by_time():
+    faults = read([{"at": "9s", "restart": "r0/proxy-0"}, {"at": "5s", "kill": "r0/proxy-0"}])
+    assert [(c.at_us, c.fault, c.process, c.action) for c in process_changes(faults)] == [
+        (5 * SECOND, "kill-1", "r0/proxy-0", "kill"),
+        (9 * SECOND, "restart-1", "r0/proxy-0", "restart"),
+    ]
+
+
+@pytest.mark.parametrize("cycles", [10_000])
+def test_many_flaps_are_planned_at_once(cycles):
+    changes = link_changes(
+        read([{"at": "0s", "flap": ["r0", "r1"], "down": "1ms", "up": "1ms", "for": f"{2 * cycles}ms"}]),
+        TOPOLOGY,
+        100 * SECOND,
+    )
+    assert len(changes) == 4 * cycles
+
+
+# The dumb evaluator: what holds at one instant, from the words of the rule alone.
+
+seconds = st.integers(0, 12)
+directions = st.sampled_from(["both", "forward", "backward"])
+modes = st.sampled_from(["blackhole", "down"])
+spans = st.none() | st.integers(1, 6)
+ends = st.sampled_from([list(pair) for a, b in LINKS.values() for pair in ((a, b), (b, a))])
+holds = st.fixed_dictionaries({"at": seconds, "for": spans, "mode": modes, "direction": directions})
+cuts = st.builds(lambda base, link: {**base, "cut": link}, holds, ends)
+isolations = st.builds(
+    lambda base, region: {**base, "isolate": region}, holds, st.sampled_from(["r0", "r1", "r2"])
+)
+groups = st.sampled_from([[["r0"], ["r1"]], [["r2", "r0"], ["r1"]], [["r0"], ["r1"], ["r2"]]])
+partitions = st.builds(lambda base, parts: {**base, "partition": parts}, holds, groups)
+flaps = st.builds(
+    lambda base, link, down, up, span: {**base, "flap": link, "down": down, "up": up, "for": span},
+    holds,
+    ends,
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 9),
+)
+sets = st.fixed_dictionaries(
+    {"at": seconds, "for": spans, "direction": directions, "set": ends},
+    optional={"delay": st.sampled_from(["3ms", "80ms"]), "loss": st.just("1%"), "jitter": st.just("4ms")},
+).filter(lambda fault: {"delay", "loss", "jitter"} & fault.keys())
+link_restores = st.fixed_dictionaries({"at": seconds, "restore": ends})
+name_restores = st.fixed_dictionaries({"at": seconds, "restore": st.integers(0, 4).map(lambda n: f"f{n}")})
+any_fault = st.one_of(cuts, isolations, partitions, flaps, sets, link_restores, name_restores)
+
+
+def written(faults: Sequence[Given]) -> list[Given]:
+    """With units and names, as in a file."""
+    result = []
+    for number, fault in enumerate(faults):
+        spelt = {key: f"{fault[key]}s" for key in ("at", "for", "up", "down") if fault.get(key) is not None}
+        rest = {key: value for key, value in fault.items() if key not in ("at", "for", "up", "down")}
+        result.append({"name": f"f{number}", **rest, **spelt})
+    return result
+
+
+def acts_on(fault: Given, link: str, forward: bool) -> bool:
+    """Whether the fault acts on the link in this direction: the way from `start` to `end`."""
+    start, end = LINKS[link] if forward else reversed(LINKS[link])
+    wanted = fault.get("direction")
+    if wanted == "both":
+        return acts_on({**fault, "direction": "forward"}, link, forward) or acts_on(
+            {**fault, "direction": "backward"}, link, forward
+        )
+    if wanted == "backward":
+        start, end = end, start
+    if "isolate" in fault:
+        return start == fault["isolate"]
+    if "partition" in fault:
+        places = {region: number for number, group in enumerate(fault["partition"]) for region in group}
+        return start in places and end in places and places[start] < places[end]
+    named = fault.get("cut") or fault.get("flap") or fault.get("set")
+    return named == [start, end]
+
+
+def ended(faults: Sequence[Given], number: int, link: str, instant: float) -> bool:
+    """Whether a restore has ended what fault `number` does to the link."""
+    for later, restore in enumerate(faults):
+        if "restore" not in restore or restore["at"] > instant:
+            continue
+        after = (faults[number]["at"], number) < (restore["at"], later)
+        what = restore["restore"]
+        concerned = what == f"f{number}" if isinstance(what, str) else set(what) == set(LINKS[link])
+        if after and concerned:
+            return True
+    return False
+
+
+def active(faults: Sequence[Given], number: int, link: str, forward: bool, instant: float) -> bool:
+    fault = faults[number]
+    since = instant - fault["at"]
+    if since < 0 or not acts_on(fault, link, forward) or ended(faults, number, link, instant):
+        return False
+    if fault.get("for") is not None and since >= fault["for"]:
+        return False
+    return "flap" not in fault or since % (fault["down"] + fault["up"]) < fault["down"]
+
+
+def at_instant(faults: Sequence[Given], link: str, forward: bool, instant: float) -> tuple[str, Shape]:
+    running = [
+        (faults[number]["at"], number)
+        for number in range(len(faults))
+        if "restore" not in faults[number] and active(faults, number, link, forward, instant)
+    ]
+    modes_now = [faults[number].get("mode") for _, number in running]
+    values: dict[str, Any] = dict(BASE)
+    for _, number in sorted(running):
+        if "set" in faults[number]:
+            for name in ("delay", "jitter"):
+                if name in faults[number]:
+                    values[f"{name}_us"] = int(faults[number][name].removesuffix("ms")) * 1000
+            if "loss" in faults[number]:
+                values["loss"] = 0.01
+    values["jitter_us"] = min(values["jitter_us"], values["delay_us"])
+    state = "down" if "down" in modes_now else "blackhole" if "blackhole" in modes_now else "up"
+    return state, Shape(**values)
+
+
+@settings(max_examples=300)
+@given(st.lists(any_fault, max_size=7))
+@example([{"at": 1, "flap": ["r0", "r1"], "down": 1, "up": 1, "for": 9, "mode": "down", "direction": "both"}])
+@pytest.mark.slow
+def test_changes_amount_to_the_rule_at_every_instant(faults):
+    changes = link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND)
+    assert changes == sorted(changes, key=lambda change: change.at_us)
+    for link in LINKS:
+        for forward in (True, False):
+            direction = Direction.FORWARD if forward else Direction.BACKWARD
+            mine = [c for c in changes if (c.link, c.direction) == (link, direction)]
+            for half_seconds in range(2 * DURATION_S):
+                instant = half_seconds / 2
+                past = [c for c in mine if c.at_us <= instant * SECOND]
+                now = (past[-1].state, past[-1].shape) if past else (LinkState.UP, Shape(**BASE))
+                assert now == at_instant(faults, link, forward, instant)
+
+
+@settings(max_examples=100)
+@given(st.lists(any_fault, max_size=7))
+def test_every_change_changes_something_and_names_a_fault(faults):
+    known = {f"f{number}" for number in range(len(faults))}
+    last = dict.fromkeys(
+        ((link, direction) for link in LINKS for direction in Direction), (LinkState.UP, Shape(**BASE))
+    )
+    for change in link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND):
+        assert (change.state, change.shape) != last[change.link, change.direction]
+        last[change.link, change.direction] = (change.state, change.shape)
+        assert change.fault in known

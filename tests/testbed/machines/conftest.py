@@ -1,0 +1,56 @@
+"""Labs that tests share: a lab takes a second or two to come up and to go."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.machines.inventory import Machine, load_inventory
+from testbed.machines.ssh import Connection
+from tests.testbed.machines.lab import Lab, why_no_lab
+from tests.testbed.machines.logging_in import known_hosts, log_in
+
+
+@pytest.fixture(scope="session")
+def lab_works() -> None:
+    """Whoever takes this is skipped where there can be no lab, with the reason."""
+    reason = why_no_lab()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def pair(lab_works: None) -> Iterator[Lab]:
+    """Two machines, h0 and h1. Whoever changes something puts it right again."""
+    with Lab(2) as lab:
+        yield lab
+
+
+@pytest.fixture
+def own_home(pair: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The controller's home, which knows no machine, and no agent."""
+    monkeypatch.setenv("HOME", str(pair.home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    known_hosts(pair).unlink(missing_ok=True)
+    yield
+    known_hosts(pair).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def machine(pair: Lab) -> Machine:
+    """h0, as the inventory has it: with its fingerprint and our key."""
+    return load_inventory(pair.inventory).machines[0]
+
+
+@pytest.fixture
+def connection(pair: Lab, machine: Machine) -> Iterator[Connection]:
+    with log_in(pair, machine) as connection:
+        yield connection
+
+
+@pytest.fixture
+def through_h1(pair: Lab, machine: Machine) -> Iterator[None]:
+    """h1 is on the way to h0."""
+    config = pair.home / ".ssh/config"
+    config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")
+    yield
+    config.unlink()

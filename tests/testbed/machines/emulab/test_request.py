@@ -1,0 +1,177 @@
+"""What a topology asks a site for: an RSpec that the schema allows, with a machine for each region."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from testbed.cli import main
+from testbed.machines.emulab.request import ONE_EACH, Density, Hardware, doubts, site_request
+from testbed.machines.emulab.rspec import prepare_command, request_rspec
+from testbed.machines.inventory import Shaping
+from tests.testbed.machines.emulab.rspec_schema import NAMESPACE, REQUEST, breaches
+from topologies.document import parse_document, validated
+from topologies.errors import InputError
+from topologies.loader import load_topology, topology_names
+from topologies.model import Topology
+
+PAIRS = Density(regions_per_machine=2)
+NAMES = {"r": NAMESPACE}
+
+
+def topology(links: str, regions: str = "r0: {}, r1: {}, r2: {}") -> Topology:
+    return validated(
+        Topology,
+        parse_document("t.yaml", f"name: t\nregions: {{{regions}}}\nlinks: [{links}]\n"),
+    )
+
+
+def written(given: Topology, shaping: Shaping, density: Density = ONE_EACH, **hardware: str) -> str:
+    request = site_request(given, shaping, density)
+    return request_rspec(request, Hardware(**hardware), prepare=prepare_command())
+
+
+def properties(rspec: str) -> list[dict[str, str]]:
+    return [element.attrib for element in ElementTree.fromstring(rspec).iterfind("r:link/r:property", NAMES)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shaping"),
+    [
+        (name, shaping)
+        for name in topology_names()
+        for shaping in Shaping
+        if name != "one-region" and (name, shaping) != ("star-unequal", Shaping.EMULAB)  # it has jitter
+    ],
+)
+def test_requests_for_all_our_topologies_keep_to_the_schema(name, shaping):
+    rspec = written(
+        load_topology(name), shaping, image="urn:publicid:IDN+site+image+project//DEB", type="d430"
+    )
+    assert breaches(rspec, REQUEST) == []
+
+
+def test_one_machine_for_each_region_on_one_network():
+    root = ElementTree.fromstring(written(load_topology("four-regions"), Shaping.HOSTS))
+    assert [node.get("client_id") for node in root.iterfind("r:node", NAMES)] == ["r0", "r1", "r2", "r3"]
+    addresses = [ip.get("address") for ip in root.iterfind("r:node/r:interface/r:ip", NAMES)]
+    assert addresses == ["10.10.1.1", "10.10.1.2", "10.10.1.3", "10.10.1.4"]
+    (link,) = root.iterfind("r:link", NAMES)
+    assert len(link.findall("r:interface_ref", NAMES)) == 4
+    assert link.find("r:property", NAMES) is None  # we shape on the machines
+
+
+def test_the_sites_links_get_delay_rate_and_loss_of_each_direction():
+    rspec = written(
+        topology("{between: [r0, r1], delay: 1.5ms, rate: 10gbit, backward: {delay: 20ms, loss: 0.01%}},"
+                 "{between: [r1, r2], delay: 0us}"),
+        Shaping.EMULAB,
+    )  # fmt: skip
+    ports = [{"source_id": "r0:if0", "dest_id": "r1:if0"}, {"source_id": "r1:if0", "dest_id": "r0:if0"}]
+    assert properties(rspec)[:2] == [
+        ports[0] | {"capacity": "10000000", "latency": "1.5"},
+        ports[1] | {"capacity": "10000000", "latency": "20", "packet_loss": "0.0001"},
+    ]
+    assert set(properties(rspec)[2]) == {"source_id", "dest_id"}
+
+
+def test_links_between_regions_of_one_machine_are_not_asked_for():
+    root = ElementTree.fromstring(written(load_topology("four-regions"), Shaping.EMULAB, PAIRS))
+    assert [node.get("client_id") for node in root.iterfind("r:node", NAMES)] == ["r0-r1", "r2-r3"]
+    links = [link.get("client_id") for link in root.iterfind("r:link", NAMES)]
+    assert links == ["r0-r2", "r0-r3", "r1-r2", "r1-r3"]
+
+
+@pytest.mark.parametrize("shaping", Shaping)
+def test_a_region_on_several_machines_has_them_on_one_network(shaping):
+    request = site_request(load_topology("two-regions"), shaping, Density(machines_per_region=2))
+    assert request.machines == ("r0-1", "r0-2", "r1-1", "r1-2")
+    members = {link.name: [port.machine for port in link.ports] for link in request.links}
+    if shaping is Shaping.HOSTS:
+        assert members == {"cutset-experiment": list(request.machines)}
+    else:
+        assert members == {
+            "r0-r1": ["r0-1", "r1-1"],  # where the gateways are
+            "cutset-r0": ["r0-1", "r0-2"],
+            "cutset-r1": ["r1-1", "r1-2"],
+        }
+
+
+def test_several_machines_for_a_region_and_several_regions_for_a_machine_exclude_each_other(capsys):
+    options = ["--machines-per-region", "2", "--regions-per-machine", "2"]
+    assert main.run(["emulab", "profile", "four-regions", *options]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+def test_every_link_is_a_network_of_its_own():
+    request = site_request(load_topology("four-regions"), Shaping.EMULAB)
+    networks = [{port.address.rpartition(".")[0] for port in link.ports} for link in request.links]
+    assert all(len(network) == 1 for network in networks)
+    assert len(set.union(*networks)) == 6
+
+
+@pytest.mark.parametrize(
+    ("links", "said"),
+    [
+        ("{between: [r0, r1], delay: 5ms, jitter: 1ms}", "t: r0-r1.forward: has jitter"),
+        (
+            "{between: [r0, r1], delay: 5ms, backward: {queue: 9packets}}",
+            "t: r0-r1.backward: has a queue limit",
+        ),
+        ("{between: [r0, r1], delay: 5ms}", "t: links: none leads to r2"),
+    ],
+)
+def test_what_the_site_cannot_do_is_refused_with_what_can(links, said):
+    with pytest.raises(InputError, match=f"{said}.*--shaping hosts"):
+        site_request(topology(links), Shaping.EMULAB)
+    assert site_request(topology(links), Shaping.HOSTS).machines == ("r0", "r1", "r2")
+
+
+def test_what_emulab_does_not_promise_is_asked_for_with_a_note(capsys):
+    assert main.run(["emulab", "profile", "four-regions", "--shaping", "emulab"]) == 0
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0] == "note: r0-r1: 10gbit is more than the 1gbit that Emulab promises"
+    assert len(notes) == 6
+    near = topology("{between: [r0, r1], delay: 0.5ms}, {between: [r1, r2], delay: 2ms, rate: 1gbit}")
+    assert list(doubts(site_request(near, Shaping.EMULAB))) == [
+        "r0-r1: 500us is less than the 2ms that Emulab promises"
+    ]
+
+
+def test_too_few_too_many_and_too_long_are_refused():
+    with pytest.raises(InputError, match="all fit one machine"):
+        site_request(topology(""), Shaping.HOSTS, Density(regions_per_machine=3))
+    long = ", ".join(f"region{number}abcdefgh: {{}}" for number in range(4))
+    with pytest.raises(InputError, match="more than 30 characters"):
+        site_request(topology("", long), Shaping.HOSTS, PAIRS)
+
+
+def test_the_machines_install_what_machines_need_and_nothing_to_analyse_with():
+    command = prepare_command()
+    assert "tcpdump" in command
+    assert "openjdk" not in command
+
+
+def test_the_command_writes_the_profile_to_a_file(tmp_path, capsys):
+    target = tmp_path / "request.xml"
+    assert main.run(["emulab", "profile", "four-regions", "--bare", "-o", str(target)]) == 0
+    assert capsys.readouterr().out == f"{target}\n"
+    assert breaches(target.read_text(), REQUEST) == []
+    assert "<services" not in target.read_text()
+
+
+def test_an_unknown_topology_is_bad_input(capsys):
+    assert main.run(["emulab", "profile", "nowhere"]) == 2
+    assert "no topology of this name" in capsys.readouterr().err
+
+
+def test_the_table_of_the_schema_refuses_what_the_schema_refuses():
+    good = written(load_topology("two-regions"), Shaping.EMULAB)
+    for old, new, said in (
+        ('type="request"', 'type="wish"', "rspec has type='wish'"),
+        ('exclusive="true"', 'exclusive="yes"', "node has exclusive='yes'"),
+        ("<node client_id", "<node name", "node lacks client_id"),
+        ("<interface_ref", "<port", "link has a child port"),
+        ('dest_id="', 'dest_id="x', "is not on link"),
+        ('<interface client_id="', '<interface client_id="x', "no interface"),
+    ):
+        assert any(said in line for line in breaches(good.replace(old, new), REQUEST)), said

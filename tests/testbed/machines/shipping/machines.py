@@ -1,0 +1,200 @@
+"""Machines for tests of shipping: a folder each, and senders that are real but for the connection to them,
+which breaks where a test says.
+
+Most run in a thread of the test, over a socket pair; `ProcessStream` is the program as it is on a machine.
+"""
+
+import random
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.machines.shipping.frames import Frames
+from testbed.machines.shipping.lane import Listener
+from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.receiver import ship
+from testbed.machines.shipping.result import Progress, Shipped
+from testbed.machines.shipping.sender import Sender
+
+QUICK = Limits(patience_s=0.0, retry_s=0.0)
+"""Gives up at the first try that brings nothing: nothing in these tests comes back after having been gone."""
+
+
+class ThreadStream:
+    """A sender in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket, self._far = socket.socketpair()
+        threading.Thread(target=self._serve, args=(folder,), daemon=True).start()
+
+    def read(self, size: int) -> bytes:
+        """See Stream."""
+        return self._socket.recv(size)
+
+    def write(self, data: bytes) -> None:
+        """See Stream."""
+        self._socket.sendall(data)
+
+    def said(self) -> str:
+        """See Stream."""
+        return ""
+
+    def close(self) -> None:
+        """See Stream."""
+        if self._socket.fileno() >= 0:
+            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+
+    def _serve(self, folder: Path) -> None:
+        with self._far:
+            sender = Sender(folder, self._far.sendall, lambda: None)
+            try:
+                sender.serve(Frames(self._far.recv))
+            except ConnectionError:
+                return
+
+
+class ProcessStream:
+    """A sender as it is started on a machine, or another program in its place, over pipes."""
+
+    def __init__(self, command: list[str], *, stdin: int = subprocess.PIPE) -> None:
+        self.process = subprocess.Popen(
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+
+    @classmethod
+    def to(cls, folder: Path, *options: str, stdin: int = subprocess.PIPE) -> "ProcessStream":
+        """The real program."""
+        return cls(
+            [sys.executable, "-m", "testbed.machines.shipping.sender", str(folder), *options], stdin=stdin
+        )
+
+    def read(self, size: int) -> bytes:
+        """See Stream."""
+        assert self.process.stdout is not None
+        data: bytes = self.process.stdout.read(size)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """See Stream."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def said(self) -> str:
+        """See Stream."""
+        assert self.process.stderr is not None
+        return self.process.communicate()[1].decode()
+
+    def close(self) -> None:
+        """See Stream."""
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class CutStream:
+    """Breaks after so many bytes, both directions together."""
+
+    inner: "ThreadStream | ProcessStream"
+    left: int
+
+    def read(self, size: int) -> bytes:
+        """See Stream."""
+        data = self.inner.read(min(size, self._left()))
+        self.left -= len(data)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """See Stream."""
+        part = data[: self._left()]
+        self.inner.write(part)
+        self.left -= len(part)
+        if len(part) < len(data):
+            self._left()
+
+    def said(self) -> str:
+        """See Stream."""
+        return ""
+
+    def close(self) -> None:
+        """See Stream."""
+        self.inner.close()
+
+    def _left(self) -> int:
+        if self.left <= 0:
+            raise ConnectionResetError("the connection was cut")
+        return self.left
+
+
+@dataclass
+class Machine:
+    """A machine whose run folder is `folder`. cuts: after how many bytes its connections break, one after the
+    other; later ones hold, unless it `dies`.
+    """
+
+    name: str
+    folder: Path
+    cuts: Iterable[int] = ()
+    dies: bool = False
+    start: Callable[[Path], "ThreadStream | ProcessStream"] = ThreadStream
+    _cuts: Iterator[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._cuts = iter(self.cuts)
+
+    def open(self) -> "ThreadStream | ProcessStream | CutStream":
+        """See Source."""
+        cut = next(self._cuts, None)
+        if cut is not None:
+            return CutStream(self.start(self.folder), cut)
+        if self.dies:
+            raise ConnectionRefusedError("nobody is there")
+        return self.start(self.folder)
+
+
+@dataclass
+class Told:
+    """A listener that keeps what it was told."""
+
+    of: list[Progress] = field(default_factory=list)
+
+    def __call__(self, progress: Progress) -> None:
+        """See Listener."""
+        self.of.append(progress)
+
+
+def ship_all(
+    run: Path, *machines: Machine, limits: Limits = QUICK, listener: Listener = lambda _: None
+) -> dict[str, Shipped]:
+    """Ship machines whose runs are over."""
+    run.mkdir(exist_ok=True)
+    return ship(
+        machines,
+        run,
+        limits=limits,
+        listener=listener,
+        stop_following=lambda _: True,
+        randomness=random.Random(1),
+    )
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> Path:
+    """Files below a folder."""
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    return folder
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def noise(size: int, seed: int = 0) -> bytes:
+    """Bytes that do not compress."""
+    return random.Random(seed).randbytes(size)

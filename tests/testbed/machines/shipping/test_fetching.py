@@ -1,0 +1,223 @@
+"""`cutset fetch`: what of a run is still on machines comes here, from machines of the lab."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.loader import load_experiment
+from experiments.rundir import RunDirectory, write_json
+from testbed.machines.agent.files import STATE
+from testbed.machines.inventory import LEASE_US
+from testbed.machines.shipping.fetching import TIDY_END_S
+from testbed.planning import make_plan
+from testbed.runner.phases import Outcome, Phase
+from testbed.runner.start import write_plan
+from tests.testbed.machines.lab import ControllerProcess, Lab
+from tests.testbed.machines.shipping.machines import noise, write_files
+from tests.testbed.runner.live import CUTSET, write_experiment
+from topologies.loader import load_topology
+
+MIB = 1 << 20
+ZERO_NS = 1_800_000_000 * 10**9
+HOLDER = """\
+python3 -c 'import signal; signal.pause()' -m testbed.machines.agent start "$0" >/dev/null 2>&1 &
+echo $! > /var/tmp/holder
+"""
+"""What a run's supervisor looks like; $0 is the run's folder."""
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.machines,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Two machines."""
+    with Lab(2) as lab:
+        lab.know()
+        yield lab
+
+
+@pytest.fixture
+def run(lab: Lab, tmp_path: Path) -> RunDirectory:
+    """A run whose controller died before anything was shipped: here is only what was planned, and where."""
+    experiment = load_experiment(str(write_experiment(tmp_path)))
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
+    write_plan(run, plan, {"experiment": {}, "topology": {}})
+    run.update_run(machines=[{"name": name, "hosts": [], "zero_ns": None} for name in lab.machines])
+    for number, machine in enumerate(lab.machines.values()):
+        write_files(folder(lab, run, machine.name), machine_files(run, number))
+    return run
+
+
+def folder(lab: Lab, run: RunDirectory, name: str) -> Path:
+    """The run's on a machine."""
+    return lab[name].path(f"{lab[name].folder}/runs/{run.name}")
+
+
+def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
+    """What a machine has when its part of the run is over."""
+    content = run.read_run() | {
+        "phase": Phase.COLLECTED,
+        "outcome": Outcome.COMPLETED,
+        "times": {"zero_ns": ZERO_NS + number},
+        "captures": [{"file": f"captures/r{number}-gw-eth0.pcap", "packets": 7}],
+        "problems": [f"something on machine {number}"],
+        "links": "relay",
+        "tcp": {},
+    }
+    return {
+        "run.json": json.dumps(content).encode(),
+        f"captures/r{number}-gw-eth0.pcap": noise(3 * MIB, number),
+        f"logs/r{number}-proxy-0.jsonl": b"{}\n",
+    }
+
+
+def fetch(
+    lab: Lab, run: RunDirectory, *options: str, inventory: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """`cutset fetch` on the controller."""
+    return lab.run([*CUTSET, "fetch", run.path, "--on", inventory or lab.inventory, *options])
+
+
+def entries(run: RunDirectory, key: str) -> dict[str, Any]:
+    """A list of run.json by machine."""
+    return {
+        entry.get("machine") or entry["name"]: entry for entry in json.loads(run.run_json.read_text())[key]
+    }
+
+
+def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDirectory) -> None:
+    ended = fetch(lab, run)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == f"All files of {run.name} are here: cutset analyze {run.path}\n"
+    for number, name in enumerate(lab.machines):
+        assert (run.captures / f"r{number}-gw-eth0.pcap").read_bytes() == noise(3 * MIB, number)
+        assert not folder(lab, run, name).exists(), "the machine is to be cleared of it"
+    assert entries(run, "shipped")["h1"]["complete"]
+    assert entries(run, "captures")["h1"]["file"] == "captures/r1-gw-eth0.pcap"
+    assert [entry["zero_ns"] for entry in entries(run, "machines").values()] == [ZERO_NS, ZERO_NS + 1]
+    content = run.read_run()
+    assert (content["phase"], content["outcome"]) == (Phase.COLLECTED, Outcome.COMPLETED)
+    assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
+    again = fetch(lab, run)
+    assert (again.returncode, again.stdout) == (0, ended.stdout)
+
+
+def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirectory) -> None:
+    nobody_there = lab.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
+    first = fetch(lab, run, "--disk", "5MB", inventory=nobody_there)
+    assert first.returncode == 1
+    assert "h1: nothing was shipped: h1: cannot be reached by SSH" in first.stdout
+    assert f"to go on: cutset fetch {run.path}" in first.stdout
+    assert entries(run, "shipped")["h0"]["complete"]
+    assert run.read_run()["outcome"] == Outcome.CRASHED
+    assert folder(lab, run, "h1").exists()
+
+    second = fetch(lab, run, "--disk", "5MB")
+    assert second.returncode == 1
+    assert "h1: the limit of 5 MB on this run's files is reached" in second.stdout
+    assert folder(lab, run, "h1").exists()
+
+    third = fetch(lab, run)
+    assert third.returncode == 0, third.stdout
+    content = run.read_run()
+    assert content["outcome"] == Outcome.COMPLETED
+    assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
+    assert len(content["captures"]) == 2
+    assert not folder(lab, run, "h1").exists()
+
+
+def waits_for_h0(lab: Lab, run: RunDirectory) -> ControllerProcess:
+    """`cutset fetch` that waits, because the run goes on on h0: somebody holds it there."""
+    there = folder(lab, run, "h0")
+    going_on = json.loads(machine_files(run, 0)["run.json"]) | {"phase": "running", "outcome": None}
+    (there / "run.json").write_text(json.dumps(going_on))
+    lab["h0"].run(["sh", "-c", HOLDER, f"{lab['h0'].folder}/runs/{run.name}"])
+    pid = int(lab["h0"].path("/var/tmp/holder").read_text())
+    stat = lab["h0"].run(["cat", f"/proc/{pid}/stat"]).stdout
+    (there / STATE).write_text(json.dumps({"pid": pid, "started_ticks": int(stat.split()[21])}))
+    process: ControllerProcess = lab.popen(
+        [*CUTSET, "fetch", run.path, "--on", lab.inventory],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    said = ""
+    while "h0: waiting until its lease is over" not in said:
+        said = process.stderr.readline()
+        assert said
+    assert said.endswith(f"for {LEASE_US / 1e6 + TIDY_END_S:g} s at most\n")
+    return process
+
+
+def let_go(lab: Lab, run: RunDirectory) -> int:
+    """End who holds the run on h0; how many there were."""
+    return lab["h0"].kill("testbed.machines.agent", "start", run.name)
+
+
+def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirectory) -> None:
+    """Files grow until they let go."""
+    process = waits_for_h0(lab, run)
+    write_files(folder(lab, run, "h0"), {"captures/late.pcap": b"late", **machine_files(run, 0)})
+    assert let_go(lab, run) == 1
+    assert process.wait(60) == 0
+    assert (run.captures / "late.pcap").read_bytes() == b"late"
+
+
+def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: RunDirectory) -> None:
+    process = waits_for_h0(lab, run)
+    try:
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)  # less than it would wait
+    finally:
+        process.kill()
+        let_go(lab, run)
+    assert process.returncode == 130
+    assert stdout == f"What came is kept; to go on: cutset fetch {run.path} --on {lab.inventory}\n"
+    assert stderr.endswith("cutset: interrupted\n")
+
+
+def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDirectory) -> None:
+    run.update_run(machines=[{"name": "elsewhere", "hosts": [], "zero_ns": None}])
+    ended = fetch(lab, run)
+    assert ended.returncode == 2
+    assert f"has no machine elsewhere, on which {run.name} was" in ended.stderr
+    for name in lab.machines:
+        assert folder(lab, run, name).exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--on", "lab.yaml"]])
+def test_a_run_that_was_on_no_machines_is_left_as_it_is(
+    lab: Lab, run: RunDirectory, options: list[str]
+) -> None:
+    content = run.read_run() | {"outcome": "completed"}
+    del content["machines"]
+    write_json(run.run_json, content)
+    ended = lab.run([*CUTSET, "fetch", run.path, *options], cwd=lab.inventory.parent)
+    assert ended.returncode == 2
+    assert ended.stderr == f"cutset: {run.path}: was not on machines: there is nothing to fetch\n"
+    assert run.read_run() == content
+
+
+def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run: RunDirectory) -> None:
+    wrong = json.loads(machine_files(run, 1)["run.json"]) | {"phase": "waxing"}
+    (folder(lab, run, "h1") / "run.json").write_text(json.dumps(wrong))
+    ended = fetch(lab, run)
+    assert ended.returncode == 0, ended.stderr
+    content = run.read_run()
+    assert content["outcome"] == Outcome.CRASHED
+    assert [each["file"] for each in content["captures"]] == ["captures/r0-gw-eth0.pcap"]
+    unusable, said = content["problems"]
+    assert said == "h0: something on machine 0"
+    assert unusable.startswith("h1: its run.json is not used: phase: Input should be 'planned'")

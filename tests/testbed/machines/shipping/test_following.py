@@ -1,0 +1,170 @@
+"""Files that change while they are shipped: they grow, are replaced, or are not what they were."""
+
+import os
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from testbed.machines.shipping.receiver import ship
+from testbed.machines.shipping.result import Became, Progress, Shipped, State
+from tests.testbed.machines.shipping.machines import QUICK, Machine, noise, ship_all, write_files
+
+MIB = 1 << 20
+
+
+class Following:
+    """Ships a machine in a thread while its run goes on, until `finish`. Steps wait for what has come."""
+
+    def __init__(self, machine: Machine, run: Path) -> None:
+        run.mkdir()
+        self._over = threading.Event()
+        self._told = threading.Condition()
+        self._last: Progress | None = None
+        self._result: dict[str, Shipped] = {}
+        self._thread = threading.Thread(target=self._ship, args=(machine, run))
+        self._thread.start()
+
+    def wait_for(self, reached: Callable[[Progress], bool]) -> None:
+        """Until it is told so."""
+        with self._told:
+            assert self._told.wait_for(lambda: self._last is not None and reached(self._last), 60)
+
+    def wait_for_bytes(self, size: int) -> None:
+        """Until so much is here, and nothing is on its way."""
+        self.wait_for(lambda progress: progress.bytes == size == progress.of_bytes)
+
+    def finish(self) -> Shipped:
+        """The run is over."""
+        self._over.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._result["h0"]
+
+    def _ship(self, machine: Machine, run: Path) -> None:
+        self._result = ship(
+            [machine],
+            run,
+            limits=QUICK,
+            listener=self._listen,
+            stop_following=lambda _: self._over.is_set(),
+            randomness=random.Random(1),
+        )
+
+    def _listen(self, progress: Progress) -> None:
+        with self._told:
+            self._last = progress
+            self._told.notify_all()
+
+
+def test_files_that_grow_are_followed_until_the_run_is_over(tmp_path: Path) -> None:
+    there, here = tmp_path / "h0/captures/a.pcap", tmp_path / "run/captures/a.pcap"
+    content = noise(3 * MIB)
+    write_files(tmp_path / "h0", {"captures/a.pcap": content[:1000]})
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for_bytes(1000)
+    with there.open("ab") as file:
+        file.write(content[1000:MIB])
+        file.flush()
+        following.wait_for_bytes(MIB)
+        assert here.read_bytes() == content[:MIB]
+        file.write(content[MIB:])
+    write_files(tmp_path / "h0", {"logs/late.jsonl": b"{}"})
+    shipped = following.finish()
+    assert here.read_bytes() == content
+    assert (tmp_path / "run/logs/late.jsonl").read_bytes() == b"{}"
+    assert shipped.complete
+    assert not any(file.changed for file in shipped.files)
+    assert shipped.wire_bytes < 3 * MIB + 20_000
+
+
+def test_a_run_that_has_not_begun_yet_is_waited_for(tmp_path: Path) -> None:
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for(lambda progress: progress.state is State.FOLLOWING)
+    write_files(tmp_path / "h0", {"run.json": b"{}"})
+    shipped = following.finish()
+    assert shipped.complete
+    assert shipped.connections == 1
+
+
+def test_a_machine_that_has_nothing_of_the_run_has_not_shipped_everything(tmp_path: Path) -> None:
+    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0"))["h0"]
+    assert not shipped.complete
+    assert shipped.lines() == ["h0: nothing was shipped: it has no files of this run"]
+
+
+def test_a_broken_connection_is_made_again_for_as_long_as_the_run_goes_on(tmp_path: Path) -> None:
+    """Whatever the patience: it counts from the run's end."""
+    write_files(tmp_path / "h0", {"captures/a.pcap": noise(MIB)})
+    machine = Machine("h0", tmp_path / "h0", cuts=[0] * 20)
+    following = Following(machine, tmp_path / "run")
+    following.wait_for_bytes(MIB)
+    assert following.finish().complete
+
+
+def test_a_file_that_another_replaced_is_shipped_again_and_is_never_seen_in_part(tmp_path: Path) -> None:
+    there, here = tmp_path / "h0/run.json", tmp_path / "run/machines/h0/run.json"
+    write_files(tmp_path / "h0", {"run.json": b'{"phase": "building"}'})
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for_bytes(21)
+    for content in (b'{"phase": "running", "more": 1}', b"{}", b'{"phase": "over"}'):
+        new = there.with_name(".run.json.7.tmp")
+        new.write_bytes(content)
+        new.replace(there)
+        following.wait_for_bytes(len(content))
+        assert here.read_bytes() == content
+    shipped = following.finish()
+    assert shipped.complete
+    assert not shipped.files[0].changed, "a file in another's place is nothing to warn of"
+
+
+def test_a_file_that_is_not_what_it_was_is_noticed(tmp_path: Path) -> None:
+    """It grew, and a byte changed that had been shipped long before."""
+    there, here = tmp_path / "h0/captures/a.pcap", tmp_path / "run/captures/a.pcap"
+    write_files(tmp_path / "h0", {"captures/a.pcap": noise(MIB)})
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for_bytes(MIB)
+    with there.open("r+b") as file:
+        file.write(b"CHANGED")
+        file.seek(0, os.SEEK_END)
+        file.write(b"more")
+    shipped = following.finish()
+    assert here.read_bytes() == there.read_bytes()
+    assert shipped.complete
+    assert shipped.lines() == ["h0: captures/a.pcap changed after it was shipped, and was shipped again"]
+    assert shipped.as_json()["changed"] == ["captures/a.pcap"]
+
+
+def test_a_file_that_shrank_is_shipped_again(tmp_path: Path) -> None:
+    there, here = tmp_path / "h0/logs/a.jsonl", tmp_path / "run/logs/a.jsonl"
+    write_files(tmp_path / "h0", {"logs/a.jsonl": b"first" * 1000})
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for_bytes(5000)
+    there.write_bytes(b"second")
+    following.wait_for_bytes(6)
+    assert following.finish().files[0].changed
+    assert here.read_bytes() == b"second"
+
+
+def test_what_was_taken_away_on_the_machine_stays_here(tmp_path: Path) -> None:
+    write_files(tmp_path / "h0", {"captures/a.pcap": b"packets", "run.json": b"{}"})
+    following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
+    following.wait_for_bytes(9)
+    (tmp_path / "h0/captures/a.pcap").unlink()
+    shipped = following.finish()
+    assert (tmp_path / "run/captures/a.pcap").read_bytes() == b"packets"
+    assert [(file.became, file.note) for file in shipped.files] == [
+        (Became.PARTIAL, "it was taken away on the machine"),
+        (Became.WHOLE, ""),
+    ]
+
+
+def test_what_is_in_the_making_and_what_is_no_file_is_not_shipped(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {"run.json": b"{}", ".run.json.7.tmp": b"{", "logs/bad\nname": b"x"})
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    (there / "captures").symlink_to(tmp_path)
+    (there / "logs/secret").symlink_to(secret)
+    os.mkfifo(there / "logs/pipe")
+    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert [file.path for file in shipped.files] == ["run.json"]

@@ -1,0 +1,214 @@
+"""Whatever a machine says, nothing outside of its places is written, and shipping ends."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.machines.shipping.frames import (
+    BODY_BYTES_MAX,
+    GREETING,
+    HEAD,
+    Frames,
+    Kind,
+    ShippingError,
+    encode,
+)
+from testbed.machines.shipping.messages import (
+    ENTRIES_MAX,
+    Entry,
+    Hash,
+    Listing,
+    Packer,
+    Read,
+    Unpacker,
+    decode_digest,
+    decode_hash,
+    decode_listing,
+    decode_read,
+    decode_text,
+    encode_hash,
+    encode_listing,
+    encode_read,
+)
+from testbed.machines.shipping.names import PART_BYTES_MAX, PATH_BYTES_MAX, checked, place
+from tests.testbed.machines.shipping.machines import Machine, ProcessStream, read_files, ship_all
+
+
+class Source:
+    """Bytes that come in pieces of these sizes."""
+
+    def __init__(self, data: bytes, pieces: list[int]) -> None:
+        self._data = data
+        self._pieces = pieces
+
+    def read(self, size: int) -> bytes:
+        """At most so many, b"" at the end."""
+        take = min(size, self._pieces.pop() if self._pieces else size)
+        data, self._data = self._data[:take], self._data[take:]
+        return data
+
+
+frames = st.tuples(st.sampled_from(Kind), st.binary(max_size=300))
+pieces = st.lists(st.integers(1, 50), max_size=50)
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="/\\"), min_size=1)
+paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path: path == safe(path))
+
+
+def safe(path: str) -> str | None:
+    """The path if it is taken."""
+    try:
+        return checked(path)
+    except ShippingError:
+        return None
+
+
+@given(sent=st.lists(frames, max_size=5), pieces=pieces)
+def test_frames_come_as_they_were_sent_however_the_stream_cuts_them(
+    sent: list[tuple[Kind, bytes]], pieces: list[int]
+) -> None:
+    data = GREETING + b"".join(encode(kind, body) for kind, body in sent)
+    received = Frames(Source(data, pieces).read)
+    received.greet()
+    assert [received.next() for _ in sent] == sent
+    with pytest.raises(EOFError):
+        received.next()
+
+
+@given(data=st.binary(max_size=200), pieces=pieces)
+def test_garbage_is_no_frame_and_no_crash(data: bytes, pieces: list[int]) -> None:
+    received = Frames(Source(data, pieces).read)
+    with pytest.raises((EOFError, ShippingError)):
+        list(iter(received.next, None))
+
+
+@settings(max_examples=300)
+@given(body=st.binary(max_size=100) | st.text(max_size=50).map(str.encode))
+def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
+    for decode in (decode_listing, decode_read, decode_hash, decode_digest):
+        try:
+            decode(body)
+        except ShippingError:
+            continue
+    with pytest.raises(ShippingError):
+        Unpacker().data(body, 10)
+
+
+@given(
+    entries=st.lists(st.builds(Entry, paths, st.integers(0, 1 << 56), st.integers(0, 1 << 64)), max_size=5),
+    gone=st.lists(paths, max_size=5),
+    more=st.booleans(),
+)
+def test_listings_come_as_they_were_sent(entries: list[Entry], gone: list[str], more: bool) -> None:
+    listing = Listing(tuple(entries), tuple(gone), more)
+    assert decode_listing(encode_listing(listing)[HEAD.size :]) == listing
+
+
+@given(
+    read=st.builds(Read, paths, st.integers(0, 1 << 56), st.integers(0, 1 << 20), st.text()),
+    hashed=st.builds(Hash, paths, st.integers(0, 1 << 56)),
+)
+def test_requests_come_as_they_were_sent(read: Read, hashed: Hash) -> None:
+    assert decode_read(encode_read(read)[HEAD.size :]) == read
+    assert decode_hash(encode_hash(hashed)[HEAD.size :]) == hashed
+
+
+def test_the_longest_listing_fits_into_a_frame() -> None:
+    part = "\U0001f600" * (PART_BYTES_MAX // 4)
+    path = "/".join([part] * 5)
+    assert PATH_BYTES_MAX * 0.9 < len(path.encode()) <= PATH_BYTES_MAX
+    listing = Listing((Entry(path, 1 << 56, 1 << 64),) * ENTRIES_MAX, (), more=True)
+    assert len(encode_listing(listing)) < BODY_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "/", "/etc/passwd", "..", "../x", "a/../../x", "a//b", "./a", "a/.", "a/", "a\0b", "a\nb",
+        "a" * 201, "/".join("a" * 17), "a/" * 600 + "a", "x.shipping", "\udc80", "a\\b", None, 7, ["a"],
+    ],
+)  # fmt: skip
+def test_names_that_lead_elsewhere_are_refused(path: object) -> None:
+    with pytest.raises(ShippingError):
+        checked(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("captures/a.pcap", "captures/a.pcap"),
+        ("storage/r0-proxy-0/log/1", "storage/r0-proxy-0/log/1"),
+        ("logs/r0-proxy-0.jsonl", "logs/r0-proxy-0.jsonl"),
+        ("logs/runner.log", "machines/h0/logs/runner.log"),
+        ("run.json", "machines/h0/run.json"),
+        ("captures", "machines/h0/captures"),
+        ("summary.json", "machines/h0/summary.json"),
+        ("analysis/packets.parquet", "machines/h0/analysis/packets.parquet"),
+        ("machines/h1/run.json", "machines/h0/machines/h1/run.json"),
+    ],
+)
+def test_a_machine_writes_only_where_its_files_belong(path: str, where: str) -> None:
+    assert str(place("h0", path)) == where
+
+
+def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
+    bomb = zstandard.compress(bytes(1 << 30))
+    assert len(bomb) < 1 << 17
+    with pytest.raises(ShippingError, match="not the 1000 bytes"):
+        Unpacker().data(bomb, 1000)
+    stream = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1 << 30))
+    with pytest.raises(ShippingError):
+        Unpacker().data(stream, 1000)
+    lie = bytearray(zstandard.compress(bytes(1000)))
+    with pytest.raises(ShippingError):
+        Unpacker().data(bytes(lie[:-1]), 1000)
+
+
+def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+    assert (
+        decode_text(b"\x1b]0;title\x07 no\nsuch \xff file" + b"." * 9999)[:25]
+        == "?]0;title? no such \ufffd file"
+    )
+
+
+def test_data_that_was_damaged_is_noticed() -> None:
+    body = bytearray(Packer().data(bytes(range(256)) * 4)[HEAD.size :])
+    assert Unpacker().data(bytes(body), 1024)
+    body[-10] ^= 1
+    with pytest.raises(ShippingError):
+        Unpacker().data(bytes(body), 1024)
+
+
+def listed(*entries: object) -> bytes:
+    """A listing of these, as they are."""
+    return encode(Kind.LISTING, json.dumps([list(entries), [], False]).encode())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"x" * 2_000_000,
+        GREETING + b"garbage that is no frame at all",
+        GREETING + HEAD.pack(b"L", BODY_BYTES_MAX + 1),
+        GREETING + encode(Kind.DATA, zstandard.compress(b"unasked")),
+        GREETING + listed(["../../../outside", 10, 1]),
+        GREETING + listed(["captures/a.pcap", -5, 1]),
+        GREETING + listed(["captures/a.pcap", 5, 1]) + encode(Kind.DIGEST, bytes(32)),
+        GREETING + listed(["captures/a.pcap", 5, 1]) + encode(Kind.DATA, zstandard.compress(bytes(1 << 24))),
+        GREETING + encode(Kind.BUSY) * 50 + encode(Kind.FAILED, b"no such folder"),
+    ],
+    ids=["noise", "garbage", "length", "unasked", "outside", "negative", "other answer", "bomb", "failed"],
+)
+def test_what_breaks_the_protocol_is_given_up_and_leaves_nothing(said: bytes, tmp_path: Path) -> None:
+    (tmp_path / "said").write_bytes(said)
+    program = f"import os, sys; os.write(1, open({str(tmp_path / 'said')!r}, 'rb').read()); sys.stdin.read()"
+    machine = Machine("h0", tmp_path, start=lambda _: ProcessStream([sys.executable, "-S", "-c", program]))
+    shipped = ship_all(tmp_path / "run", machine)["h0"]
+    assert shipped.problem
+    assert not shipped.complete
+    assert read_files(tmp_path / "run") == {}
+    assert not (tmp_path / "outside").exists()

@@ -1,0 +1,169 @@
+"""How fast shipping is, and how much of the disk it takes."""
+
+import sys
+import threading
+from itertools import chain, count, repeat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.machines.shipping import limits, receiver
+from testbed.machines.shipping.frames import GREETING
+from testbed.machines.shipping.limits import BURST_S, Disk, Limits, Rate
+from testbed.machines.shipping.receiver import ship
+from testbed.machines.shipping.result import Became
+from tests.testbed.machines.shipping.machines import (
+    Machine,
+    ProcessStream,
+    ThreadStream,
+    noise,
+    ship_all,
+    write_files,
+)
+
+MIB = 1 << 20
+
+
+@given(
+    asks=st.lists(st.tuples(st.floats(0, 0.5), st.integers(1, 1 << 20)), max_size=200),
+    bits_per_s=st.sampled_from([100_000, 8_000_000, 1_000_000_000]),
+)
+def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], bits_per_s: int) -> None:
+    """Whoever asks whenever: up to any time, what was booked before the last is within rate and burst."""
+    rate, now_s, booked = Rate(bits_per_s), 0.0, 0
+    for pause_s, size in asks:
+        now_s += pause_s
+        if rate.book(size, now_s) == 0:
+            assert booked <= (now_s + BURST_S) * bits_per_s / 8 + 1
+            booked += size
+
+
+def test_who_waits_as_long_as_told_is_served() -> None:
+    rate = Rate(8_000_000)
+    now_s, booked = 10.0, 0
+    while booked < 10_000_000:
+        wait_s = rate.book(100_000, now_s)
+        if wait_s == 0:
+            booked += 100_000
+        now_s += wait_s
+    assert now_s == pytest.approx(10.0 + 10 - BURST_S, abs=0.2)
+
+
+def test_what_compression_saved_may_be_asked_for_at_once() -> None:
+    rate = Rate(8_000_000)
+    assert rate.book(1_000_000, 0.0) == 0
+    assert rate.book(1, 0.0) > 0.7
+    rate.give_back(990_000)
+    assert rate.book(1, 0.0) == 0
+
+
+def test_a_slow_rate_is_asked_for_in_small_pieces() -> None:
+    assert Rate(None).chunk_bytes == limits.CHUNK_BYTES_MAX
+    assert Rate(8_000_000).chunk_bytes == 250_000
+    assert Rate(8_000).chunk_bytes == limits.CHUNK_BYTES_MIN
+
+
+def test_the_limit_of_the_disk_ends_shipping_and_it_can_go_on_later(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {f"captures/{name}.pcap": noise(2 * MIB) for name in "abc"})
+    also = write_files(tmp_path / "h1", {"captures/d.pcap": noise(2 * MIB)})
+    machines = Machine("h0", there), Machine("h1", also)
+    write_files(tmp_path / "run", {"run.json": b"x" * MIB})
+    limited = Limits(disk_bytes=6 * MIB, patience_s=0.0)
+    shipped = ship_all(tmp_path / "run", *machines, limits=limited)
+    assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) <= 6 * MIB
+    assert not shipped["h0"].complete
+    assert shipped["h0"].problem == "the limit of 6 MB on this run's files is reached"
+    again = ship_all(tmp_path / "run", *machines)
+    assert again["h0"].complete
+    assert again["h1"].complete
+    here = sum(one.wire_bytes for one in (*shipped.values(), *again.values()))
+    assert here < 8 * MIB + 30_000 + 24 * limits.CHUNK_BYTES_MAX
+
+
+def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_BYTES_MIN", 1 << 60)
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert "is full but for" in shipped.problem
+    assert shipped.files[0].became is Became.MISSING
+
+
+def test_what_is_given_back_can_be_taken_again(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, 100, 50)
+    assert disk.take(50) == ""
+    assert disk.take(1) != ""
+    disk.give_back(10)
+    assert disk.take(10) == ""
+
+
+def test_a_machine_can_be_given_up_at_once(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    (tmp_path / "run").mkdir()
+    shipped = ship(
+        [Machine("h0", there)],
+        tmp_path / "run",
+        limits=Limits(),
+        listener=lambda _: None,
+        stop_following=lambda _: False,
+        give_up=lambda name: name == "h0" and (tmp_path / "run/captures/a.pcap").exists(),
+    )
+    assert shipped["h0"].problem == "it was given up"
+    assert (tmp_path / "run/captures/a.pcap").exists()
+
+
+def test_who_gives_up_between_two_looks_at_a_machine_is_told_so(tmp_path: Path) -> None:
+    """Whenever it is that the user has had enough."""
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    for patience in range(4):
+        asked = count()
+        shipped = ship(
+            [Machine("h0", there), Machine("h1", there)],
+            tmp_path / "run",
+            limits=Limits(),
+            listener=lambda _: None,
+            stop_following=lambda _: False,
+            give_up=lambda _, asked=asked, patience=patience: next(asked) >= patience,
+        )
+        assert {one.problem for one in shipped.values()} == {"it was given up"}
+
+
+def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it may still do afterwards does not count as come."""
+    monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    connecting, connected = threading.Event(), threading.Event()
+    lanes: list[threading.Thread] = []
+
+    def hang(there: Path) -> ThreadStream:
+        lanes.append(threading.current_thread())
+        connecting.set()
+        connected.wait(60)
+        return ThreadStream(there)
+
+    shipped = ship(
+        [Machine("h0", there, start=hang)],
+        tmp_path,
+        limits=Limits(),
+        listener=lambda _: None,
+        stop_following=lambda _: True,
+        give_up=lambda _: connecting.is_set(),
+    )
+    connected.set()
+    lanes[0].join(60)
+    assert shipped["h0"].problem == "it did not come to an end"
+    assert not shipped["h0"].complete
+
+
+def test_a_silent_connection_is_made_anew(tmp_path: Path) -> None:
+    """The first sender greets and says nothing more."""
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
+    silent = [sys.executable, "-S", "-c", f"import os, sys; os.write(1, {GREETING!r}); sys.stdin.read()"]
+    starts = chain([lambda _: ProcessStream(silent)], repeat(ThreadStream))
+    machine = Machine("h0", there, start=lambda there: next(starts)(there))  # noqa: PLW0108
+    shipped = ship_all(tmp_path / "run", machine, limits=Limits(silence_s=0.2))["h0"]
+    assert shipped.complete
+    assert shipped.connections > 1

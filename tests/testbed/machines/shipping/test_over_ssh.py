@@ -1,0 +1,155 @@
+"""Shipping over real SSH connections, from machines of the lab (`tests.testbed.machines.lab`)."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.machines.inventory import Machine, load_inventory
+from testbed.machines.shipping.over_ssh import MachineSource
+from tests.testbed.leftovers import wait_until
+from tests.testbed.machines.lab import ControllerProcess, Lab
+from tests.testbed.machines.machine import LabMachine
+from tests.testbed.machines.shipping.machines import noise, read_files, write_files
+
+MIB = 1 << 20
+CONTROLLER = [sys.executable, "-m", "tests.testbed.machines.shipping.controller"]
+SENDER = "testbed.machines.shipping.sender"
+SHIPPING_S = 120.0
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.machines,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Two machines."""
+    with Lab(2) as lab:
+        lab.know()
+        yield lab
+
+
+@pytest.fixture
+def files(lab: Lab, tmp_path: Path) -> dict[str, bytes]:
+    """What the machines have below the run that is called as the test's folder, by its place here."""
+    expected: dict[str, bytes] = {}
+    for number, machine in enumerate(lab.machines.values()):
+        captures = {f"captures/r{number}-proxy-{each}-eth0.pcap": noise(4 * MIB, each) for each in range(3)}
+        write_files(machine.path(f"{machine.folder}/runs/{tmp_path.name}"), {**captures, "run.json": b"{}"})
+        expected |= captures | {f"machines/{machine.name}/run.json": b"{}"}
+    return expected
+
+
+def start(lab: Lab, tmp_path: Path, *options: str | Path) -> ControllerProcess:
+    """Begin to ship the run that is called as the test's folder; returns once machines are asked."""
+    process = lab.popen([*CONTROLLER, lab.inventory, tmp_path.name, tmp_path / "run", *options], stdout=-1)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "shipping\n"
+    return process
+
+
+def sends(machine: LabMachine) -> bool:
+    """Whether a sender runs on it."""
+    return any(SENDER in process.line for process in machine.processes())
+
+
+def result(process: ControllerProcess) -> dict[str, Any]:
+    """What became of each machine."""
+    said, _ = process.communicate(timeout=SHIPPING_S)
+    shipped: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return shipped
+
+
+def wait_until_connected(process: ControllerProcess, *names: str) -> None:
+    """Until each of these has a connection that it had not before."""
+    assert process.stdout is not None
+    said = [process.stdout.readline() for _ in names]
+    assert sorted(said) == [f"connected {name}\n" for name in sorted(names)]
+
+
+def wait_for_bytes(run: Path, bytes_min: float) -> None:
+    """Until so much is here."""
+    wait_until(lambda: size(run) >= bytes_min, f"{bytes_min} bytes", SHIPPING_S)
+
+
+def size(run: Path) -> int:
+    """What is here."""
+    return sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+
+
+def test_connections_that_are_cut_three_times_ship_everything(
+    lab: Lab, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    lab.slow_control(100_000_000)
+    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+    for share in (0.2, 0.5, 0.8):
+        wait_until_connected(process, *lab.machines)
+        wait_for_bytes(tmp_path / "run", share * sum(map(len, files.values())))
+        for machine in lab.machines.values():
+            assert machine.kill_connections()
+    lab.slow_control(None)
+    (tmp_path / "over").touch()
+    shipped = result(process)
+    assert read_files(tmp_path / "run") == files
+    for one in shipped.values():
+        assert one["complete"]
+        assert one["connections"] == 4
+        assert one["wire_bytes"] < 12 * MIB + 3 * 13 * MIB / 10
+
+
+def test_senders_end_with_whoever_asked_them(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
+    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
+    assert all(map(sends, lab.machines.values()))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    for machine in lab.machines.values():
+        wait_until(lambda machine=machine: not machine.processes(), f"the end of all on {machine.name}")
+
+
+def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
+    lab: Lab, files: dict[str, bytes], tmp_path: Path
+) -> None:
+    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+    wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
+    folder = lab["h1"].path(f"{lab['h1'].folder}/runs/{tmp_path.name}")
+    write_files(folder, {"logs/r1-proxy-0.jsonl": b"last words"})
+    wait_until((tmp_path / "run/logs/r1-proxy-0.jsonl").exists, "the log")
+    lab["h1"].run(["sh", "-c", "kill -9 $(pidof sshd)"])
+    (tmp_path / "over").touch()
+    shipped = result(process)
+    lab["h1"].power_off()
+    lab["h1"].power_on()
+    assert shipped["h0"]["complete"]
+    assert "h1: cannot be reached" in shipped["h1"]["problem"]
+    assert [file["bytes"] for file in shipped["h1"]["partial"]] == [4 * MIB, 4 * MIB, 4 * MIB, 10, 2]
+    assert read_files(tmp_path / "run") == files | {"logs/r1-proxy-0.jsonl": b"last words"}
+
+
+def test_what_the_supervisor_needs_for_itself_is_not_shipped(tmp_path: Path) -> None:
+    inventory = tmp_path / "lab.yaml"
+    inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
+    machine: Machine = load_inventory(inventory).machines[0]
+    command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=60).command()
+    assert command[:2] == ["env", "PYTHONPATH=/f/code/1"]
+    assert command.count("--without") == 3
+    assert "supervisor.json" in command
+
+
+@pytest.mark.parametrize(("lease_s", "idle_s"), [(5.0, "5"), (7.5, "7"), (3600.0, "60")])
+def test_a_sender_that_is_asked_nothing_does_not_outlive_the_lease(
+    tmp_path: Path, lease_s: float, idle_s: str
+) -> None:
+    inventory = tmp_path / "lab.yaml"
+    inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
+    machine: Machine = load_inventory(inventory).machines[0]
+    command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=lease_s).command()
+    assert command[command.index("--idle") + 1] == idle_s

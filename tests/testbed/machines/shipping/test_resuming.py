@@ -1,0 +1,185 @@
+"""What is shipped over connections that break is what was there, and nothing comes twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.machines.shipping import conversation, limits
+from testbed.machines.shipping.names import AGAIN
+from testbed.machines.shipping.result import Became
+from tests.testbed.leftovers import wait_until
+from tests.testbed.machines.shipping.machines import (
+    Machine,
+    ProcessStream,
+    Told,
+    noise,
+    read_files,
+    ship_all,
+    write_files,
+)
+
+MIB = 1 << 20
+PATIENT = limits.Limits(retry_s=0.0)
+FILES = {
+    "captures/r0-proxy-0-eth0.pcap": noise(70_000),
+    "captures/r0-r1@r0.pcap": b"\0" * 300_000,
+    "logs/r0-proxy-0.jsonl": b"",
+    "storage/r0-proxy-0/log/1": b"kept",
+    "run.json": b"{}",
+}
+
+
+def placed(files: dict[str, bytes], machine: str) -> dict[str, bytes]:
+    """Where files are expected: what belongs to a machine alone is in a folder of its own."""
+    return {path if "/" in path else f"machines/{machine}/{path}": files[path] for path in files}
+
+
+def test_files_of_several_machines_come_into_one_directory(tmp_path: Path) -> None:
+    here, there = FILES, {"captures/r1-proxy-0-eth0.pcap": b"another", "run.json": b"{2}", "notes/a/b": b"n"}
+    machines = (
+        Machine("h0", write_files(tmp_path / "h0", here)),
+        Machine("h1", write_files(tmp_path / "h1", there)),
+    )
+    shipped = ship_all(tmp_path / "run", *machines)
+    expected = placed(here, "h0") | placed(there, "h1") | {"machines/h1/notes/a/b": b"n"}
+    del expected["notes/a/b"]
+    assert read_files(tmp_path / "run") == expected
+    assert shipped["h0"].complete
+    assert shipped["h1"].complete
+    assert shipped["h0"].lines() == []
+
+
+@settings(max_examples=60)
+@given(cuts=st.lists(st.integers(1, 75_000), max_size=8))
+def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        there = write_files(Path(place, "h0"), FILES)
+        shipped = ship_all(Path(place, "run"), Machine("h0", there, cuts), limits=PATIENT)
+        assert read_files(Path(place, "run")) == placed(FILES, "h0")
+        assert shipped["h0"].complete
+        assert shipped["h0"].connections <= len(cuts) + 1
+
+
+def test_a_broken_connection_loses_only_what_was_under_way(tmp_path: Path) -> None:
+    size = 40 * MIB
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(size)})
+    cuts = [10 * MIB, 10 * MIB, 10 * MIB]
+    shipped = ship_all(tmp_path / "run", Machine("h0", there, cuts))
+    assert shipped["h0"].complete
+    assert shipped["h0"].connections == 4
+    assert shipped["h0"].wire_bytes < size + 3 * MIB
+
+
+def test_a_receiver_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    """It is killed once there is part of the file, wherever that is, and has no chance to note anything."""
+    content = noise(60 * MIB)
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": content})
+    run = tmp_path / "run"
+    here = run / "captures/a.pcap"
+    program = (
+        "import sys, pathlib; from tests.testbed.machines.shipping.machines import *\n"
+        "ship_all(pathlib.Path(sys.argv[2]), Machine('h0', pathlib.Path(sys.argv[1])))"
+    )
+    receiver = subprocess.Popen([sys.executable, "-c", program, str(there), str(run)])
+    wait_until(lambda: here.exists() and here.stat().st_size >= 10 * MIB, "part of the file", 120)
+    os.kill(receiver.pid, signal.SIGKILL)
+    receiver.wait()
+    with here.open("r+b") as file:
+        file.truncate(here.stat().st_size - 12_345)  # in the middle of a write
+    before = here.stat().st_size
+    shipped = ship_all(run, Machine("h0", there))
+    assert here.read_bytes() == content
+    assert shipped["h0"].complete
+    assert not shipped["h0"].files[0].changed
+    assert shipped["h0"].wire_bytes < len(content) - before + MIB
+
+
+def test_what_is_whole_here_is_only_checked(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(5 * MIB)})
+    ship_all(tmp_path / "run", Machine("h0", there))
+    again = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert again.complete
+    assert again.wire_bytes < 10_000
+
+
+def test_the_program_itself_ships(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", FILES)
+    shipped = ship_all(tmp_path / "run", Machine("h0", there, [50_000], start=ProcessStream.to))
+    assert read_files(tmp_path / "run") == placed(FILES, "h0")
+    assert shipped["h0"].complete
+
+
+def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
+    there = write_files(
+        tmp_path / "h0",
+        {"captures/a.pcap": noise(3 * MIB), "captures/b.pcap": noise(3 * MIB), "captures/c.pcap": b"c"},
+    )
+    shipped = ship_all(tmp_path / "run", Machine("h0", there, [5 * MIB], dies=True))["h0"]
+    a, b, c = shipped.files
+    assert (a.became, a.bytes) == (
+        Became.PARTIAL,
+        3 * MIB,
+    )  # but nothing says that they are the same
+    assert b.became is Became.PARTIAL
+    assert 0 < b.bytes < 3 * MIB
+    assert (c.became, c.bytes, c.of_bytes) == (Became.MISSING, 0, 1)
+    assert not shipped.complete
+    assert "nobody is there" in shipped.problem
+    assert (tmp_path / "run/captures/b.pcap").stat().st_size == b.bytes
+    assert shipped.lines()[-1] == "h0: captures/c.pcap is missing, 1 bytes"
+    assert shipped.as_json()["missing"] == [
+        {"file": "captures/c.pcap", "bytes": 0, "of_bytes": 1, "note": ""}
+    ]
+
+
+def test_one_dead_machine_stands_in_no_others_way(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h1", FILES)
+    shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0", dies=True), Machine("h1", there))
+    assert shipped["h1"].complete
+    assert shipped["h0"].lines() == [f"h0: nothing was shipped: {shipped['h0'].problem}"]
+
+
+def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
+    """Also where only its beginning differs, which the bytes before the end do not tell."""
+    content = noise(2 * MIB)
+    there = write_files(tmp_path / "h0", {"captures/a.pcap": content, "captures/b.pcap": content})
+    write_files(
+        tmp_path / "run",
+        {"captures/a.pcap": b"X" + content[1:MIB], "captures/b.pcap": content[:MIB] + b"too long" * MIB},
+    )
+    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert shipped.complete
+    assert [file.changed for file in shipped.files] == [True, True]
+    assert set(read_files(tmp_path / "run").values()) == {content}
+    assert not list(tmp_path.rglob(f"*{AGAIN}"))
+
+
+def test_what_is_replaced_now_and_then_may_differ_from_what_was_shipped_before(tmp_path: Path) -> None:
+    there = write_files(tmp_path / "h0", {"run.json": b'{"phase": "collected"}'})
+    write_files(tmp_path / "run", {"machines/h0/run.json": b'{"phase": "running", "more": 1}'})
+    shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
+    assert shipped.complete
+    assert shipped.lines() == []
+    assert (tmp_path / "run/machines/h0/run.json").read_bytes() == b'{"phase": "collected"}'
+
+
+def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
+    there, told = write_files(tmp_path / "h0", FILES), Told()
+    ship_all(tmp_path / "run", Machine("h0", there), listener=told)
+    size = sum(map(len, FILES.values()))
+    last = told.of[-1]
+    assert (last.state, last.bytes, last.of_bytes, last.files) == ("shipped", size, size, len(FILES))
+    assert last.left_bytes == 0
+    assert 0 < last.wire_bytes < size / 2  # most of it is zeros
+    assert told.of[0].state == "connecting"
+
+
+def test_more_is_asked_for_before_answers_come() -> None:
+    """Or each chunk would cost a round trip."""
+    assert conversation.UNDER_WAY_MAX * limits.CHUNK_BYTES_MAX >= 1e9 / 8 * 0.1

@@ -1,0 +1,49 @@
+"""What a machine may forget is on the disk here before anybody is told that it is."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.machines.shipping.result import Progress, State
+from tests.testbed.machines.shipping.machines import Machine, ship_all, write_files
+
+FILES = {"captures/a.pcap": b"packets", "storage/r0/log/1": b"kept", "logs/r0.jsonl": b"", "run.json": b"{}"}
+PLACES = ["captures/a.pcap", "storage/r0/log/1", "logs/r0.jsonl", "machines/h0/run.json"]
+
+
+def test_files_and_their_folders_are_synced_before_a_machine_is_said_to_be_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync, happened = os.fsync, []
+
+    def recording(descriptor: int) -> None:
+        happened.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    def listen(progress: Progress) -> None:
+        if progress.state is State.SHIPPED:
+            happened.append("shipped")
+
+    monkeypatch.setattr(os, "fsync", recording)
+    run = tmp_path / "run"
+    machine = Machine("h0", write_files(tmp_path / "h0", FILES))
+    assert ship_all(run, machine, listener=listen)["h0"].complete
+    synced = happened[: happened.index("shipped")]
+    files = [str(run / place) for place in PLACES]
+    folders = [run / name for name in ("captures", "storage/r0/log", "storage/r0", "storage", "logs")]
+    assert sorted(synced[: len(files)]) == sorted(files), "content first, then the names"
+    assert {*map(str, folders), str(run / "machines/h0"), str(run), str(tmp_path)} <= {*synced[len(files) :]}
+
+
+def test_a_machine_whose_files_cannot_be_put_on_the_disk_is_not_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    shipped = ship_all(tmp_path / "run", Machine("h0", write_files(tmp_path / "h0", FILES)))["h0"]
+    assert not shipped.complete, "its folder would be removed"
+    assert shipped.lines() == ["h0: what came cannot be put on the disk: Input/output error"]

@@ -1,0 +1,33 @@
+"""What a supervisor and its controller say to each other: as lines, and as it is kept."""
+
+import json
+
+import pytest
+
+from testbed.machines.agent.attachment import LAST_KEPT, Kept
+from testbed.machines.agent.messages import LineError, Lines, line_of
+
+
+@pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(LineError):
+        list(Lines().feed(data))
+
+
+def test_messages_may_come_in_any_pieces() -> None:
+    messages = [{"do": "clock", "id": number} for number in range(3)]
+    data, lines = b"".join(line_of(message) for message in messages), Lines()
+    assert [message for byte in data for message in lines.feed(bytes([byte]))] == messages
+
+
+def test_of_what_is_only_shown_the_last_are_kept_and_all_of_what_steers() -> None:
+    kept = Kept()
+    kept.add({"did": "waits", "at": "ready"})
+    for number in range(LAST_KEPT["change"] + 3):
+        kept.add({"did": "change", "number": number})
+    kept.add({"did": "counts", "published": {}})
+    kept.add({"did": "counts", "published": {"0": 7}})
+    lines = [json.loads(line) for number in range(len(kept)) if (line := kept[number])]
+    assert [line["n"] for line in lines] == [0, *range(4, len(kept) - 2), len(kept) - 1]
+    assert next(line["number"] for line in lines if line["did"] == "change") == 3
+    assert lines[-1]["published"] == {"0": 7}

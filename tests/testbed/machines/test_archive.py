@@ -1,0 +1,143 @@
+"""The archive that machines get: what is in it, that it suffices, and that the same sources give the same."""
+
+import gzip
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from testbed.machines import archive
+from testbed.machines.archive import loadable_part, machine_archive, pack
+
+BYTES_MAX = 8 << 20
+STARTED_ON_MACHINES = (
+    "node.tcp.launcher",
+    "testbed.machines.agent.__main__",
+    "testbed.machines.agent.supervisor",
+    "testbed.links.relay.__main__",
+    "testbed.network.mininet_nodes",
+    "testbed.runner.__main__",
+    "testbed.sandbox.init",
+    "testbed.machines.shipping.sender",
+    "uvloop",
+    "zstandard",
+)
+IMPORT_ALL = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+files = [getattr(module, "__file__", None) or "" for module in sys.modules.values()]
+print("\\n".join(file for file in files if "site-packages" in file or "dist-packages" in file))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> archive.Archive:
+    """The archive of this project, made anew."""
+    return machine_archive(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def files(made: archive.Archive) -> dict[str, bytes]:
+    return unpacked(made.content)
+
+
+def unpacked(content: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+def test_all_that_starts_on_a_machine_finds_its_modules_in_it(made: archive.Archive, tmp_path: Path) -> None:
+    subprocess.run(["tar", "-xzf", "-", "-C", str(tmp_path)], input=made.content, check=True, timeout=60)
+    before = sorted(tmp_path.rglob("*"))
+    command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *STARTED_ON_MACHINES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "", "modules of this machine were used"
+    assert sorted(tmp_path.rglob("*")) == before, "something had to be compiled there"
+
+
+def test_it_leaves_out_what_no_machine_needs_and_is_small(
+    made: archive.Archive, files: dict[str, bytes]
+) -> None:
+    folders = {name.partition("/")[0] for name in files}
+    assert not folders & {"analysis", "tests", "pyspark", "scapy", "paramiko", "numpy"}
+    assert not [name for name in files if name.startswith(archive.NOT_ON_MACHINES)]
+    assert len(made.content) < BYTES_MAX
+
+
+def test_its_bytecode_is_that_of_its_sources(files: dict[str, bytes]) -> None:
+    sources = {name: content for name, content in files.items() if name.endswith(".py")}
+    assert sources
+    for name, content in sources.items():
+        code = files[importlib.util.cache_from_source(name, optimization="")]
+        assert code[4:8] == b"\1\0\0\0", name  # PEP 552: by hash, not to be checked
+        assert code[8:16] == importlib.util.source_hash(content), name
+
+
+def test_the_same_files_give_the_same_bytes_in_whatever_process_and_order() -> None:
+    files = {name: content for name, content in archive.project_files() if name.startswith("topologies/")}
+    program = (
+        "import sys\n"
+        "from testbed.machines.archive import pack, project_files\n"
+        "kept = [(n, c) for n, c in project_files() if n.startswith('topologies/')]\n"
+        "sys.stdout.buffer.write(pack(dict(reversed(kept))))\n"
+    )
+    others = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            check=True,
+            timeout=60,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert others == [pack(files)] * 2
+
+
+def test_a_changed_file_gives_another_archive() -> None:
+    files = {"node/__init__.py": b"", "node/a.py": b"A = 1\n"}
+    assert pack(files) == pack(files)
+    assert pack({**files, "node/a.py": b"A = 2\n"}) != pack(files)
+    assert pack({**files, "node/b.py": b""}) != pack(files)
+
+
+def test_it_is_made_once_and_those_of_old_states_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    monkeypatch.setattr(archive, "distribution_files", lambda: iter(()))
+    monkeypatch.setattr(archive, "pack", lambda files: calls.append(1) or gzip.compress(repr(files).encode()))
+    state = {"node/a.py": b"0"}
+    monkeypatch.setattr(archive, "project_files", lambda: iter(state.items()))
+    first = machine_archive(tmp_path)
+    assert machine_archive(tmp_path) == first
+    assert len(calls) == 1
+    for number in range(1, 5):
+        for made in tmp_path.iterdir():  # when the clock was ahead
+            os.utime(made, (4e9, 4e9))
+        state["node/a.py"] = str(number).encode()
+        assert machine_archive(tmp_path).sha256 != first.sha256
+    assert len(list(tmp_path.iterdir())) == archive.ARCHIVES_KEPT
+
+
+def test_a_shared_object_loses_only_what_the_loader_does_not_map(tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("uvloop.loop")
+    assert spec is not None
+    assert spec.origin is not None
+    whole = Path(spec.origin).read_bytes()
+    part = loadable_part(whole)
+    assert len(part) < len(whole)
+    assert loadable_part(part) == part
+    assert loadable_part(b"\x7fELF, but not") == b"\x7fELF, but not"
+    header = slice(40, 64)  # where e_shoff to e_shstrndx stand, with what is between
+    assert part[64:] == whole[64 : len(part)]
+    assert part[: header.start] == whole[: header.start]

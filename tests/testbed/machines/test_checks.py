@@ -1,0 +1,291 @@
+"""Machines are examined, given our code and cleaned, all at once, through real SSH servers."""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from experiments.rundir import RUNS, RunDirectory
+from testbed.doctor import State
+from testbed.errors import TestbedError
+from testbed.machines.archive import Archive, pack
+from testbed.machines.checks import Examined, examine
+from testbed.machines.cleaning import Cleared, clean
+from testbed.machines.connecting import connected
+from testbed.machines.deploy import code_folder, deploy
+from testbed.machines.inventory import load_inventory
+from testbed.machines.ssh import Connection
+from tests.testbed.machines.lab import Lab
+from tests.testbed.machines.machine import LabMachine
+from tests.testbed.machines.shortages import limit_folder, occupied_udp_port
+from tests.testbed.runner.live import CUTSET
+
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
+
+
+@pytest.fixture(scope="module")
+def archive() -> Archive:
+    """Something small in the place of our code."""
+    return small_archive("A = 1\n")
+
+
+def small_archive(text: str) -> Archive:
+    return Archive.of(pack({"node/__init__.py": text.encode()}))
+
+
+@contextmanager
+def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[Connection | TestbedError]]:
+    """Connections to all machines; they stay in the lab's network."""
+    context = connected(load_inventory(inventory or lab.inventory).machines)
+    connections = lab.on_controller(context.__enter__)
+    try:
+        yield connections
+    finally:
+        context.__exit__(None, None, None)
+
+
+def examined(lab: Lab, archive: Archive, inventory: Path | None = None) -> dict[str, Examined]:
+    with logged_in(lab, inventory) as connections:
+        loaded = load_inventory(inventory or lab.inventory)
+        return {each.machine.name: each for each in examine(loaded, connections, archive)}
+
+
+def here(connections: Sequence[Connection | TestbedError]) -> list[Connection]:
+    return [connection for connection in connections if isinstance(connection, Connection)]
+
+
+@contextmanager
+def python_that_says(machine: LabMachine, what: str) -> Iterator[None]:
+    """A machine whose python3 is none."""
+    name = "/usr/local/bin/python3"
+    link = [machine.path(name).readlink()] if machine.path(name).is_symlink() else []
+    machine.run(["install", "-m", "755", "/dev/stdin", name], input=f"#!/bin/sh\necho '{what}'\n")
+    try:
+        yield
+    finally:
+        machine.run(["rm", name])
+        for target in link:
+            machine.run(["ln", "-s", str(target), name])
+
+
+def only_problem(each: Examined) -> str:
+    (found,) = each.missing
+    assert found.remedy
+    return found.problem
+
+
+# Checks.
+
+
+def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archive) -> None:
+    before = {name: machine.changed_files() for name, machine in pair.machines.items()}
+    begun_ns = time.monotonic_ns()
+    found = examined(pair, archive)
+    took_ns = time.monotonic_ns() - begun_ns
+    for name, each in found.items():
+        cells = {finding.subject: finding.cell for finding in each.findings}
+        assert each.missing == (), name
+        assert cells["network"] == f"{pair[name].experiment} exp0 1600"
+        assert cells["peers"].startswith("1/1 ")
+        assert each.facts is not None
+        assert each.facts.processors > 0
+        assert each.facts.folder.free_bytes > 0
+        assert each.clock is not None
+        assert abs(each.clock.offset_ns) <= each.clock.error_ns  # it is the same clock
+        assert 0 < each.clock.error_ns < took_ns
+    assert {name: machine.changed_files() for name, machine in pair.machines.items()} == before
+
+
+def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
+    pair: Lab, archive: Archive
+) -> None:
+    inventory = pair.write_inventory("nobody.yaml", machines={"h1": {"control": "192.168.56.99"}})
+    found = examined(pair, archive, inventory)
+    assert found["h1"].facts is None
+    assert found["h1"].missing[0].problem.startswith("cannot be reached by SSH at 192.168.56.99")
+    assert found["h0"].facts is not None
+
+
+def test_a_wrong_address_is_said_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:
+    inventory = pair.write_inventory("wrong.yaml", machines={"h1": {"experiment": "10.10.1.77"}})
+    found = examined(pair, archive, inventory)
+    assert "10.10.1.77 is on none of its interfaces" in only_problem(found["h1"])
+    assert pair["h1"].experiment in only_problem(found["h1"])
+    assert "no answer in the experiment network from h1 (10.10.1.77)" in only_problem(found["h0"])
+
+
+def test_the_process_that_has_the_tunnels_port_is_named(pair: Lab, archive: Archive) -> None:
+    with occupied_udp_port(pair["h0"], 4789):
+        found = examined(pair, archive)
+    assert re.search(r"UDP port 4789 is used by python3\S* \(process \d+\)", only_problem(found["h0"]))
+    assert found["h1"].missing == ()
+
+
+def test_a_tunnel_of_the_kernels_own_leaves_the_port_to_others(pair: Lab, archive: Archive) -> None:
+    tunnel = ["type", "vxlan", "id", "9", "local", "10.10.1.10", "remote", "10.10.1.11", "dstport", "4789"]
+    pair["h0"].run(["ip", "link", "add", "name", "other", *tunnel])
+    try:
+        pair["h0"].run(["ip", "link", "set", "other", "up"])
+        assert examined(pair, archive)["h0"].missing == ()
+    finally:
+        pair["h0"].run(["ip", "link", "delete", "other"])
+
+
+def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab, archive: Archive) -> None:
+    pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1400"])
+    try:
+        found = examined(pair, archive)
+    finally:
+        pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1600"])
+    assert "packets of 1550 bytes are not answered by h1" in only_problem(found["h0"])
+    (small,) = [
+        each for each in found["h1"].findings if each.state is State.NOTE and each.subject == "network"
+    ]
+    assert "links between machines get 1350 at most" in small.problem
+
+
+def test_a_folder_that_cannot_be_made_is_said(pair: Lab, archive: Archive) -> None:
+    inventory = pair.write_inventory("file.yaml", folder="/etc/hostname/cutset")
+    assert "/etc/hostname is no folder" in only_problem(examined(pair, archive, inventory)["h0"])
+
+
+def test_a_folder_that_others_could_replace_is_said(pair: Lab, archive: Archive) -> None:
+    pair["h0"].run(["install", "-d", "-o", "65534", "/var/tmp/theirs"])
+    inventory = pair.write_inventory("theirs.yaml", folder="/var/tmp/theirs/cutset")
+    try:
+        assert "/var/tmp/theirs is somebody else's" in only_problem(examined(pair, archive, inventory)["h0"])
+    finally:
+        pair["h0"].run(["rmdir", "/var/tmp/theirs"])
+
+
+def test_a_login_shell_that_talks_changes_nothing_of_what_is_found(pair: Lab, archive: Archive) -> None:
+    pair["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input="echo hello; printf 'no end of line'\n")
+    try:
+        assert examined(pair, archive)["h0"].missing == ()
+        with logged_in(pair) as connections:
+            deploy(here(connections), archive)
+            cleared = clean(here(connections), Path("runs"), archive)
+        assert all(isinstance(each, Cleared) for each in cleared)
+    finally:
+        pair["h0"].run(["rm", "/root/.bashrc"])
+
+
+@pytest.mark.parametrize("what", ["hello", "{}", '{"ended": 1}'])
+def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(
+    pair: Lab, archive: Archive, what: str
+) -> None:
+    with python_that_says(pair["h0"], what):
+        found = examined(pair, archive)
+        with logged_in(pair) as connections:
+            wrong, right = clean(here(connections), Path("runs"), archive)
+    (finding,) = found["h0"].missing
+    assert finding.problem.startswith("its answer makes no sense: ")
+    assert found["h1"].missing == ()
+    assert isinstance(wrong, TestbedError)
+    assert str(wrong).startswith("h0: its answer makes no sense: ")
+    assert isinstance(right, Cleared)
+
+
+# Our code on the machines.
+
+
+def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab) -> None:
+    archive = small_archive("sent = 1\n")
+    before = {name: set(machine.changed_files()) for name, machine in pair.machines.items()}
+    with logged_in(pair) as connections:
+        assert deploy(here(connections), archive) == [True, True]
+        assert deploy(here(connections), archive) == [False, False]
+    for connection, (name, machine) in zip(here(connections), pair.machines.items(), strict=True):
+        folder = code_folder(connection.machine, archive)
+        assert machine.path(f"{folder}/node/__init__.py").read_text() == "sent = 1\n"
+        new = set(machine.changed_files()) - before[name]
+        assert all(f"{path}/".startswith(f"{pair[name].folder}/") for path in new)
+    found = examined(pair, archive)["h0"]
+    assert {finding.cell for finding in found.findings if finding.subject == "code"} == {"this"}
+
+
+def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None) -> None:
+    archive = small_archive("#" * (4 << 20))
+    with Lab(1) as lab:
+        limit_folder(lab["h0"], 1 << 20)
+        with logged_in(lab) as connections, pytest.raises(TestbedError, match=r"h0: .*No space left"):
+            deploy(here(connections), archive)
+        assert [path.name for path in lab["h0"].path(lab["h0"].folder).rglob("*")] == ["code"]
+
+
+@pytest.mark.skipif(
+    shutil.which("sudo") is None, reason="the lab's machines have the programs of this one: no sudo"
+)
+def test_a_user_who_may_use_sudo_is_as_good_as_root(lab_works: None) -> None:
+    archive = small_archive("by_sudo = 1\n")
+    with Lab(1, user="someone", sudo=True) as lab:
+        assert examined(lab, archive)["h0"].missing == ()
+        with logged_in(lab) as connections:
+            assert deploy(here(connections), archive) == [True]
+            assert deploy(here(connections), archive) == [False]
+
+
+def test_a_user_who_may_not_is_told_what_to_change(lab_works: None, archive: Archive) -> None:
+    with Lab(1, user="someone") as lab:
+        problem = examined(lab, archive)["h0"].missing[0].problem
+    assert problem.startswith("runs need root")
+    assert "NOPASSWD" in problem
+
+
+# The command.
+
+
+def hosts(lab: Lab, *arguments: str, inventory: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `cutset hosts`."""
+    return lab.run([*CUTSET, "hosts", inventory or lab.inventory, *arguments])
+
+
+def test_the_table_has_a_line_for_each_machine_and_says_that_they_will_do(pair: Lab) -> None:
+    done = hosts(pair)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"h0 .* 10\.10\.1\.10 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
+    assert re.search(r"h1 .* 10\.10\.1\.11 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
+    assert "Every machine can take part in runs." in done.stdout
+
+
+def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) -> None:
+    with occupied_udp_port(pair["h1"], 4789):
+        done = hosts(pair)
+    assert done.returncode == 3
+    assert re.search(r"✗ +h1 ", done.stdout)
+    assert re.search(r"✗ h1: UDP port 4789 is used by .*\n  -> stop that, or", done.stdout)
+    assert done.stderr == "cutset: cannot take part: h1\n"
+
+
+def test_an_inventory_that_is_none_is_bad_input(pair: Lab, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("inventory: x\nmachines: []\n")
+    done = hosts(pair, inventory=tmp_path / "bad.yaml")
+    assert done.returncode == 2
+    assert "bad.yaml" in done.stderr
+
+
+def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
+    pair: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, other = "20260101T000000Z-one-aaaaaa", "20260101T000000Z-two-bbbbbb"
+    for name in (fetched, other):
+        pair["h0"].run(["mkdir", "-p", f"{pair['h0'].folder}/runs/{name}"])
+    run = RunDirectory(tmp_path / RUNS / fetched)
+    run.make()
+    run.update_run(shipped=[{"machine": "h0", "complete": True}])
+    monkeypatch.chdir(tmp_path)
+    before = hosts(pair)
+    assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
+    done = hosts(pair, "--clean")
+    assert done.returncode == 0, done.stderr
+    assert f"h0: removed {fetched}, whose files are here" in done.stdout
+    assert f"h0: kept {other} (0 MB): its files are not all here -> cutset fetch {other}" in done.stdout
+    assert re.search(r"h1: (nothing to clean|removed \d+ other versions? of our code)", done.stdout)
+    left = pair["h0"].run(["ls", f"{pair['h0'].folder}/runs"]).stdout.split()
+    assert left == [other]
+    pair["h0"].run(["rmdir", f"{pair['h0'].folder}/runs/{other}"])

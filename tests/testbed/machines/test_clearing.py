@@ -1,0 +1,249 @@
+"""What earlier runs have left on a machine: told apart by whether somebody uses it, ended and removed."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from testbed.machines import clearing, limited_waiting, own_folders, run_folders
+from testbed.machines.agent import files
+from testbed.machines.cleaning import shipped_from
+from testbed.machines.deploy import sent_program
+from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
+
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
+NAME = "20260101T000000Z-link-failure-0a1b2c"
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that stand for supervisors; whatever is left of them ends with the test."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A machine's folder, not there yet, with a path that is short enough for a socket (unix(7))."""
+    with tempfile.TemporaryDirectory() as place:
+        yield Path(place) / "cutset"
+
+
+def make_run(folder: Path, name: str = NAME) -> Path:
+    run = folder / "runs" / name
+    (run / "captures").mkdir(parents=True)
+    (run / "captures" / "a.pcap").write_bytes(bytes(1000))
+    return run
+
+
+def hold(
+    run: Path,
+    processes: list[subprocess.Popen[str]],
+    *,
+    program: str = OBEDIENT,
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Let a process hold the run, as a supervisor does. arguments: the end of its command line."""
+    given = agent_arguments("start", str(run)) if arguments is None else arguments
+    process = subprocess.Popen([sys.executable, "-c", program, *given], stdout=subprocess.PIPE, text=True)
+    processes.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    note(run, process.pid, files.started_ticks(process.pid))
+
+
+def note(run: Path, pid: int, ticks: int | None) -> None:
+    (run / files.STATE).write_text(json.dumps({"pid": pid, "started_ticks": ticks}))
+
+
+def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
+    """What is done on a machine."""
+    done = cleared(folder, shipped=shipped, code=code)
+    done.check_returncode()
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def cleared(
+    folder: Path, *, shipped: tuple[str, ...] = (), code: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run the program as it runs on a machine."""
+    return subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            sent_program(limited_waiting, files, own_folders, run_folders, clearing),
+        ],
+        input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+NOBODY = 65534
+NOTHING = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
+
+
+def test_a_machine_that_never_had_a_run_has_nothing_to_clear(folder: Path) -> None:
+    assert clear(folder) == NOTHING
+    assert not folder.exists()
+
+
+def test_a_run_whose_files_are_not_all_here_stays(folder: Path) -> None:
+    run = make_run(folder)
+    assert clear(folder) == {**NOTHING, "kept": {NAME: 1000}}
+    assert run.is_dir()
+
+
+def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
+    run, other = make_run(folder), make_run(folder, "other")
+    assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME], "kept": {"other": 1000}}
+    assert not run.exists()
+    assert other.is_dir()
+
+
+@pytest.mark.parametrize("program", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
+def test_a_supervisor_that_nobody_is_connected_to_is_ended(
+    folder: Path, processes: list[subprocess.Popen[str]], program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(folder)
+    hold(run, processes, program=program)
+    assert state(run) == HELD
+    monkeypatch.setattr(clearing, "END_TIMEOUT_S", 0.5)  # of one that does not hear
+    assert clearing.end(run)
+    assert processes[0].wait(60) < 0
+    assert state(run) == LEFT
+
+
+def test_a_run_that_its_controller_is_connected_to_is_left_alone(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    (folder / "code" / ("b" * 64)).mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as controller:
+        listener.bind(str(run / files.SOCKET))
+        listener.listen()
+        assert state(run) == HELD
+        controller.connect(str(run / files.SOCKET))
+        with listener.accept()[0]:
+            assert state(run) == IN_USE
+            assert clear(folder, shipped=(NAME,), code="a" * 64) == {**NOTHING, "in_use": [NAME]}
+    assert processes[0].poll() is None
+    assert run.is_dir()
+    assert len(list((folder / "code").iterdir())) == 1  # it may be what the run runs
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])
+def test_a_note_that_tells_nothing_means_that_nobody_holds_the_run(folder: Path, content: str) -> None:
+    run = make_run(folder)
+    (run / files.STATE).write_text(content)
+    assert state(run) == LEFT
+
+
+def test_another_process_that_got_the_supervisors_number_is_spared(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    ticks = files.started_ticks(processes[0].pid)
+    assert ticks is not None
+    note(run, processes[0].pid, ticks - 1)
+    assert clear(folder, shipped=(NAME,)) == {**NOTHING, "removed": [NAME]}
+    assert processes[0].poll() is None
+
+
+@pytest.mark.parametrize("arguments", [[], agent_arguments("start", "/var/tmp"), ["-m", "sshd", "start"]])
+def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
+    folder: Path, processes: list[subprocess.Popen[str]], arguments: list[str]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes, arguments=arguments)
+    assert state(run) == LEFT
+    assert clear(folder)["ended"] == []
+    assert processes[0].poll() is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
+    folder: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    run = make_run(folder)
+    hold(run, processes)
+    assert state(run) == HELD
+    os.chown(run, NOBODY, NOBODY)
+    assert state(run) == LEFT
+    assert clear(folder, shipped=(NAME,)) == NOTHING
+    assert processes[0].poll() is None
+    assert run.is_dir()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+@pytest.mark.parametrize("whose", [".", "runs", "code"])
+def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path, whose: str) -> None:
+    run, code = make_run(folder), folder / "code" / ("a" * 64)
+    code.mkdir(parents=True)
+    os.chown(folder / whose, NOBODY, NOBODY)
+    done = cleared(folder, shipped=(NAME,))
+    assert done.returncode == 1
+    assert f"{folder / whose} is somebody else's" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert run.is_dir()
+    assert code.is_dir()
+
+
+@pytest.mark.parametrize("name", ["runs", "code"])
+def test_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "precious").mkdir()
+    folder.mkdir()
+    (folder / name).symlink_to(tmp_path)
+    done = cleared(folder, shipped=("precious",))
+    assert done.returncode == 1
+    assert f"{folder / name} is a link" in done.stderr
+    assert (tmp_path / "precious").is_dir()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_a_run_that_others_can_write_into_is_none_of_ours(folder: Path, mode: int) -> None:
+    make_run(folder).chmod(mode)
+    assert clear(folder, shipped=(NAME,)) == NOTHING
+
+
+def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder: Path) -> None:
+    for name in ("a" * 64, "b" * 64, "c" * 64, "d" * 64 + ".part.x1"):
+        (folder / "code" / name).mkdir(parents=True)
+    assert clear(folder, code="b" * 64) == {**NOTHING, "code": 2}
+    assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]
+
+
+def test_what_was_shipped_is_known_from_the_runs_here_machine_by_machine(tmp_path: Path) -> None:
+    def shipped(name: str, **complete: bool) -> None:
+        run = RunDirectory(tmp_path / name)
+        run.make()
+        run.update_run(shipped=[{"machine": key, "complete": value} for key, value in complete.items()])
+
+    shipped("all", h0=True, h1=True)
+    shipped("half", h0=True, h1=False)
+    RunDirectory(tmp_path / "local").make()
+    RunDirectory(tmp_path / "local").update_run(seed=1)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    assert shipped_from(tmp_path, "h0") == ["all", "half"]
+    assert shipped_from(tmp_path, "h1") == ["all"]
+    assert shipped_from(tmp_path, "h2") == []

@@ -1,0 +1,229 @@
+"""The conductor with machines that are played by the test."""
+
+import queue
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from experiments.declared import Contract
+from testbed.machines import conductor as conductor_module
+from testbed.machines.conductor import Conductor
+from testbed.machines.peer import ClockReadings, Events
+
+S = 1_000_000_000
+PLACES = ("network", "probed", "ready", "drained", "finished", "measured")
+
+
+class Played:
+    """A machine that does as it is told, in one go, and whose clock is `ahead_ns` of ours."""
+
+    def __init__(
+        self, name: str, events: Events, *, ahead_ns: int = 0, misses: str = "", delivered: int = 7
+    ) -> None:
+        self.name = name
+        self.clock = ClockReadings()
+        self.orders: list[dict[str, Any]] = []
+        self._events = events
+        self._ahead_ns = ahead_ns
+        self._misses = misses
+        self._delivered = delivered
+        self.waits_at = ""
+        self.says_last: list[dict[str, Any]] = [{"did": "gone", "why": "switched off"}]
+        self._asked = 0
+        self.say(did="phase", phase="building")
+        self.wait_at("network")
+
+    def ask_time(self) -> None:
+        self._asked += 1
+        self.clock.asked(self._asked, self._asked * S)
+        self.clock.answered(self._asked, self._asked * S + 500 + self._ahead_ns, self._asked * S + 1000)
+
+    def order(self, message: dict[str, Any]) -> None:
+        """Go on to the next place, or die where it is told to."""
+        self.orders.append(message)
+        if message["do"] == "stop":
+            self.say(did="ended", outcome="interrupted")
+        following = dict(pairwise(PLACES))
+        place = message.get("at")
+        if place == self._misses:
+            for message in self.says_last:
+                self.say(**message)
+        elif place == "measured":
+            self.say(did="ended", outcome="completed")
+        elif place is not None:
+            if following[place] == "drained":
+                self.say(did="counts", published={"0": 7}, delivered=[{"0": self._delivered}])
+            self.wait_at(following[place])
+
+    def wait_at(self, place: str) -> None:
+        self.waits_at = place
+        self.say(did="waits", at=place)
+        self.say(did="progress", events_per_s=1, delivered=1)
+
+    def say(self, **message: Any) -> None:
+        self._events.put((self.name, message))
+
+    @property
+    def last_told(self) -> str:
+        return str(self.orders[-1]["at"])
+
+    def told(self, place: str) -> dict[str, Any]:
+        return next(order for order in self.orders if order.get("at") == place)
+
+
+def lead(
+    events: Events, *machines: Played, follow: Callable[[dict[str, Any]], None] = lambda _: None
+) -> tuple[Conductor, list[dict[str, Any]]]:
+    """Lead them to the end; also what the follower was told."""
+    followed: list[dict[str, Any]] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        followed.append(message)
+        follow(message)
+
+    conductor = Conductor(
+        machines,  # type: ignore[arg-type]
+        events,
+        hear,
+        clients={machine.name: 1 for machine in machines},
+        duration_us=1,
+        contract=Contract(),
+    )
+    conductor.lead()
+    return conductor, [message for message in followed if message]
+
+
+@pytest.fixture
+def events() -> Events:
+    return queue.SimpleQueue()
+
+
+@pytest.fixture(autouse=True)
+def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played machines do not keep anybody waiting."""
+    monkeypatch.setattr(conductor_module, "QUICK_QUESTION_PERIOD_S", 0.0)
+    monkeypatch.setattr(conductor_module, "LOOK_S", 0.01)
+
+
+def test_machines_go_through_all_places_together(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events)
+    conductor, _ = lead(events, one, other)
+    for machine in (one, other):
+        assert tuple(order["at"] for order in machine.orders) == PLACES
+    assert conductor.ended == {"h0", "h1"}
+
+
+def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events, ahead_ns=3600 * S)
+    _, followed = lead(events, one, other)
+    ahead_ns = other.told("ready")["zero_ns"] - one.told("ready")["zero_ns"]
+    assert ahead_ns == 3600 * S
+    running = next(message for message in followed if message["did"] == "running")
+    assert one.told("ready")["zero_ns"] == running["zero_ns"]
+
+
+def test_a_machine_that_is_lost_is_waited_for_no_longer(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events, misses="ready")
+    conductor, _ = lead(events, one, other)
+    assert conductor.ended == {"h0"}
+    assert conductor.lost == {"h1"}
+    assert conductor.problems == ["h1: lost for the run: switched off"]
+
+
+def test_a_machine_that_breaks_ends_the_run_for_all(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events)
+    events.put(("h1", {"did": "failed", "kind": "machine", "text": "no sch_netem"}))
+    events.put(("h1", {"did": "ended", "outcome": "crashed"}))
+    conductor, _ = lead(events, one, other)
+    assert conductor.failed["text"] == "h1: no sch_netem"
+    assert {"do": "stop", "why": "h1 broke"} in one.orders
+
+
+def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events, delivered=6)  # of 7
+    waited = False
+
+    def follow(message: dict[str, Any]) -> None:
+        nonlocal waited
+        if message or waited or other.waits_at != "drained":
+            return
+        waited = True  # nobody has said anything for a while
+        assert all(machine.last_told == "ready" for machine in (one, other))
+        other.say(did="counts", published={"0": 7}, delivered=[{"0": 7}])
+
+    lead(events, one, other, follow=follow)
+    assert waited
+    assert one.told("drained")["drained"] is other.told("drained")["drained"] is True
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"did": "waits", "at": "the corner"},
+        {"did": "phase", "phase": "waxing"},
+        {"did": "ended"},
+        {"did": "counts", "published": 7},
+        {"did": "change", "fault": "cut", "requested_ns": 1},
+        {"did": "failed", "text": "of a kind that it does not say"},
+        {"did": "progress", "events_per_s": "many", "delivered": 1},
+        {"did": "progress", "events_per_s": 10**400, "delivered": 1},
+    ],
+)
+def test_a_machine_that_talks_nonsense_is_lost_and_the_others_go_on(
+    events: Events, nonsense: dict[str, Any]
+) -> None:
+    one, other = Played("h0", events), Played("h1", events, misses="probed")
+    other.says_last = [nonsense, {"did": "failed", "kind": "machine", "text": "and it goes on talking"}]
+    conductor, _ = lead(events, one, other)
+    assert conductor.ended == {"h0"}
+    assert conductor.lost == {"h1"}
+    assert conductor.failed == {}
+
+
+TERMINAL = "\x1b]0;title\x07line one\r\n\x1b[2Jline two\x9b1m \u202eover"
+PRINTABLE = "?]0;title?line one ?[2Jline two?1m ?over"
+
+
+@pytest.mark.parametrize(
+    ("message", "followed_text"),
+    [
+        ({"did": "problem", "text": TERMINAL}, f"h1: {PRINTABLE}"),
+        ({"did": "broken", "why": TERMINAL}, f"{PRINTABLE}; it goes on, and is called again"),
+        ({"did": "gone", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
+        ({"did": "lost", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
+    ],
+    ids=["problem", "broken", "gone", "lost"],
+)
+def test_what_machines_say_comes_as_one_line_that_no_terminal_acts_on(
+    events: Events, message: dict[str, Any], followed_text: str
+) -> None:
+    one, other = Played("h0", events), Played("h1", events)
+    events.put(("h1", message))
+    conductor, followed = lead(events, one, other)
+    assert followed_text in [each["text"] for each in followed if each["did"] == "problem"]
+    assert TERMINAL not in " ".join(conductor.problems)
+
+
+def test_names_of_what_changed_and_failures_come_as_one_line_too(events: Events) -> None:
+    one = Played("h0", events, misses="drained")
+    one.says_last = [
+        {"did": "change", "fault": TERMINAL, "link": TERMINAL, "requested_ns": 1},
+        {"did": "failed", "kind": "machine", "text": TERMINAL},
+    ]
+    conductor, followed = lead(events, one)
+    change = next(message for message in followed if message["did"] == "change")
+    assert (change["fault"], change["link"]) == (PRINTABLE, PRINTABLE)
+    assert conductor.failed == {"kind": "machine", "text": f"h0: {PRINTABLE}"}
+
+
+def test_ctrl_c_stops_all_once(events: Events) -> None:
+    one, other = Played("h0", events), Played("h1", events)
+    events.put(("", {"do": "stop"}))
+    events.put(("", {"do": "stop"}))
+    conductor, _ = lead(events, one, other)
+    assert [order for order in one.orders if order["do"] == "stop"] == [
+        {"do": "stop", "why": "stopped by the user before its time"}
+    ]
+    assert conductor.ended == {"h0", "h1"}

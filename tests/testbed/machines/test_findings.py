@@ -1,0 +1,283 @@
+"""What the facts about a machine mean: each thing that can be wrong is said, with what to do about it."""
+
+import dataclasses
+import json
+import sysconfig
+from typing import Any
+
+import pytest
+
+from testbed.doctor import State
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.checks import Examined, raise_if_unfit
+from testbed.machines.facts import (
+    Address,
+    Attempts,
+    ClockReading,
+    Echo,
+    Facts,
+    Folder,
+    RunFolder,
+    best_reading,
+    peers,
+    read_facts,
+    read_time_ns,
+    request,
+)
+from testbed.machines.findings import Finding, judge
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+
+OURS, OTHERS = "a" * 64, "b" * 64
+
+
+def machine(number: int, **changes: Any) -> Machine:
+    fields: dict[str, Any] = {
+        "name": f"h{number}",
+        "control": f"192.168.56.1{number}",
+        "port": None,
+        "user": "root",
+        "key": None,
+        "host_key": None,
+        "experiment": f"10.10.1.1{number}",
+        "links": {},
+        "serves": (),
+        "takes": 16,
+        "folder": "/var/tmp/cutset",
+    }
+    return Machine(**{**fields, **changes})
+
+
+def inventory(*machines: Machine) -> Inventory:
+    given = machines or (machine(0), machine(1))
+    return Inventory(
+        "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(When.DURING, None, None)
+    )
+
+
+FIT = Facts(
+    python="3.11.2",
+    abi=sysconfig.get_config_var("SOABI"),
+    kernel="6.1.0",
+    missing=(),
+    attempts=Attempts(None, None, None),
+    addresses={"10.10.1.10": Address("exp0", 1600, up=True)},
+    echoes=(Echo("10.10.1.10", "10.10.1.11", 0.0002, 0.0003),),
+    port_holder=None,
+    folder=Folder(40 * 10**9, (OTHERS,), None),
+    memory_bytes=8 << 30,
+    processors=4,
+    synchronised=True,
+    runs=(),
+)
+CLOCK = ClockReading(1_500_000, 200_000)
+
+
+def findings(**changes: Any) -> list[Finding]:
+    """About h0, with these facts changed."""
+    facts = dataclasses.replace(FIT, **changes)
+    return list(judge(inventory(), machine(0), facts, CLOCK, OURS))
+
+
+def wrong(**changes: Any) -> Finding:
+    """The one finding that is not good."""
+    (found,) = [finding for finding in findings(**changes) if finding.state is not State.GOOD]
+    return found
+
+
+def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
+    found = findings()
+    assert all(each.state is State.GOOD and not each.problem and not each.remedy for each in found)
+    assert {each.subject: each.cell for each in found} == {
+        "login": "root",
+        "Python": "3.11.2",
+        "tools": "all",
+        "links": "netem",
+        "network": "10.10.1.10 exp0 1600",
+        "peers": "1/1 0.2 ms",
+        "clock": "+1.5 ±0.2 ms",
+        "disk": "40 GB",
+        "memory": "8 GiB, 4 CPU",
+        "code": "another",
+        "runs": "none",
+    }
+
+
+NO_ADDRESS = {"192.168.56.10": Address("eth0", 1500, up=True)}
+SILENT = (Echo("10.10.1.10", "10.10.1.11", None, None),)
+SHORT = (Echo("10.10.1.10", "10.10.1.11", 0.0002, None),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "problem", "remedy"),
+    [
+        ({"abi": "cpython-39-x86_64-linux-gnu"}, "Python", "are for", "Python"),
+        ({"abi": None}, "Python", "of an unknown kind", "Python"),
+        ({"missing": ("tc", "tcpdump")}, "tools", "tc, tcpdump", "apt-get install iproute2 tcpdump"),
+        ({"attempts": Attempts("not permitted", None, None)}, "links", "[not permitted]", "--privileged"),
+        ({"attempts": Attempts(None, None, "Unknown")}, "links", "VXLAN", "modprobe"),
+        ({"addresses": NO_ADDRESS, "echoes": ()}, "network", "192.168.56.10 (eth0)", "lab.yaml"),
+        (
+            {"addresses": {"10.10.1.10": Address("exp0", 1600, up=False)}},
+            "network",
+            "exp0 is down",
+            "ip link set exp0 up",
+        ),
+        ({"port_holder": "dnsmasq (process 7)"}, "network", "4789 is used by dnsmasq", "vxlan_port:"),
+        ({"echoes": SILENT}, "peers", "no answer in the experiment network from h1 (10.10.1.11)", "firewall"),
+        ({"echoes": SHORT}, "peers", "packets of 1550 bytes are not answered by h1", "MTU"),
+        ({"folder": Folder(10**10, (), "/x cannot be written")}, "disk", "/x cannot be written", "folder:"),
+    ],
+)
+def test_what_keeps_runs_from_a_machine_is_said_with_its_remedy(
+    changes: dict[str, Any], subject: str, problem: str, remedy: str
+) -> None:
+    found = wrong(**changes)
+    assert (found.subject, found.state) == (subject, State.MISSING)
+    assert problem in found.problem
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "problem"),
+    [
+        ({"addresses": {"10.10.1.10": Address("exp0", 1500, up=True)}}, "network", "get 1450 at most"),
+        ({"synchronised": False}, "clock", "unsynchronised"),
+        ({"folder": Folder(10**9, (), None)}, "disk", "1 GB are free"),
+        ({"memory_bytes": 1 << 30}, "memory", ""),
+        ({"runs": (RunFolder("one", 5_000_000, "left"),)}, "runs", "without a controller: one"),
+        ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "without a controller: one"),
+    ],
+)
+def test_what_is_only_worth_knowing_keeps_no_run_from_it(
+    changes: dict[str, Any], subject: str, problem: str
+) -> None:
+    found = wrong(**changes)
+    assert (found.subject, found.state) == (subject, State.NOTE)
+    assert problem in found.problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "cell"),
+    [
+        ({"attempts": Attempts(None, "unknown", None)}, "links", "relay"),
+        ({"runs": (RunFolder("one", 1, "in use"),)}, "runs", "1 in use"),
+        ({"folder": Folder(40 * 10**9, (OTHERS, OURS), None)}, "code", "this"),
+        ({"folder": Folder(40 * 10**9, (), None)}, "code", "none"),
+        ({"synchronised": None}, "clock", "+1.5 ±0.2 ms"),
+    ],
+)
+def test_what_is_just_different_is_good(changes: dict[str, Any], subject: str, cell: str) -> None:
+    (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
+    assert (found.state, found.cell) == (State.GOOD, cell)
+
+
+def test_what_runs_have_left_is_counted_by_state_with_its_size() -> None:
+    runs = (RunFolder("a", 1, "in use"), RunFolder("b", 2_000_000, "left"), RunFolder("c", 3_000_000, "held"))
+    assert wrong(runs=runs).cell == "1 in use, 1 held, 1 left, 5 MB"
+    assert wrong(runs=runs).problem == "without a controller: b, c"
+
+
+def test_a_machine_alone_needs_no_tunnels() -> None:
+    facts = dataclasses.replace(FIT, attempts=Attempts(None, None, "no"), echoes=())
+    found = judge(inventory(machine(0)), machine(0), facts, CLOCK, OURS)
+    assert all(finding.state is State.GOOD for finding in found)
+
+
+def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
+    examined = [
+        Examined(machine(0), tuple(findings(missing=("tcpdump",)))),
+        Examined(machine(1), tuple(findings(synchronised=False, port_holder="x (process 1)"))),
+    ]
+    with pytest.raises(MachineError) as error:
+        raise_if_unfit(examined)
+    assert "h0: not installed: tcpdump -> apt-get install tcpdump" in str(error.value)
+    assert "h1: UDP port 4789 is used by x" in str(error.value)
+    assert "clock" not in str(error.value)
+    raise_if_unfit([Examined(machine(0), tuple(findings(synchronised=False)))])
+
+
+def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share() -> None:
+    a = machine(0, links={"r0-r1": "10.0.1.1", "r0-r2": "10.0.2.1"})
+    b = machine(1, links={"r0-r1": "10.0.1.2"})
+    c = machine(2, experiment=None, links={"r0-r2": "10.0.2.2"})
+    assert peers(inventory(a, b, c), a) == [
+        ("10.0.1.1", "10.0.1.2"),
+        ("10.10.1.10", "10.10.1.11"),
+        ("10.0.2.1", "10.0.2.2"),
+    ]
+    assert peers(inventory(a, b, c), c) == [("10.0.2.2", "10.0.2.1")]
+    assert request(inventory(a, b), a)["peers"] == peers(inventory(a, b), a)
+
+
+@pytest.mark.parametrize(
+    ("offset_ns", "cell"),
+    [(-40_000, "0.0 ±0.2 ms"), (40_000, "0.0 ±0.2 ms"), (-60_000, "-0.1 ±0.2 ms"), (0, "0.0 ±0.2 ms")],
+)
+def test_a_clock_that_is_right_has_no_sign(offset_ns: int, cell: str) -> None:
+    found = judge(inventory(), machine(0), FIT, ClockReading(offset_ns, 200_000), OURS)
+    assert {finding.cell for finding in found if finding.subject == "clock"} == {cell}
+
+
+def test_the_quickest_answer_says_most_of_a_clock() -> None:
+    slow, quick = (1_000, 90_000, 101_000), (200_000, 250_500, 201_000)
+    assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
+
+
+# What comes from a machine.
+
+
+def said(**changes: Any) -> bytes:
+    """The answer of a machine with these facts, and with fields of it changed."""
+    return json.dumps({**dataclasses.asdict(FIT), "uid": 0, **changes}).encode()
+
+
+def test_facts_are_read_as_they_were_found() -> None:
+    assert read_facts(said()) == FIT
+    assert request(inventory(), machine(0))["attempts"].keys() == dataclasses.asdict(FIT.attempts).keys()
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
+@pytest.mark.parametrize("wrong", [-1, 1.5, [1], {"x": None}, [{"own": 1}], "\ud800"])
+def test_no_field_is_taken_for_what_it_is_not(field: str, wrong: object) -> None:
+    with pytest.raises(TestbedError, match=f"makes no sense: .*{field}|makes no sense: .*JSON"):
+        read_facts(said(**{field: wrong}))
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Facts)])
+def test_no_field_may_be_missing(field: str) -> None:
+    given = json.loads(said())
+    del given[field]
+    with pytest.raises(TestbedError, match=f"makes no sense: {field}: "):
+        read_facts(json.dumps(given).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"hello",
+        b"\xff",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        said(attempts={"namespaces": None, "netem": None}),
+        said(memory_bytes=10**400),
+        said(addresses={}),  # but echoes from one
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_an_error_in_one_line(line: bytes) -> None:
+    with pytest.raises(TestbedError, match="makes no sense") as raised:
+        read_facts(line)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("line", [b"", b"now", b"1.5", b"-1", b"9" * 5000, b"null"])
+def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
+    assert read_time_ns(b"1790000000000000000") == 1_790_000_000_000_000_000
+    with pytest.raises(TestbedError, match="makes no sense"):
+        read_time_ns(line)
+
+
+def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+    facts = read_facts(said(python="3.11\x1b[2J", port_holder="a\r\nb\x07 (process 1)"))
+    assert (facts.python, facts.port_holder) == ("3.11?[2J", "a b? (process 1)")

@@ -1,0 +1,140 @@
+"""Inventories as people write them, right and wrong."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.machines.inventory import Shaping, When, inventory_schema, load_inventory
+from topologies.errors import InputError
+
+DOCUMENT = Path(__file__).parents[3] / "docs/hosts.md"
+TWO = """inventory: lab
+user: cutset
+key: ~/.ssh/id_lab
+takes: 4
+machines:
+  - {name: h0, control: h0.example.org, experiment: 10.10.1.10, serves: [r0]}
+  - {name: h1, control: 192.168.56.11, port: 2222, user: root, experiment: 10.10.1.11, takes: 2}
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "lab.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_what_a_machine_does_not_say_is_as_for_all(tmp_path: Path) -> None:
+    first, second = load_inventory(written(tmp_path, TWO)).machines
+    assert (first.user, first.port, first.takes, first.serves) == ("cutset", None, 4, ("r0",))
+    assert (second.user, second.port, second.takes, second.serves) == ("root", 2222, 2, ())
+    assert first.key == Path.home() / ".ssh/id_lab"
+    assert first.runs == "/var/tmp/cutset/runs"
+
+
+def test_what_is_not_said_at_all_has_defaults(tmp_path: Path) -> None:
+    inventory = load_inventory(written(tmp_path, TWO))
+    assert inventory.lease_us == 60_000_000
+    assert inventory.shaping is Shaping.HOSTS
+    assert inventory.vxlan_port == 4789
+    assert inventory.shipping.when is When.DURING
+    assert inventory.shipping.rate_bits_per_s is None
+
+
+def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
+    text = TWO.replace("experiment: 10.10.1.10", "links: {r0-r1: 10.1.1.2}")
+    first, second = load_inventory(written(tmp_path, text)).machines
+    assert first.address("r0-r1") == "10.1.1.2"
+    assert first.address("r0-r2") is None
+    assert second.address("r0-r2") == "10.10.1.11"
+
+
+def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
+    text = TWO.replace("192.168.56.11", "h0.example.org")
+    assert [machine.port for machine in load_inventory(written(tmp_path, text)).machines] == [None, 2222]
+    with pytest.raises(InputError, match=r":7: machines\.1\.control: h0 is reached in the same way"):
+        load_inventory(written(tmp_path, text.replace("takes: 4", "port: 2222")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("10.10.1.11", "10.10.1", 7, "machines.1.experiment: '10.10.1' is no IPv4 address, such as"),
+        ("10.10.1.11", "10.10.1.10", 7, "machines.1.experiment: another machine has the address 10.10.1.10"),
+        ("name: h1", "name: h0", 7, "machines.1.name: another machine has the name h0"),
+        ("experiment: 10.10.1.11, ", "", 7, "machines.1.experiment: needs an address in the experiment"),
+        ("port: 2222", "password: hunter2", 7, "machines.1.password: unknown field"),
+        ("h0.example.org", "h0;reboot", 6, "machines.0.control: 'h0;reboot' is no host name or address"),
+        ("takes: 4", "lease: 1s", 4, "lease: should be greater than or equal to 5s, not '1s'"),
+        ("192.168.56.11, port: 2222", "h0.example.org", 7, "machines.1.control: h0 is reached in the same"),
+        ("takes: 4", "folder: tmp/../etc", 4, "folder: 'tmp/../etc' is no plain absolute path"),
+        ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_said_with_file_line_and_field(
+    tmp_path: Path, old: str, new: str, line: int, problem: str
+) -> None:
+    path = written(tmp_path, TWO.replace(old, new))
+    with pytest.raises(InputError) as raised:
+        load_inventory(path)
+    assert str(raised.value).startswith(f"{path}:{line}: {problem}")
+
+
+def test_the_only_machine_is_blamed_for_its_own_mistake(tmp_path: Path) -> None:
+    path = written(tmp_path, "inventory: one\nmachines:\n  - {name: h0, control: h0, prt: 22}\n")
+    with pytest.raises(InputError, match=r"3: machines\.0\.prt: unknown field: did you mean port"):
+        load_inventory(path)
+
+
+# Its JSON schema.
+
+
+def test_the_schema_describes_every_field_and_refuses_unknown_ones() -> None:
+    schema = inventory_schema()
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+        assert part["additionalProperties"] is False
+        assert all(field.get("description") for field in part["properties"].values())
+
+
+def test_defaults_in_the_schema_are_as_people_write_them(tmp_path: Path) -> None:
+    fields = inventory_schema()["properties"]
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+    assert defaults == {
+        "folder": "/var/tmp/cutset",
+        "takes": 16,
+        "lease": "60s",
+        "shaping": "hosts",
+        "vxlan_port": 4789,
+    }
+    plain, explicit = written(tmp_path, TWO.replace("takes: 4\n", "")), tmp_path / "explicit.yaml"
+    explicit.write_text(yaml.safe_dump({**yaml.safe_load(plain.read_text()), **defaults}))
+    assert load_inventory(explicit).machines == load_inventory(plain).machines
+    assert load_inventory(explicit).lease_us == load_inventory(plain).lease_us
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "right"),
+    [
+        ("control", "h0.example.org", True),
+        ("control", "h0;reboot", False),
+        ("folder", "/var/tmp/cutset", True),
+        ("folder", "tmp", False),
+        ("host_key", "SHA256:" + "a" * 43, True),
+        ("host_key", "SHA256:abc", False),
+    ],
+)
+def test_the_schemas_patterns_tell_right_from_wrong(field: str, text: str, right: bool) -> None:
+    pattern = inventory_schema()["$defs"]["_Machine"]["properties"][field]["pattern"]
+    assert (re.search(pattern, text) is not None) is right
+
+
+def test_the_documentation_has_every_field_with_its_default() -> None:
+    schema = inventory_schema()
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+        for name, field in part["properties"].items():
+            found = [row for row in rows if row.startswith(f"| `{name}` |")]
+            assert found, name
+            assert any(str(field.get("default", "")) in row.split("|")[-2] for row in found), name

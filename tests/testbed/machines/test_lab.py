@@ -1,0 +1,163 @@
+"""The lab itself: its machines are machines of their own, and what is done to them is seen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.sandbox.outside import PROJECT
+from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, wait_until
+from tests.testbed.machines.lab import Lab
+from tests.testbed.machines.shortages import fill_folder, limit_folder, occupied_udp_port
+
+ENDS_BY_INTERRUPT = """\
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+print("up", flush=True)
+signal.pause()
+"""
+
+CONNECT = ["python3", "-c", "import socket, sys; socket.create_connection((sys.argv[1], 22), 30)"]
+
+pytestmark = [pytest.mark.network, pytest.mark.machines]
+
+
+def test_a_machine_has_a_name_and_two_networks_of_its_own(pair: Lab) -> None:
+    machine = pair["h1"]
+    assert machine.run(["hostname"]).stdout == "h1\n"
+    addresses = machine.run(["ip", "-br", "address"]).stdout.split()
+    assert {f"{machine.control}/24", f"{machine.experiment}/24"} <= set(addresses)
+
+
+def test_machines_reach_each_other_in_both_networks_and_the_controller_in_one(pair: Lab) -> None:
+    other = pair["h1"]
+    for address in (other.control, other.experiment):
+        pair["h0"].run([*CONNECT, address])
+    assert pair.run([*CONNECT, other.control]).returncode == 0
+    assert pair.run([*CONNECT, other.experiment]).returncode != 0
+
+
+def test_a_machine_has_neither_the_project_nor_the_keys_of_ours(pair: Lab) -> None:
+    for folder in (str(PROJECT), "/root/.ssh", "/tmp"):  # the project may be below one of the others
+        assert pair["h0"].run(["find", folder, "-type", "f"]).stdout == ""
+
+
+def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
+    machine = pair["h0"]
+    before = set(machine.changed_files())
+    kept = {name: machine.path(name).read_text() for name in ("/etc/hosts", "/etc/hostname")}
+    made = ["/etc/new/file", "/var/tmp/own", "/dev/shm/shared", "/run/pid"]
+    for name in made:
+        machine.run(["install", "-D", "/dev/null", name])
+    machine.run(["sh", "-c", "echo more >> /etc/hosts; rm /etc/hostname; chmod 600 /etc/services"])
+    changed = {*made, "/etc/new", "/etc/hosts", "/etc/hostname", "/etc/services"}
+    assert set(machine.changed_files()) - before == changed
+    machine.run(["rm", "-r", "/etc/new", *made[1:]])
+    assert set(machine.changed_files()) - before == {"/etc/hosts", "/etc/hostname", "/etc/services"}
+    for name, content in kept.items():  # for the tests after this one
+        machine.path(name).write_text(content)
+    machine.run(["chmod", "644", "/etc/services"])
+
+
+def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
+    machine = pair["h0"]
+    machine.wait_until_alone()
+    before = machine.standing()
+    assert machine.standing().differences(before) == []
+    machine.start(["sleep", "987"])
+    machine.run(["ip", "link", "add", "left0", "type", "bridge"])
+    machine.run(["ip", "route", "add", "10.9.0.0/16", "dev", "exp0"])
+    try:
+        told = "\n".join(machine.standing().differences(before))
+        assert "more processes: sleep 987" in told
+        assert '"ifname": "left0"' in told
+        assert '"dst": "10.9.0.0/16"' in told
+    finally:
+        machine.run(["ip", "link", "del", "left0"])
+        machine.run(["ip", "route", "del", "10.9.0.0/16"])
+        machine.kill("sleep 987")
+    wait_until(lambda: machine.standing().differences(before) == [], "the machine as it was")
+
+
+def test_a_connection_is_there_from_the_client_s_first_word_to_the_server_s_last(pair: Lab) -> None:
+    """Also while the server does not get to noticing it."""
+    machine = pair["h1"]
+    machine.wait_until_alone()
+    machine.run(["sh", "-c", "kill -STOP $(pidof sshd)"])
+    try:
+        assert pair.run([*CONNECT, machine.control]).returncode == 0
+        assert machine.processes() == []
+        assert machine.is_connected()
+    finally:
+        machine.run(["sh", "-c", "kill -CONT $(pidof sshd)"])
+    machine.wait_until_alone()
+    assert not machine.is_connected()
+
+
+def test_a_disk_is_as_large_as_it_is_made_until_it_is_full(pair: Lab) -> None:
+    machine = pair["h1"]
+    limit_folder(machine, 1_000_000)
+    fill = ["dd", "if=/dev/zero", f"of={machine.folder}/big", "bs=1M", "count=3"]
+    assert "No space left on device" in machine.run(fill, check=False).stderr
+    limit_folder(machine, 10_000_000)
+    machine.run(fill)
+    fill_folder(machine)
+    more = ["dd", "if=/dev/zero", f"of={machine.folder}/more", "count=1"]
+    assert "No space left on device" in machine.run(more, check=False).stderr
+    machine.run(["umount", machine.folder])
+
+
+def test_a_port_is_taken_while_somebody_has_it(pair: Lab) -> None:
+    with occupied_udp_port(pair["h0"], 4789):
+        assert ":4789 " in pair["h0"].run(["ss", "-lun"]).stdout
+    assert ":4789 " not in pair["h0"].run(["ss", "-lun"]).stdout
+
+
+def test_the_control_network_is_paced_both_ways_until_it_is_not(pair: Lab) -> None:
+    def paced() -> list[str]:
+        queues = json.loads(pair.run(["tc", "-j", "qdisc"]).stdout)
+        return sorted(queue["dev"] for queue in queues if queue["kind"] == "tbf")
+
+    pair.slow_control(10_000_000)
+    assert paced() == ["control-port", "controller"]
+    pair.slow_control(None)
+    assert paced() == []
+
+
+def test_a_machine_whose_plug_was_pulled_comes_back_with_its_disk(pair: Lab) -> None:
+    machine = pair["h1"]
+    machine.run(["touch", "/var/tmp/stays"])
+    machine.start(["sleep", "988"])
+    machine.power_off()
+    machine.power_on()
+    assert machine.run(["ls", "/var/tmp"]).stdout.split().count("stays") == 1
+    assert machine.processes() == []
+    assert pair.run([*CONNECT, machine.control]).returncode == 0
+
+
+def test_signals_reach_the_command_on_the_controller(pair: Lab) -> None:
+    process = pair.popen([sys.executable, "-c", ENDS_BY_INTERRUPT], stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 7
+
+
+def test_a_lab_that_is_killed_leaves_no_process_and_no_interface(lab_works: None, tmp_path: Path) -> None:
+    interfaces = host_interfaces()
+    command = [sys.executable, "-m", "tests.testbed.machines.lab", "--machines", "2", "--", "sleep", "989"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    lab = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=PROJECT)
+    with lab:
+        assert lab.stderr is not None
+        assert lab.stderr.readline().startswith("2 machines; ")
+        (place,) = tmp_path.iterdir()
+        namespaces = namespaces_of(place.name)
+        assert namespaces
+        lab.kill()
+    assert_nothing_left(place.name, namespaces, interfaces)

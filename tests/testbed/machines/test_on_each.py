@@ -1,0 +1,67 @@
+"""The same for many machines at once: none holds up another, nor who interrupts."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.on_each import THREADS_MAX, all_or_raise, on_each
+
+WAITS_FOR_EVER = """\
+import os, signal, threading
+from testbed.machines.on_each import on_each
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited
+
+def wait(number):
+    os.write(1, f"{number} waits\\n".encode())  # at once: print writes the line and its end apart
+    threading.Event().wait()
+
+on_each(wait, range(2))
+"""
+
+
+def test_results_and_errors_come_in_the_order_of_what_they_are_of() -> None:
+    meeting = threading.Barrier(3)
+
+    def do(number: int) -> int:
+        meeting.wait(20)  # nobody goes on before all have begun
+        if number == 1:
+            raise TestbedError("h1: is broken")
+        return number
+
+    first, second, third = on_each(do, range(3))
+    assert (first, third) == (0, 2)
+    assert isinstance(second, TestbedError)
+
+
+def test_more_machines_than_threads_have_their_turn() -> None:
+    numbers = range(3 * THREADS_MAX)
+    assert on_each(lambda number: number, numbers) == list(numbers)
+    assert on_each(lambda number: number, []) == []
+
+
+def test_a_bug_of_ours_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        on_each(lambda number: 1 // number, range(2))
+
+
+def test_one_interrupt_ends_a_command_whose_machines_keep_it_waiting() -> None:
+    command = [sys.executable, "-c", WAITS_FOR_EVER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert {process.stdout.readline() for _ in range(2)} == {"0 waits\n", "1 waits\n"}
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert said.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_the_words_of_all_are_in_the_error_and_a_machine_that_cannot_weighs_most() -> None:
+    with pytest.raises(MachineError, match="one; two"):
+        all_or_raise([1, TestbedError("one"), MachineError("two")])
+    assert all_or_raise([1, 2]) == [1, 2]

@@ -1,0 +1,167 @@
+"""Which machine gets which part of a plan, and that the parts together are the whole."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.loader import read_experiment
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+from testbed.machines.placement import fitted, place, shares
+from testbed.network.layout import Layout, make_layout
+from testbed.plan import Direction, LinkChange, Plan
+from testbed.planning import make_plan
+from testbed.share import part_of, share_from_json, share_to_json
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.shape import Shape
+
+FIRST_NETWORK = 0xFFFFFE  # two before the last one there can be
+
+
+def machine(number: int, *serves: str, takes: int = 16) -> Machine:
+    return Machine(
+        name=f"h{number}", control=f"192.168.56.{10 + number}", port=None, user=None, key=None, host_key=None,
+        experiment=f"10.10.1.{10 + number}", links={}, serves=serves, takes=takes, folder="/var/tmp/cutset",
+    )  # fmt: skip
+
+
+def inventory(*machines: Machine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
+    shipping = Shipping(When.END, None, None)
+    return Inventory("lab", "lab.yaml", machines, 60_000_000, shaping, 4789, shipping)
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """link-failure: four regions, six processes each, a cut and a restore."""
+    experiment = read_experiment("link-failure", []).experiment
+    return make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="relay")
+
+
+FOUR = inventory(*(machine(number, f"r{number}") for number in range(4)))
+FIVE = inventory(machine(0, "r0", "r1"), machine(1, "r2"), machine(2, "r2"), machine(3), machine(4, "r2"))
+
+
+def layouts(plan: Plan, machines: Inventory) -> dict[str, Layout]:
+    placement = place(plan, machines)
+    return {
+        name: make_layout(plan, share)
+        for name, share in shares(plan, machines, placement, FIRST_NETWORK).items()
+    }
+
+
+def test_a_region_is_spread_evenly_over_its_machines_with_its_gateway_on_the_first(plan: Plan) -> None:
+    placement = place(plan, FIVE)
+    hosts = {each.name: placement.hosts(each) for each in placement.machines}
+    assert [len(hosts[name]) for name in ("h1", "h2", "h4")] == [3, 2, 2]
+    assert "r2-gw" in hosts["h1"]
+    assert len(hosts["h0"]) == 14
+    assert len(hosts["h3"]) == 7, "r3 goes to the machine that serves nothing"
+
+
+@pytest.mark.parametrize(
+    ("machines", "problem"),
+    [
+        ([machine(0, "r0"), machine(1, "r9")], "machines.1.serves: the topology has no region r9"),
+        ([machine(0, "r0")], "machines: no machine serves r1, r2, r3, and each serves something else"),
+        ([machine(0, takes=23)], "takes: region r3 has more node processes than its machines take: h0 (23)"),
+    ],
+)
+def test_what_machines_cannot_carry_is_refused(plan: Plan, machines: list[Machine], problem: str) -> None:
+    with pytest.raises(InputError) as raised:
+        place(plan, inventory(*machines))
+    assert str(raised.value).startswith(f"lab.yaml: {problem}")
+
+
+@pytest.mark.parametrize("machines", [FOUR, FIVE, inventory(machine(0, takes=24))])
+def test_each_host_interface_and_route_is_on_exactly_one_machine(plan: Plan, machines: Inventory) -> None:
+    whole, parts = make_layout(plan), layouts(plan, machines)
+    here = [each for part in parts.values() for each in part.interfaces]
+    assert len(here) == len(whole.interfaces)
+    assert set(here) == set(whole.interfaces)
+    for name in ("routes", "neighbours"):
+        together = {host: found for part in parts.values() for host, found in getattr(part, name).items()}
+        assert together == getattr(whole, name)
+
+
+@pytest.mark.parametrize("machines", [FOUR, FIVE])
+def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, machines: Inventory) -> None:
+    parts = layouts(plan, machines)
+    for link in plan.links:
+        wirings = [wiring for part in parts.values() for wiring in part.wirings if wiring.name == link.name]
+        shaped = [(direction, shape) for wiring in wirings for direction, shape in wiring.shapes.items()]
+        assert sorted(shaped) == [(Direction.BACKWARD, link.backward), (Direction.FORWARD, link.forward)]
+        assert len(wirings) == 1 or link.kind == "wan"
+
+
+def test_every_machine_of_a_region_knows_behind_which_port_each_of_its_addresses_is(plan: Plan) -> None:
+    whole = {bridge.region: bridge for bridge in make_layout(plan).bridges}
+    for part in layouts(plan, FIVE).values():
+        for bridge in part.bridges:
+            macs = sorted(mac for port in bridge.ports for mac in port.macs)
+            assert macs == sorted(mac for port in whole[bridge.region].ports for mac in port.macs)
+
+
+def test_the_two_ends_of_a_tunnel_are_one_network_and_no_two_tunnels_are(plan: Plan) -> None:
+    found = shares(plan, FIVE, place(plan, FIVE), FIRST_NETWORK)
+    ends: dict[int, list[tuple[str, str, str, str]]] = {}
+    for name, share in found.items():
+        for tunnel in share.tunnels:
+            ends.setdefault(tunnel.network, []).append((name, tunnel.machine, tunnel.local, tunnel.remote))
+    for (here, there, local, remote), other in ends.values():
+        assert other == (there, here, remote, local)
+    # r0 and r1 share a machine: 5 of 6 WAN links, and 3 LAN ways between the machines of r2.
+    assert sorted(ends) == [0, 1, 2, 3, 4, 5, 0xFFFFFE, 0xFFFFFF]
+
+
+@pytest.mark.parametrize("machines", [FOUR, FIVE])
+def test_the_parts_of_a_plan_are_the_whole_each_once(plan: Plan, machines: Inventory) -> None:
+    placement = place(plan, machines)
+    fit = fitted(plan, machines, placement, 1600)
+    parts = [part_of(fit, share) for share in shares(fit, machines, placement, 1).values()]
+    for field in ("processes", "captures", "changes"):
+        together = [each for part in parts for each in getattr(part, field)]
+        assert len(together) == len(getattr(fit, field))
+        assert all(each in together for each in getattr(fit, field))
+
+
+def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Plan) -> None:
+    fit = fitted(plan, FIVE, place(plan, FIVE), 1500)
+    mtus = {link.name: link.forward.mtu_bytes for link in fit.links}
+    assert mtus["r0-r1"] == 1500, "both are on h0"
+    assert mtus["r0-r2"] == mtus["r2-r3"] == 1450
+    assert mtus["lan-r2-client-0"] == 1450, "r2's LAN is partly a tunnel"
+    assert mtus["lan-r0-client-0"] == 1500
+    changed = [change for change in fit.changes if isinstance(change, LinkChange)]
+    assert {change.shape.mtu_bytes for change in changed} == {1450}
+
+
+def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: Plan) -> None:
+    fit = fitted(plan, FIVE, place(plan, FIVE), 1600)
+    wires = sorted(capture.file for capture in fit.captures if capture.wire)
+    assert "r0-r2@r0.wire.pcap" in wires
+    assert "r2~h1~h4@h4.wire.pcap" in wires
+    assert len(wires) == 2 * 8
+
+
+def test_where_the_site_shapes_we_only_cut(plan: Plan) -> None:
+    site = replace(FOUR, shaping=Shaping.EMULAB)
+    placement = place(plan, site)
+    for share in shares(plan, site, placement, 1).values():
+        for wiring in make_layout(plan, share).wirings:
+            if wiring.name in {tunnel.link for tunnel in share.tunnels}:
+                assert list(wiring.shapes.values()) == [Shape()]
+        changes = part_of(plan, share).changes
+        assert all(change.shape == Shape() for change in changes if isinstance(change, LinkChange))
+
+
+def test_where_the_site_shapes_a_fault_that_changes_delays_is_refused(plan: Plan) -> None:
+    site = replace(FOUR, shaping=Shaping.EMULAB)
+    slower = LinkChange(5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, Shape(80_000))  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="the fault slow cannot change it: only cuts are possible"):
+        fitted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)
+
+
+def test_a_share_survives_json(plan: Plan, tmp_path: Path) -> None:
+    for share in shares(plan, FIVE, place(plan, FIVE), 1).values():
+        assert share_from_json(share_to_json(share)) == share

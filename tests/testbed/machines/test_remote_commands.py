@@ -1,0 +1,137 @@
+"""Commands on machines through real SSH servers: what they are given, what they say, how they end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.machines.ssh import Connection, UnreachableError
+from tests.testbed.machines.lab import Lab
+
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
+
+AWKWARD = [
+    "",
+    " ",
+    "two words",
+    "it's",
+    '"double"',
+    "back\\slash",
+    "new\nline",
+    "tab\t",
+    "$(touch /tmp/ran)",
+    "`touch /tmp/ran`",
+    "$HOME",
+    "${IFS}",
+    "; touch /tmp/ran",
+    "| cat",
+    "> /tmp/ran",
+    "* ? [a-z]",
+    "~",
+    "~root",
+    "-n",
+    "--",
+    "#comment",
+    "!history",
+    "a&b",
+    "{a,b}",
+    "ünïcödé ☃",
+    "\x01\x7f",
+]
+
+
+@contextmanager
+def bashrc(lab: Lab, text: str) -> Iterator[None]:
+    """h0's login shell reads this first."""
+    lab["h0"].run(["sh", "-c", "cat >/root/.bashrc"], input=text)
+    try:
+        yield
+    finally:
+        lab["h0"].run(["rm", "/root/.bashrc"])
+
+
+@pytest.fixture
+def talkative(pair: Lab) -> Iterator[None]:
+    with bashrc(pair, "echo hello; printf 'no end of line'\n"):
+        yield
+
+
+def test_arguments_arrive_as_they_are(connection: Connection) -> None:
+    done = connection.run(["printf", r"%s\0", *AWKWARD])
+    assert done.stdout.decode().split("\0")[:-1] == AWKWARD
+    assert connection.run(["test", "-e", "/tmp/ran"]).code == 1
+
+
+def test_a_programs_name_is_quoted_like_its_arguments(connection: Connection) -> None:
+    assert connection.run(["echo $HOME; true"]).code == 127
+
+
+def test_a_command_gets_its_input_and_says_what_it_says(connection: Connection) -> None:
+    done = connection.run(["sh", "-c", "cat; echo oops >&2; exit 3"], data=b"\0\xff" * 300_000)
+    assert (done.code, done.stdout, done.said) == (3, b"\0\xff" * 300_000, "oops")
+
+
+def test_a_command_that_reads_none_of_its_input_ends_as_it_ends(connection: Connection) -> None:
+    assert connection.run(["sh", "-c", "exit 4"], data=bytes(20_000_000)).code == 4
+
+
+def test_a_command_that_a_signal_ends_has_no_exit_code(connection: Connection) -> None:
+    assert connection.run(["sh", "-c", "kill -9 $$"]).code == -1
+
+
+def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection, pair: Lab) -> None:
+    with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
+        connection.run(["sleep", "60"], timeout_s=0.2)
+    pair["h0"].end("sleep 60")
+
+
+def test_giving_up_a_command_does_not_end_it(connection: Connection, pair: Lab) -> None:
+    with connection.open(["sh", "-c", "echo up; exec sleep 60"]) as process:
+        assert process.read(3) == b"up\n"
+        process.timeout_s = 0.2
+        with pytest.raises(UnreachableError):
+            process.read(1)
+    assert pair["h0"].kill("sleep 60") == 1
+
+
+def test_what_a_login_shell_says_before_is_no_part_of_what_a_command_says(
+    connection: Connection, talkative: None
+) -> None:
+    done = connection.run(["sh", "-c", "printf 'one\\ntwo'"])
+    assert (done.code, done.stdout) == (0, b"one\ntwo")
+
+
+def test_a_login_shell_that_ends_instead_is_quoted(connection: Connection, pair: Lab) -> None:
+    with bashrc(pair, "echo This account is not available; exit 1\n"):
+        done = connection.run(["true"])
+    assert (done.code, done.stdout, done.said) == (1, b"", "This account is not available")
+
+
+def test_what_a_command_says_is_fit_to_be_shown(connection: Connection) -> None:
+    done = connection.run(["sh", "-c", r"printf 'a\033[2Jb\nc\a' >&2"])
+    assert done.said == "a?[2Jb c?"
+
+
+def test_several_commands_share_a_connection(connection: Connection) -> None:
+    with connection.open(["cat"]) as one, connection.open(["cat"]) as other:
+        one.write(b"one")
+        other.write(b"other")
+        one.end_input()
+        other.end_input()
+        assert (other.read(100), one.read(100)) == (b"other", b"one")
+        assert (one.read(1), one.wait(), other.wait()) == (b"", 0, 0)
+
+
+def test_a_file_is_written_as_it_is(connection: Connection, pair: Lab, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 5000)
+    connection.put(tmp_path / "file", "/var/tmp/a file")
+    connection.put(b"short", "/var/tmp/$(other)")
+    assert pair["h0"].path("/var/tmp/a file").read_bytes() == bytes(range(256)) * 5000
+    assert pair["h0"].path("/var/tmp/$(other)").read_bytes() == b"short"
+
+
+def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: Connection) -> None:
+    with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: .*[Nn]o"):
+        connection.put(b"x", "/proc/nothing")

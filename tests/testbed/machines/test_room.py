@@ -1,0 +1,48 @@
+"""Captures must fit on each machine that makes them."""
+
+from dataclasses import replace
+
+import pytest
+
+from testbed.errors import MachineError
+from testbed.forecast import disk_needed_bytes
+from testbed.machines.checks import Examined, check_room, needed_bytes
+from testbed.machines.facts import Folder
+from testbed.machines.placement import place
+from testbed.plan import Plan
+from tests.testbed.machines.test_findings import FIT, inventory, machine
+from tests.testbed.test_volume import plan
+
+MACHINES = inventory(*(machine(number) for number in range(4)))
+
+
+def room(run: Plan, *free_bytes: int) -> None:
+    examined = [
+        Examined(each, (), replace(FIT, folder=Folder(free, (), None)))
+        for each, free in zip(MACHINES.machines, free_bytes, strict=True)
+    ]
+    check_room(run, place(run, MACHINES), examined)
+
+
+def test_each_machine_needs_room_for_its_share_alone() -> None:
+    run = plan()
+    share = needed_bytes(run, len(run.hosts) // 4)
+    assert disk_needed_bytes(run) / 4 < share < disk_needed_bytes(run) / 2
+    room(run, share, share, share, share)
+
+
+def test_a_run_is_refused_with_all_machines_that_are_too_full() -> None:
+    run = plan()
+    share = needed_bytes(run, len(run.hosts) // 4)
+    with pytest.raises(MachineError) as error:
+        room(run, share, share - 1, share, 0)
+    assert "h1: its captures need about" in str(error.value)
+    assert "h3: its captures need about" in str(error.value)
+    assert "only 0 MiB are free" in str(error.value)
+    assert "h0" not in str(error.value)
+    assert "`folder:`" in str(error.value)
+
+
+def test_a_run_without_captures_fits_almost_anywhere() -> None:
+    needed = needed_bytes(plan("captures=none"), 4)
+    room(plan("captures=none"), needed, needed, needed, needed)

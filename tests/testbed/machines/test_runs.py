@@ -1,0 +1,270 @@
+"""Whole runs on machines of the lab: three of them, two of which share a region."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.testbed.leftovers import wait_until
+from tests.testbed.machines.lab import Lab
+from tests.testbed.machines.live_on_machines import CUTSET, END_TIMEOUT_S, RunOnMachines, wait_until_clean
+from tests.testbed.machines.shortages import fill_folder, limit_folder, occupied_udp_port
+
+SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
+LEASE_S = 15
+"""Of runs that wait for its end: longer than a busy machine stops everybody."""
+TIDY_END_S = 50.0
+"""What a machine may take to end a run of this size when its lease is over: seconds, on a busy machine more,
+but never until it is killed (`testbed.machines.agent.supervisor.STOP_S`).
+"""
+DRAIN = "60s"
+"""For runs of which something is said that holds once they are drained: a busy machine takes longer."""
+SUPERVISOR = "testbed.machines.agent"
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.machines,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(lab_works: None) -> Iterator[Lab]:
+    """Three machines."""
+    with Lab(3) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def before(lab: Lab) -> dict[str, Any]:
+    """How the machines were before anything was run on them."""
+    return {name: machine.standing() for name, machine in lab.machines.items()}
+
+
+@pytest.fixture(scope="module")
+def inventory(lab: Lab, before: dict[str, Any]) -> Path:
+    """r0 on h0, r1 on h1 and h2."""
+    return lab.write_inventory("two.yaml", machines=SERVES)
+
+
+@pytest.fixture(scope="module")
+def short_lease(lab: Lab, before: dict[str, Any]) -> Path:
+    """The same, and nobody waits for long for who has gone."""
+    return lab.write_inventory("lease.yaml", machines=SERVES, lease=f"{LEASE_S}s")
+
+
+@pytest.fixture(scope="module")
+def analysed(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> RunOnMachines:
+    """A run whose connections to two machines broke in the middle, once with and once without a word."""
+    folder = tmp_path_factory.mktemp("analysed")
+    with RunOnMachines(lab, folder, inventory, analyze=True, drain=DRAIN) as run:
+        run.wait_for("all nodes are ready")
+        lab["h1"].kill_connections()
+        lab["h2"].cut_control()
+        run.wait_for("restore: r0-r1 up")
+        lab["h2"].restore_control()
+        run.end()
+    return run
+
+
+def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) -> None:
+    summary = analysed.run.read_summary()
+    assert summary["events"]["lost"] == 0
+    assert summary["events"]["published"] > 10_000
+    assert analysed.content["outcome"] == "completed"
+    assert any("it goes on, and is called again" in line for line in analysed.said)
+
+
+def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
+    analysed: RunOnMachines,
+) -> None:
+    content = analysed.content
+    zeros = {machine["name"]: machine["zero_ns"] for machine in content["machines"]}
+    changes = [
+        (
+            change["fault"],
+            change["machine"],
+            change["direction"],
+            change["requested_ns"] - zeros[change["machine"]],
+        )
+        for change in content["changes"]
+    ]
+    assert sorted(changes) == [
+        ("cut", "h0", "forward", 1_000_000_000),
+        ("cut", "h1", "backward", 1_000_000_000),
+        ("restore", "h0", "forward", 2_000_000_000),
+        ("restore", "h1", "backward", 2_000_000_000),
+    ]
+    assert all(change["applied_ns"] >= change["requested_ns"] for change in content["changes"])
+
+
+def test_every_machine_s_captures_logs_and_deliveries_are_in_the_one_run_directory(
+    analysed: RunOnMachines,
+) -> None:
+    run, content = analysed.run, analysed.content
+    assert {entry["machine"] for entry in content["captures"]} == {"h0", "h1", "h2"}
+    for entry in content["captures"]:
+        assert (run.path / entry["file"]).stat().st_size > 24
+        assert entry["kernel_drops"] == 0
+    hosts = {process["host"] for process in content["processes"]}
+    assert len(hosts) == 8
+    assert all(run.log(host).stat().st_size and run.host_deliveries(host).is_file() for host in hosts)
+    assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
+
+
+def test_a_region_s_processes_are_spread_over_its_machines(analysed: RunOnMachines) -> None:
+    hosts = {machine["name"]: machine["hosts"] for machine in analysed.content["machines"]}
+    assert hosts["h0"] == ["r0-gw", "r0-proxy-0", "r0-driver-0", "r0-client-0", "r0-client-1"]
+    assert hosts["h1"] == ["r1-gw", "r1-proxy-0", "r1-client-0"]
+    assert hosts["h2"] == ["r1-driver-0", "r1-client-1"]
+
+
+def test_machines_are_as_they_were_before_but_for_our_code(
+    lab: Lab, before: dict[str, Any], analysed: RunOnMachines
+) -> None:
+    wait_until_clean(lab, before)
+    for machine in lab.machines.values():
+        folder = machine.path(machine.folder)
+        assert [path.name for path in (folder / "runs").iterdir()] == []
+        assert len(list((folder / "code").iterdir())) == 1
+
+
+def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, inventory, duration="10s") as run:
+        run.wait_for("restore: r0-r1 up")  # tcpdump has written some of what it holds by then
+        assert lab["h2"].kill(SUPERVISOR, "start") >= 1
+        assert run.end() == 1
+        content = run.content
+    assert content["outcome"] == "crashed"
+    assert any(text.startswith("h2: lost for the run: no supervisor") for text in content["problems"])
+    # The others went on to the end, and all that h2 had captured is here.
+    assert {process["host"][:2] for process in content["processes"]} == {"r0", "r1"}
+    assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
+    assert (run.run.captures / "r1-proxy-0-eth0.pcap").stat().st_size > 1000
+    wait_until_clean(lab, before)
+
+
+def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_files_can_be_fetched(
+    lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, short_lease, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.kill()
+    assert run.content["outcome"] is None
+    wait_until_clean(lab, before, timeout_s=LEASE_S + TIDY_END_S)
+    fetched = lab.run([*CUTSET, "fetch", run.run.path])
+    assert fetched.returncode == 0, fetched.stderr
+    content = run.content
+    assert content["outcome"] == "interrupted"
+    assert any(f"nobody was heard of for {LEASE_S} s" in text for text in content["problems"])
+    assert (run.run.captures / "r1-driver-0-eth0.pcap").stat().st_size > 1000
+    assert not any(each.path(f"{each.folder}/runs/{run.run.name}").exists() for each in lab.machines.values())
+
+
+def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_described(
+    lab: Lab, before: dict[str, Any], tmp_path: Path
+) -> None:
+    """So slowly do they come that nobody would wait for all of them."""
+    slowly = {"when": "end", "rate": "20kbit"}
+    inventory = lab.write_inventory("slow.yaml", machines=SERVES, shipping=slowly)
+    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.process.send_signal(signal.SIGINT)
+        wait_until(lambda: any(run.run.captures.iterdir()), "the first file", END_TIMEOUT_S)
+        fetched = lab.run([*CUTSET, "fetch", run.run.path])
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130
+        content = run.content
+    assert fetched.returncode == 1
+    assert f"the files of {run.run.name} are being brought here by cutset run, process " in fetched.stderr
+    assert content["outcome"] is not None
+    assert [machine["problem"] for machine in content["shipped"]] == ["it was given up"] * 3
+
+
+def test_ctrl_c_ends_the_run_tidily_everywhere(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+        run.wait_for("restore: r0-r1 up")
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130
+        assert run.content["outcome"] == "interrupted"
+    wait_until_clean(lab, before)
+
+
+def test_a_machine_that_dies_leaves_what_it_had_shipped_and_the_run_says_what_is_missing(
+    lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
+) -> None:
+    def shipped() -> bool:
+        capture = run.run.captures / "r1-driver-0-eth0.pcap"
+        return capture.exists() and capture.stat().st_size > 1000
+
+    try:
+        with RunOnMachines(lab, tmp_path, short_lease, duration="20s") as run:
+            run.wait_for("restore: r0-r1 up")
+            wait_until(shipped, "something of h2")
+            lab["h2"].power_off()
+            assert run.end() == 1
+            content = run.content
+    finally:
+        lab["h2"].power_on()
+    assert shipped()
+    assert content["outcome"] == "crashed"
+    assert any(text.startswith("h2: lost for the run") for text in content["problems"])
+    lost = next(machine for machine in content["shipped"] if machine["machine"] == "h2")
+    assert not lost["complete"]
+    assert "captures/r1-driver-0-eth0.pcap" in {file["file"] for file in lost["partial"]}
+
+
+def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_captured(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    folder = lab["h0"].folder
+    limit_folder(lab["h0"], 1 << 30)
+    try:
+        with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:
+            run.wait_for("all nodes are ready")
+            fill_folder(lab["h0"])
+            run.end()
+            content = run.content
+    finally:
+        lab["h0"].run(["umount", "--lazy", folder])
+    place = f"{folder}/runs/{run.run.name}"
+    stopped = rf"problem: h0: stopped before its time: only [0-8] MiB of disk are left at {place}"
+    assert any(re.fullmatch(stopped, line) for line in run.said), run.said
+    assert content["outcome"] == "interrupted"
+    assert [machine["complete"] for machine in content["shipped"]] == [True, True, True]
+    assert (run.run.captures / "r0-driver-0-eth0.pcap").stat().st_size > 1000
+
+
+def test_a_port_in_use_is_said_before_anything_is_started(
+    lab: Lab, before: dict[str, Any], inventory: Path, tmp_path: Path
+) -> None:
+    with occupied_udp_port(lab["h1"], 4789), RunOnMachines(lab, tmp_path, inventory) as run:
+        assert run.end() == 3
+    assert any("h1: UDP port 4789 is used by python3" in line for line in run.said)
+    assert not run.out.exists()
+
+
+def test_links_that_the_site_shapes_are_only_cut(lab: Lab, before: dict[str, Any], tmp_path: Path) -> None:
+    inventory = lab.write_inventory("site.yaml", machines=SERVES, shaping="emulab")
+    with RunOnMachines(lab, tmp_path, inventory) as run:
+        assert run.end() == 0
+        content = run.content
+    quickest = [min(probe["rtt_us"]) for probe in content["probes"]]
+    assert quickest
+    assert max(quickest) < 40_000  # 2 x 20 ms are the site's to make, and the lab makes none
+    cut = {
+        (counters["link"], counters["direction"]): counters["dropped_blackhole"]
+        for counters in content["counters"]
+    }
+    assert cut["r0-r1", "forward"] > 0
+    assert cut["r0-r1", "backward"] > 0

@@ -1,0 +1,290 @@
+"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, as it has no plan,
+or is played by the test.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from experiments.rundir import RunDirectory, write_json
+from testbed.machines.agent import supervisor
+from testbed.machines.agent.attachment import LAST_KEPT
+from testbed.machines.agent.files import SOCKET
+from testbed.machines.agent.messages import Lines, line_of
+from testbed.machines.agent.supervisor import Supervisor, listen
+from testbed.runner.phases import RUNNER_LOG
+from testbed.sandbox.channel import Channel
+
+pytestmark = [pytest.mark.network, pytest.mark.machines]
+TIMEOUT_S = 60.0
+AN_HOUR_NS = 3600 * 1_000_000_000
+
+
+class Attached:
+    """Somebody at the supervisor's socket."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(TIMEOUT_S)
+        self._socket.connect(str(run.path / SOCKET))
+        self._lines = Lines()
+        self._heard: list[dict[str, Any]] = []
+
+    def say(self, **message: Any) -> None:
+        self._socket.sendall(line_of(message))
+
+    def hear(self, did: str) -> dict[str, Any]:
+        """The next message of this kind; those before it are dropped."""
+        while True:
+            while not self._heard:
+                data = self._socket.recv(65536)
+                assert data, f"the supervisor hung up before it said {did}"
+                self._heard += self._lines.feed(data)
+            message = self._heard.pop(0)
+            if message["did"] == did:
+                return message
+
+    def hang_up(self) -> None:
+        self._socket.close()
+
+    def is_hung_up(self) -> bool:
+        """Whether the supervisor ends the connection, whatever it said before."""
+        while self._socket.recv(65536):
+            pass
+        return True
+
+
+class PlayedRun:
+    """What stands in the place of the sandbox with the run in it."""
+
+    def __init__(self) -> None:
+        ours, self._end = Channel.pair()
+        self._end.settimeout(TIMEOUT_S)
+        self.channel = Channel(ours)
+        self.process = SimpleNamespace(pid=os.getpid())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+
+    def say(self, did: str, **fields: Any) -> None:
+        self._end.sendall(json.dumps({"did": did, **fields}).encode())
+
+    def end(self) -> None:
+        self._end.close()
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
+    """The run that supervisors start from now on."""
+    run = PlayedRun()
+    monkeypatch.setattr(supervisor, "Sandbox", lambda *_, **__: run)
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory(tmp_path / "run")
+    run.make()
+    content = {"outcome": None, "phase": "planned", "problems": [], "times": {}}
+    write_json(run.run_json, content)
+    return run
+
+
+def serve(run: RunDirectory, visit: Any, *, lease_s: float = 60.0, **clocks: Any) -> list[BaseException]:
+    """Serve until the supervisor ends, while `visit` is done in another thread; what went wrong there."""
+    wrong: list[BaseException] = []
+
+    def be_visitor() -> None:
+        try:
+            visit()
+        except BaseException as error:  # noqa: BLE001 (told to the test)
+            wrong.append(error)
+            with contextlib.suppress(OSError):  # it has gone by itself
+                Attached(run).say(do="bye")
+
+    listener = listen(run.path)
+    visitor = threading.Thread(target=be_visitor)
+    visitor.start()
+    with listener:
+        Supervisor(run, [], lease_s, **clocks).serve(listener)
+    visitor.join()
+    return wrong
+
+
+def test_who_comes_back_hears_what_was_said_from_where_they_left(run: RunDirectory) -> None:
+    def visit() -> None:
+        first = Attached(run)
+        first.say(**{"from": 0})
+        ended = first.hear("ended")
+        assert ended["outcome"] == "crashed"
+        again = Attached(run)
+        again.say(**{"from": ended["n"]})
+        assert again.hear("ended") == ended
+        again.say(do="bye")
+
+    assert serve(run, visit) == []
+    content = json.loads(run.run_json.read_text())
+    assert content["outcome"] == "crashed"
+    assert content["problems"] == ["the run died while planned: see runner.log"]
+
+
+def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory) -> None:
+    def visit() -> None:
+        first = Attached(run)
+        first.say(**{"from": 0})
+        first.hear("ended")
+        second = Attached(run)
+        assert first.is_hung_up()
+        second.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_the_clock_that_it_tells_is_the_machine_s(run: RunDirectory) -> None:
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        attached.hear("ended")
+        attached.say(do="clock", id=7)
+        assert attached.hear("clock") == {"did": "clock", "id": 7, "time_ns": AN_HOUR_NS}
+        attached.say(do="bye")
+
+    assert serve(run, visit, now_ns=lambda: AN_HOUR_NS) == []
+
+
+def test_it_goes_when_nobody_is_heard_of_for_the_lease(run: RunDirectory) -> None:
+    now = [0.0]
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        attached.hear("ended")
+        now[0] = 59.0
+        attached.say(do="clock", id=1)  # which renews the lease
+        attached.hear("clock")
+        now[0] = 118.0
+        attached.say(do="clock", id=2)
+        attached.hear("clock")
+        now[0] = 179.0
+        assert attached.is_hung_up()
+
+    assert serve(run, visit, lease_s=60.0, now_s=lambda: now[0]) == []
+
+
+def test_who_does_not_speak_its_language_is_hung_up_on(run: RunDirectory) -> None:
+    def visit() -> None:
+        for nonsense in ({"what": 1}, {"do": "clock"}, {"from": "the beginning"}):
+            stranger = Attached(run)
+            stranger.say(**nonsense)
+            assert stranger.is_hung_up()
+        attached = Attached(run)
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_a_connection_that_breaks_just_as_the_run_speaks_stops_nothing(
+    run: RunDirectory, played: PlayedRun
+) -> None:
+    to_break: list[Attached] = []
+    looks = itertools.count()
+    broken = threading.Event()
+
+    def now_s() -> float:
+        """Asked between two looks at what came. After one that finds nothing, the next one finds first the
+        run's word, then the end of who hears it.
+        """
+        if to_break and next(looks) == 1:
+            played.say("phase", phase="running")
+            to_break.pop().hang_up()
+            broken.set()
+        return 0.0
+
+    def visit() -> None:
+        first = Attached(run)
+        first.say(**{"from": 0})
+        played.say("phase", phase="building")
+        heard = first.hear("phase")["n"]
+        to_break.append(first)
+        assert broken.wait(TIMEOUT_S)
+        again = Attached(run)
+        again.say(**{"from": heard + 1})
+        assert again.hear("phase")["phase"] == "running"
+        played.end()
+        again.hear("ended")
+        again.say(do="bye")
+
+    assert serve(run, visit, now_s=now_s) == []
+
+
+def test_however_much_a_run_says_what_steers_it_is_heard(run: RunDirectory, played: PlayedRun) -> None:
+    def visit() -> None:
+        for number in range(LAST_KEPT["change"] + 1000):
+            played.say("change", number=number)
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        numbers = []
+        for place in ("network", "probed", "ready"):
+            played.say("waits", at=place)
+            heard = attached.hear("waits")
+            assert heard["at"] == place
+            numbers.append(heard["n"])
+        assert numbers == sorted(set(numbers))
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_who_reads_slowly_is_not_hung_up_on_and_misses_nothing(run: RunDirectory, played: PlayedRun) -> None:
+    count, text = 180, "x" * 100_000  # more than a connection takes at once
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        for number in range(count):
+            played.say("problem", number=number, text=text)
+        played.end()
+        assert [attached.hear("problem")["number"] for _ in range(count)] == list(range(count))
+        attached.hear("ended")
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
+    (run.path / RUNNER_LOG).mkdir()
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        failed = attached.hear("failed")
+        assert (failed["kind"], failed["text"]) == ("machine", f"{run.path / RUNNER_LOG}: Is a directory")
+        assert attached.hear("ended")["outcome"] == "crashed"
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
+
+
+def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: PlayedRun) -> None:
+    (run.path / f".run.json.{os.getpid()}.tmp").mkdir()  # where it would be written
+
+    def visit() -> None:
+        attached = Attached(run)
+        attached.say(**{"from": 0})
+        played.end()
+        assert "how the run ended cannot be written down" in attached.hear("problem")["text"]
+        assert attached.hear("ended")["outcome"] == "crashed"
+        attached.say(do="bye")
+
+    assert serve(run, visit) == []
