@@ -47,8 +47,8 @@ def carried_out(folder, collect, keys=""):
     simulate(run, lambda message: None)
     facts = read_facts(run.read_run())
     published, got = (
-        read_files([(host, run.host_deliveries(host)) for host in facts.having(role)])
-        for role in ("driver", "client")
+        read_files([(host, run.host_deliveries(host)) for host in facts.having(trait)])
+        for trait in ("publisher", "subscriber")
     )
     marks = read_marks([run.host_collection(host) for host in facts.having("publisher")])
     return facts, published, got, marks if facts.marked else None

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,12 +197,23 @@ def taken_down(way: str) -> dict[str, list[int]]:
         for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
             lan.put(2, Direction.BACKWARD, state, Shape(delay_us=500))
             for name, stamper in stampers.items():
+                if state is LinkState.UP:
+                    wait_until(
+                        partial(_passes, stamper), f"a datagram {name} it"
+                    )  # the kernel takes a moment
                 before = len(stamper.arrivals)
                 for _ in range(DATAGRAMS):
                     stamper.send()
                 stamper.collect_until_quiet(QUIET_S)
                 came[name].append(len(stamper.arrivals) - before)
         return came
+
+
+def _passes(stamper: Stamper) -> bool:
+    before = len(stamper.arrivals)
+    stamper.send()
+    stamper.collect_until_quiet(QUIET_S)
+    return len(stamper.arrivals) > before
 
 
 def not_for_a_host() -> dict[str, Any]:
