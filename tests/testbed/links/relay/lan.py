@@ -212,7 +212,7 @@ def taken_down(way: str) -> dict[str, list[int]]:
 def _passes(stamper: Stamper) -> bool:
     before = len(stamper.arrivals)
     stamper.send()
-    stamper.collect_until_quiet(QUIET_S)
+    stamper.collect_until_quiet(LATE_S)
     return len(stamper.arrivals) > before
 
 
