@@ -17,6 +17,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -102,6 +103,17 @@ def _forget_if_dead() -> None:
     SparkSession._instantiatedSession = None
 
 
+@contextmanager
+def _interrupts_as_they_are() -> Iterator[None]:
+    """PySpark would ask Java to end its jobs first, which the same Ctrl-C may have ended: a traceback, then."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -111,7 +123,7 @@ def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> Sp
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors may have another
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+") as output, _interrupts_as_they_are():
         try:
             return _start(_settings(master) | dict(settings or {}), output)
         except (OSError, PySparkException, Py4JError) as error:
