@@ -105,7 +105,7 @@ def _forget_if_dead() -> None:
 
 @contextmanager
 def _interrupts_as_they_are() -> Iterator[None]:
-    """PySpark would ask Java to end its jobs first, which the same Ctrl-C may have ended: a traceback, then."""
+    """PySpark would ask Java to end its jobs first, which the same Ctrl-C may have ended: a traceback."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
