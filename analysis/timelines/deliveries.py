@@ -12,9 +12,10 @@ after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unver
 tombstone over events that came before is none of these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -115,12 +116,18 @@ def check(
         "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
         "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
-    arrays = [columns[field.name] for field in schemas.DELIVERIES]
-    return pa.Table.from_arrays(
-        [(pa.array(a) if isinstance(a, np.ndarray) else a).cast(field.type)
-         for a, field in zip(arrays, schemas.DELIVERIES, strict=True)],
-        schema=schemas.DELIVERIES,
-    )  # fmt: skip
+    return _table(columns)
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """`schemas.DELIVERIES` of columns in any order, each an array of NumPy's or of Arrow's."""
+    arrays = [
+        pa.array(columns[field.name]).cast(field.type)
+        if isinstance(columns[field.name], np.ndarray)
+        else columns[field.name].cast(field.type)
+        for field in schemas.DELIVERIES
+    ]
+    return pa.Table.from_arrays(arrays, schema=schemas.DELIVERIES)
 
 
 def must_get(

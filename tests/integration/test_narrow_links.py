@@ -71,18 +71,20 @@ def violated(rows: Iterator[Row]) -> dict[str, list[str]]:
     return found
 
 
+def assert_none_violated(rows: list[Row], verdict: str) -> None:
+    """Skips where a machine that is busy with other tests let more than the p99 come late, and says so."""
+    found = violated(iter(rows))
+    if verdict == "invalid" and any("late" in reason for reasons in found.values() for reason in reasons):
+        pytest.skip(f"processors were so busy that frames left late, as the verdict says: {found}")
+    assert found == {}
+
+
 @pytest.mark.network
 def test_full_links_of_a_star_are_as_configured_and_nothing_a_little_off_is(cutset: Cutset) -> None:
     run = cutset.run("star-outages", set=STAR, on="local", links="relay", allow=ANYHOW)
     (made,) = run.runs
     rows = list(judged(made.directory.path, lambda plan: None))
-    found = violated(iter(rows))
-    if (
-        any("late" in reason for reasons in found.values() for reason in reasons)
-        and made.verdict == "invalid"
-    ):
-        pytest.skip(f"processors were so busy that frames left late, as the verdict says: {found}")
-    assert found == {}
+    assert_none_violated(rows, made.verdict)
     assert sum(row["lost_queue"] for row in rows) > 50
     assert sum(row["lost_chance"] for row in rows if row["link"] in ("hub-n", "hub-s")) > 0
     assert run.events.lost == 0
@@ -125,11 +127,9 @@ def test_links_of_a_ring_that_are_cut_and_flap_are_as_configured(cutset: Cutset)
     run = cutset.run("link-failure-ring", set=RING, on="local", links="relay", allow=ANYHOW)
     (made,) = run.runs
     assert made.summary is not None
-    states = {link["link"]: link["state"] for link in made.summary["fidelity"]["links"]}
-    reasons = made.summary["fidelity"]["reasons"]
-    if any("processors" in reason for reason in reasons):
-        pytest.skip(f"processors were so busy that frames left late, as the verdict says: {reasons}")
-    assert fidelity.VIOLATED not in states.values(), reasons
-    assert [state for name, state in states.items() if name not in ("r0-r1", "r2-r3")] == [
-        fidelity.PROVEN
-    ] * 4
+    rows = list(judged(made.directory.path, lambda plan: None))
+    assert_none_violated(rows, made.verdict)
+    links = made.summary["fidelity"]["links"]
+    undisturbed = [link["state"] for link in links if link["link"] not in ("r0-r1", "r2-r3")]
+    assert len(undisturbed) == 4
+    assert fidelity.UNPROVEN not in undisturbed, "packets show what each of them did"
