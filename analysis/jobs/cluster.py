@@ -36,7 +36,9 @@ SCHEME = "spark://"
 CONNECT_WAIT_S = 5.0
 EXECUTORS_WAIT_S = 60.0
 SETTLED_S = 2.0
-"""Executors come one after the other: when none has come for so long, all have."""
+"""Executors come one after the other: when none has come for so long, and for as long as the first one took,
+all have. Machines that are slow to start the first are as slow with the others.
+"""
 _POLL_S = 0.1
 
 
@@ -102,13 +104,16 @@ def _address_towards(master: str) -> str:
 
 def _wait_for_executors(context: SparkContext, master: str) -> int:
     """Wait until the cluster gave us executors; returns how many."""
-    began = changed = time.monotonic()
+    began = changed = time.monotonic()  # Spark itself asked for them just before
     number = 0
+    settled_s = SETTLED_S
     while True:
         now, before = time.monotonic(), number
         number = len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # without this process's own
-        changed = now if number != before else changed
-        if number and now - changed >= SETTLED_S:
+        if number != before:
+            changed = now
+            settled_s = settled_s if before else max(SETTLED_S, now - began)
+        if number and now - changed >= settled_s:
             return number
         if not number and now - began >= EXECUTORS_WAIT_S:
             raise AnalysisError(

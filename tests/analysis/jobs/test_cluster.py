@@ -9,11 +9,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from analysis.errors import AnalysisError
+from analysis.jobs import cluster as cluster_of_spark
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
@@ -131,6 +133,21 @@ def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here
     _, alive = psutil.wait_procs([*java, *cluster.executors], WAIT_S)
     assert alive == []
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
+
+
+@pytest.mark.parametrize(("came_s", "number"), [((0.5, 1.5), 2), ((6.0, 10.0), 2), ((0.5, 3.5), 1)])
+def test_later_executors_are_waited_for_as_long_as_the_first_one_took(came_s, number, monkeypatch):
+    """On machines that are slow to start the first one, the others are as slow."""
+    clock = SimpleNamespace(now_s=0.0)
+    clock.monotonic = lambda: clock.now_s
+    clock.sleep = lambda pause_s: setattr(clock, "now_s", clock.now_s + pause_s)
+    monkeypatch.setattr(cluster_of_spark, "time", clock)
+    tracker = SimpleNamespace(
+        getExecutorInfos=lambda: ["the driver", *(each for each in came_s if each <= clock.now_s)]
+    )
+    java = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
+    found = cluster_of_spark._wait_for_executors(SimpleNamespace(_jsc=java), "spark://here:7077")
+    assert found == number
 
 
 def test_a_master_that_is_not_there_is_told_at_once(here):
