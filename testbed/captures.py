@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.capture_parts import NAME_PATTERN, ROTATION_S, folder_of, held
+from experiments.plan import CapturePlan
 from testbed.errors import TestbedError
-from testbed.plan import CapturePlan
 from testbed.share import WIRE_SNAPLEN_BYTES
 
 SNAPLEN_MAX = 262_144

@@ -24,7 +24,7 @@ from statistics import fmean, median
 from typing import Any
 
 from experiments.declared import Trait, declared_in
-from testbed.plan import Plan, plan_to_json
+from experiments.plan import Plan, plan_to_json
 
 RUNS_MAX = 30
 """So many of the newest runs are looked at."""

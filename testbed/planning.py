@@ -14,9 +14,7 @@ from experiments.checks import problems
 from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
-from experiments.roles import counts_in
-from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
-from testbed.plan import (
+from experiments.plan import (
     CapturePlan,
     HostPlan,
     LinkChange,
@@ -27,6 +25,8 @@ from testbed.plan import (
     RegionPlan,
     StreamPlan,
 )
+from experiments.roles import counts_in
+from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
 from topologies.document import dotted
 from topologies.errors import InputError
 from topologies.model import Topology

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from testbed.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan, ProcessAction
+from experiments.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan, ProcessAction
 from testbed.tunnel import Tunnel
 from topologies.shape import Shape
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
+from experiments.plan import Plan
 from experiments.rundir import RunDirectory
-from testbed.plan import Plan
 from testbed.runner import start
 from testbed.runner.start import Ended, Follow
 

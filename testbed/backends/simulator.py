@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.draining import settles_by_time
+from experiments.plan import Plan, plan_from_json
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.sim.network import Build
@@ -27,7 +28,6 @@ from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import Carried
 from testbed.interrupts import Interrupts, noted_interrupts
-from testbed.plan import Plan, plan_from_json
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.record import RunRecord
 from testbed.runner.start import Ended, Follow

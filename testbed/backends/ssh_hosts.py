@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.declared import Trait
+from experiments.plan import Plan, plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive, machine_archive
@@ -32,7 +33,6 @@ from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import run_lock, ship
 from testbed.machines.shipping.result import Shipped
 from testbed.machines.ssh import Connection
-from testbed.plan import Plan, plan_from_json
 from testbed.runner.start import Ended, Follow, check_disk, interruptible
 from testbed.share import share_to_json
 

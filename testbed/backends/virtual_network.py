@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from experiments.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.network import Build, Network
@@ -12,7 +13,6 @@ from testbed.backends.virtual_processes import VirtualProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import Carried, Change
 from testbed.network.routes import hops
-from testbed.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
 from testbed.runner.specs import node_specs
 from topologies.shape import Shape
 

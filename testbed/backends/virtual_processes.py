@@ -5,12 +5,12 @@ from typing import Any
 
 from experiments.declared import Declared, Trait
 from experiments.draining import reached
+from experiments.plan import Plan
 from node.core import machine as m
 from node.sim.network import Network
 from node.sim.process import Node
 from testbed.backends.virtual_files import time_ns
 from testbed.errors import TestbedError
-from testbed.plan import Plan
 
 
 @dataclass(slots=True)

@@ -21,9 +21,9 @@ from testbed.campaign.backend_selection import LOCAL
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
+    from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.plan import Plan
     from testbed.sweeps import Chosen
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})

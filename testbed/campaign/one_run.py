@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from experiments.model import Experiment
+    from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.backends.place import Place
     from testbed.campaign.live_view import Watching
     from testbed.campaign.progress import Follower
-    from testbed.plan import Plan
     from testbed.runner.start import Ended
     from topologies.model import Topology
 

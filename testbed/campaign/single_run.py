@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from testbed.plan import Plan
+    from experiments.plan import Plan
     from testbed.sweeps import Chosen
 
 

@@ -10,7 +10,7 @@ from testbed.cli.options import experiment_options, read_chosen
 from testbed.cli.output import reader_may_leave
 
 if TYPE_CHECKING:
-    from testbed.plan import Plan
+    from experiments.plan import Plan
 
 
 @click.command(name="plan")
@@ -39,8 +39,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
+    from experiments.plan import plan_to_json
     from testbed.cli.plan_text import plan_of, show_plan
-    from testbed.plan import plan_to_json
     from testbed.sweeps import Chosen
 
     file = read_chosen(experiment, overrides, topology)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
 from testbed.cli.plan_text import shape_text
-from testbed.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
 from topologies.label_placement import Box, Line, placed
 from topologies.layout import layout, spaced
 from topologies.palette import colour_of

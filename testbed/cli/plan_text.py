@@ -14,6 +14,7 @@ import click
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_by
+from experiments.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
@@ -22,7 +23,6 @@ from testbed.machines.inventory import load_inventory
 from testbed.machines.placement import place
 from testbed.network.commands import inside_lines
 from testbed.network.layout import make_layout
-from testbed.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
 from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command

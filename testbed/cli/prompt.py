@@ -7,8 +7,8 @@ use.
 import sys
 from pathlib import Path
 
+from experiments.plan import plan_from_json
 from experiments.rundir import RunDirectory
-from testbed.plan import plan_from_json
 from testbed.sandbox.channel import Channel
 from testbed.shell.prompt import Prompt, Runner, ended_by_signals
 

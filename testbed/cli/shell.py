@@ -17,9 +17,9 @@ from testbed.cli.options import all_overrides, experiment_options, no_analyze_op
 from testbed.interrupts import handling
 
 if TYPE_CHECKING:
+    from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.plan import Plan
     from testbed.runner.start import Ended
     from testbed.sweeps import Chosen
 

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from experiments.plan import LinkChange, ProcessChange
 from testbed.errors import TestbedError
 from testbed.links.model import Applied
-from testbed.plan import LinkChange, ProcessChange
 
 Change = LinkChange | ProcessChange
 

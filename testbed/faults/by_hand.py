@@ -14,9 +14,9 @@ from typing import Any
 from experiments.checks import problems
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
+from experiments.plan import LinkChange, Plan, ProcessChange
 from testbed.errors import TestbedError
 from testbed.faults.timeline import FOREVER_US
-from testbed.plan import LinkChange, Plan, ProcessChange
 from testbed.planning import all_changes, with_faults
 from topologies.document import Document, dotted, validated
 from topologies.errors import InputError

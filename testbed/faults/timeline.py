@@ -36,7 +36,7 @@ from experiments.faults import (
     Separate,
     SetLink,
 )
-from testbed.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
+from experiments.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
 from topologies.model import Link, Topology
 from topologies.shape import Shape
 

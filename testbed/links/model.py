@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from testbed.plan import Direction, LinkChange, LinkPlan, Plan
+from experiments.plan import Direction, LinkChange, LinkPlan, Plan
 from testbed.share import Share, nothing
 from topologies.shape import Shape
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.plan import Direction
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
 from testbed.links.model import Applied, LinkCounters, LinkWiring
@@ -31,7 +32,6 @@ from testbed.links.netem_commands import (
     unwire_lines,
     wire_lines,
 )
-from testbed.plan import Direction
 from topologies.shape import Shape
 
 HANDLES = (1, 2)  # of a stage's netem, in turn

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+from experiments.plan import Direction
 from testbed.links.model import LinkWiring
-from testbed.plan import Direction
 from topologies.shape import Shape, queue_limit_packets
 
 IN_FLIGHT_PACKETS_MAX = 1_000_000

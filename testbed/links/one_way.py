@@ -9,8 +9,8 @@ Sources: ip-link(8), packet(7), linux/net/core/dev.c (`__netif_receive_skb_core`
 
 from collections.abc import Iterator, Sequence
 
+from experiments.plan import Direction
 from testbed.links.model import LinkWiring
-from testbed.plan import Direction
 
 
 def one_way_lines(wirings: Sequence[LinkWiring]) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.child_python import program_command
+from experiments.plan import Plan
 from testbed import icmp
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
@@ -28,7 +29,6 @@ from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.on_each import on_each
 from testbed.machines.placement import Placement
 from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
-from testbed.plan import Plan
 from testbed.runner.start import DISK_RESERVE_BYTES
 
 CLOCK_READINGS = 8

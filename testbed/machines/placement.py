@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from experiments.plan import CapturePlan, LinkChange, LinkPlan, Plan
 from testbed.machines.inventory import Inventory, Machine, Shaping
 from testbed.network.commands import OUTSIDE_MTU_BYTES
-from testbed.plan import CapturePlan, LinkChange, LinkPlan, Plan
 from testbed.share import Share
 from testbed.tunnel import Tunnel
 from topologies.errors import InputError

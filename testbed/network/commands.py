@@ -7,8 +7,8 @@ bridge(8), the kernel's Documentation/networking/ip-sysctl.rst.
 
 from collections.abc import Iterable, Mapping
 
+from experiments.plan import HostPlan
 from testbed.network.layout import Bridge, Interface, Layout, Neighbour, Route
-from testbed.plan import HostPlan
 from testbed.tunnel import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216

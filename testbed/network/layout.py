@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
+from experiments.plan import CapturePlan, Direction, HostPlan, Plan
 from testbed.links.model import LinkWiring, links_without_middle
 from testbed.network.routes import next_links
-from testbed.plan import CapturePlan, Direction, HostPlan, Plan
 from testbed.share import Share, everything, shapes_here
 
 

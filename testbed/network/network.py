@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, Middles
@@ -24,7 +25,6 @@ from testbed.network import commands, probes
 from testbed.network.layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.network.neighbour_table import NeighbourTable
-from testbed.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
 from testbed.share import Share, everything, part_of, shapes_here
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
 
-from testbed.plan import LinkPlan, Plan
+from experiments.plan import LinkPlan, Plan
 from topologies.routes import Edge, Hop, next_edges, routes
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.declared import Trait
+from experiments.plan import LinkChange
 from testbed.errors import TestbedError
 from testbed.faults.application import Carried, target
-from testbed.plan import LinkChange
 from testbed.runner.by_hand import FaultsAsAsked
 from testbed.runner.prompt import Prompt
 from testbed.runner.running import SAVE_PERIOD_S, applier

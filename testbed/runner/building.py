@@ -10,11 +10,11 @@ import os
 import sys
 from contextlib import AsyncExitStack
 
+from experiments.plan import Plan
 from testbed.captures import CapturePoint, Captures
 from testbed.links.model import links_without_middle
 from testbed.links.selection import select_middles
 from testbed.network import Network
-from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.meeting import Meeting, MeetingPlace
 from testbed.runner.phases import Phase

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.model import Experiment
+from experiments.plan import LinkChange, LinkState, ProcessAction, plan_to_json
 from testbed.errors import TestbedError
 from testbed.faults.application import NAP_S, Carried, Change, carry_out_together
 from testbed.faults.by_hand import FaultsByHand
 from testbed.links.model import Applied
-from testbed.plan import LinkChange, LinkState, ProcessAction, plan_to_json
 from testbed.runner.running import record_change
 from testbed.runner.stage import Stage
 from topologies.model import Topology

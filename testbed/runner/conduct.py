@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 from experiments.declared import Trait
+from experiments.plan import plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.plan import plan_from_json
 from testbed.runner import monitor
 from testbed.runner.building import build
 from testbed.runner.collecting import collect

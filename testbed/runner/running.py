@@ -11,9 +11,9 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+from experiments.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.faults.application import LATE_NS, Carried, Change, carry_out
 from testbed.links.model import Applied
-from testbed.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage

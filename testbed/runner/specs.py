@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from experiments.declared import Trait
+from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
-from testbed.plan import Plan, ProcessPlan
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""

@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.plan import Plan
 from testbed.captures import Captures
 from testbed.links.model import Middles
 from testbed.network import Network
-from testbed.plan import Plan
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.meeting import Meeting
 from testbed.runner.phases import Outcome

@@ -19,11 +19,11 @@ from types import FrameType
 from typing import Any
 
 from experiments.child_python import python_command
+from experiments.plan import Plan, plan_to_json
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
-from testbed.plan import Plan, plan_to_json
 from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
 from testbed.runner.versions import made_with
 from testbed.sandbox import Sandbox

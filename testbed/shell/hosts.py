@@ -12,9 +12,9 @@ from typing import Any
 
 from mininet.net import Mininet
 
+from experiments.plan import Plan
 from testbed.network.layout import make_layout
 from testbed.network.mininet_nodes import PlainHost, make_mininet, tell
-from testbed.plan import Plan
 
 
 class AttachedHost(PlainHost):

@@ -22,9 +22,9 @@ from mininet.log import output
 from mininet.net import Mininet
 from mininet.node import Node
 
+from experiments.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
-from testbed.plan import Plan
 from testbed.sandbox.channel import Channel
 from testbed.shell import text, words
 

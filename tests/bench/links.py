@@ -17,8 +17,8 @@ from random import Random
 from statistics import quantiles
 from typing import Any
 
+from experiments.plan import Direction
 from testbed.links.relay.client import RelayMiddles
-from testbed.plan import Direction
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer
 from tests.testbed.sandboxed import sandboxed_as_ordinary_user

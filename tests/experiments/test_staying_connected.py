@@ -10,8 +10,8 @@ from experiments.faults import Cut, Flap
 from experiments.loader import load_experiment
 from experiments.losable_links import LosableLinks
 from experiments.model import Experiment
+from experiments.plan import LinkState
 from testbed.faults.timeline import link_changes
-from testbed.plan import LinkState
 from topologies.errors import InputError
 from topologies.loader import load_topology, topology_names
 from topologies.model import Topology

@@ -11,12 +11,12 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from experiments.plan import CapturePlan
 from testbed.batches import run_batch
 from testbed.captures import FLUSH_S, CapturePoint, Captures
 from testbed.errors import TestbedError
 from testbed.network.commands import OPTIONAL_SETTINGS, ROOT_SETTINGS
 from testbed.network.namespaces import write_settings
-from testbed.plan import CapturePlan
 
 INTERFACE = "point"
 POINT = CapturePoint(CapturePlan("point.pcap"), None, INTERFACE)

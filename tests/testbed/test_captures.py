@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from experiments import capture_parts
+from experiments.plan import CapturePlan
 from testbed.captures import CapturePoint, has_all, parse_counts, tcpdump_command
-from testbed.plan import CapturePlan
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import testbed
 from experiments.child_python import python_command
+from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.model import Applied, LinkCounters, LinkWiring
 from testbed.links.one_way import one_way_lines, remove_lines
 from testbed.links.relay.orders import Line, shape_to_json
-from testbed.plan import Direction
 from topologies.shape import Shape
 
 START_S_MAX = 60.0  # hundreds of rings have to be allocated

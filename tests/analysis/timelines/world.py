@@ -16,8 +16,8 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.facts import Facts, read_facts
 from experiments.loader import load_experiment
+from experiments.plan import plan_to_json
 from node.core.deliveries import RecordKind
-from testbed.plan import plan_to_json
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 

@@ -14,13 +14,13 @@ import pytest
 from analysis import pipeline
 from experiments import capture_parts
 from experiments.loader import load_experiment, read_experiment
+from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.campaign import live_view
 from testbed.campaign.live_view import Watching, check_watchable, watched
 from testbed.campaign.progress import Situation
 from testbed.cli import main
 from testbed.cli.analyze import _Work
-from testbed.plan import Plan
 from testbed.planning import make_plan
 from testbed.sweeps import Chosen
 from topologies.errors import InputError

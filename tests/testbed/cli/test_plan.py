@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from experiments.plan import plan_from_json
 from testbed.cli import main
-from testbed.plan import plan_from_json
 
 Output = Callable[..., str]
 

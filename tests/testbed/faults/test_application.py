@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, Carried, Change, carry_out, carry_out_together
 from testbed.links.model import Applied
-from testbed.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from topologies.shape import Shape
 
 ZERO_NS = 1_700_000_000_000_000_000

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from experiments.loader import load_experiment, read_experiment
+from experiments.plan import LinkChange, plan_from_json, plan_to_json
 from testbed.faults.by_hand import FaultsByHand, RefusedFaultError, meaningless, open_ended
-from testbed.plan import LinkChange, plan_from_json, plan_to_json
 from testbed.planning import make_plan
 from tests.testbed.runner.live import write_experiment
 from topologies.loader import load_topology

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.loader import load_experiment
-from testbed.plan import Plan, ProcessAction, ProcessChange
+from experiments.plan import Plan, ProcessAction, ProcessChange
 from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from experiments.faults import Fault, Faults
+from experiments.plan import Direction, LinkChange, LinkState
 from testbed.faults.timeline import fault_plans, link_changes, process_changes
-from testbed.plan import Direction, LinkChange, LinkState
 from topologies.model import Topology
 from topologies.shape import Shape
 

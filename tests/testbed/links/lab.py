@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from experiments.plan import Direction
 from node.tcp.network_namespace import CLONE_NEWNET
 from testbed.batches import run_batch
 from testbed.links.model import LinkWiring, Middles
 from testbed.links.selection import select_middles
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
 from testbed.network.namespaces import inside_each, write_settings
-from testbed.plan import Direction
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from topologies.shape import Shape

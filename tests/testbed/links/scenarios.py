@@ -6,8 +6,8 @@ Arguments are the kind of middle, and what the test varies. Nothing is judged he
 from statistics import median
 from typing import Any
 
+from experiments.plan import Direction
 from testbed.links.model import Applied
-from testbed.plan import Direction
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.shape import Shape

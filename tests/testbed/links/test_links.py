@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.plan import Direction
+from experiments.plan import Direction
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed

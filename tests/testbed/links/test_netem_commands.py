@@ -1,5 +1,6 @@
 """The exact lines of netem's middles."""
 
+from experiments.plan import Direction
 from testbed.links.model import LinkWiring
 from testbed.links.netem_commands import (
     delay_line,
@@ -13,7 +14,6 @@ from testbed.links.netem_commands import (
     wire_lines,
 )
 from testbed.links.selection import says_seed
-from testbed.plan import Direction
 from topologies.shape import Shape, queue_limit_packets
 
 DELAY = Shape(delay_us=15_000)

@@ -1,8 +1,8 @@
 """The exact lines of links of which another machine shapes a direction."""
 
+from experiments.plan import Direction
 from testbed.links.model import LinkWiring
 from testbed.links.one_way import one_way_lines, remove_lines
-from testbed.plan import Direction
 from topologies.shape import Shape
 
 BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, Shape()))

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import read_experiment
+from experiments.plan import Direction, LinkChange, Plan
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
 from testbed.machines.placement import fitted, place, shares
 from testbed.network.layout import Layout, make_layout
-from testbed.plan import Direction, LinkChange, Plan
 from testbed.planning import make_plan
 from testbed.share import part_of, share_from_json, share_to_json
 from topologies.errors import InputError

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.plan import Plan
 from testbed.errors import MachineError
 from testbed.forecast import disk_needed_bytes
 from testbed.machines.checks import Examined, check_room, needed_bytes
 from testbed.machines.facts import Folder
 from testbed.machines.placement import place
-from testbed.plan import Plan
 from tests.testbed.machines.test_findings import FIT, inventory, machine
 from tests.testbed.test_volume import plan
 

@@ -8,9 +8,9 @@ import socket
 import time
 from typing import Any
 
+from experiments.plan import LinkState
 from testbed.links.selection import select_middles
 from testbed.network import Network
-from testbed.plan import LinkState
 from tests.testbed.network.observations import (
     ECHO_PORT,
     IP_RECVERR,

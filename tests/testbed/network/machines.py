@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.plan import Direction, LinkState, Plan
 from testbed.links.selection import select_middles
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
 from testbed.machines.placement import Placement, shares
 from testbed.network import Network
-from testbed.plan import Direction, LinkState, Plan
 from testbed.share import Share
 from testbed.tunnel import make_tunnels
 from tests.testbed.network.observations import set_link, what_sending_says

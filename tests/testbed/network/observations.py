@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
+from experiments.plan import Direction, LinkChange, LinkState, Plan
 from testbed.links.model import Applied
 from testbed.network import Network
 from testbed.network.namespaces import inside_each
-from testbed.plan import Direction, LinkChange, LinkState, Plan
 
 IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
 ETH_P_ALL = 3

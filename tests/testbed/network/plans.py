@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import combinations
 
+from experiments.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
 from testbed.links.selection import kernel_has_netem
-from testbed.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
 from topologies.shape import Shape
 
 LAN = Shape(delay_us=1_000)

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from experiments.plan import CapturePlan, Direction, LinkChange, LinkState
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
 from testbed.network.layout import Interface, Port, make_layout
-from testbed.plan import CapturePlan, Direction, LinkChange, LinkState
 from tests.testbed.network.plans import make_plan
 from topologies.shape import Shape
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from experiments.plan import Direction, LinkState
 from testbed.links.selection import select_middles
 from testbed.network import Network
-from testbed.plan import Direction, LinkState
 from tests.testbed.network.observations import (
     SILENCE_S,
     neighbours,

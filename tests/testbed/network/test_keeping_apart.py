@@ -7,13 +7,13 @@ from unittest import mock
 
 import pytest
 
+from experiments.plan import ProcessPlan
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.selection import select_middles
 from testbed.network import Network
 from testbed.network.layout import Neighbour
 from testbed.network.neighbour_table import NeighbourTable
-from testbed.plan import ProcessPlan
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed

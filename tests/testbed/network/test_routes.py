@@ -5,8 +5,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.plan import LinkPlan, Plan
 from testbed.network.routes import next_links
-from testbed.plan import LinkPlan, Plan
 from tests.testbed.network.plans import make_plan
 from topologies.shape import Shape
 

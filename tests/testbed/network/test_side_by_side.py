@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from experiments.plan import LinkState
 from testbed.links.selection import select_middles
 from testbed.network import Network
-from testbed.plan import LinkState
 from tests.testbed.network.observations import reachable, set_link
 from tests.testbed.network.plans import make_plan
 from tests.testbed.sandboxed import finish, start

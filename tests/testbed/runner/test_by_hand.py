@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from experiments.loader import load_experiment
+from experiments.plan import LinkChange
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change
 from testbed.faults.by_hand import open_ended
 from testbed.links.model import Applied
-from testbed.plan import LinkChange
 from testbed.planning import make_plan
 from testbed.runner.by_hand import FaultsAsAsked
 from testbed.runner.record import RunRecord

@@ -5,8 +5,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.links.model import Applied
-from testbed.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.runner.running import until_duration_is_over
 from topologies.shape import Shape
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.rundir import RunDirectory
-from testbed.plan import (
+from experiments.plan import (
     CapturePlan,
     Direction,
     FaultPlan,
@@ -28,6 +27,7 @@ from testbed.plan import (
     RegionPlan,
     plan_to_json,
 )
+from experiments.rundir import RunDirectory
 from tests.analysis.pages.report.scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
 from tests.analysis.pages.report.synthetic_tables import fidelity, latency, recovery, throughput
 from tests.analysis.pages.report.synthetic_transfers import write_transfers

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed.plan import Plan
+from experiments.plan import Plan
 from tests.analysis.pages.report.scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.pages.report.bands import bands
 from analysis.pages.report.reading import RunRecord
-from testbed.plan import (
+from experiments.plan import (
     Direction,
     FaultPlan,
     LinkChange,

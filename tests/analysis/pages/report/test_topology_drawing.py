@@ -10,7 +10,7 @@ from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.reading import RunRecord
 from analysis.pages.report.topology_drawing import RADIUS, Drawing, drawing
 from experiments.loader import load_experiment
-from testbed.plan import plan_to_json
+from experiments.plan import plan_to_json
 from testbed.planning import make_plan
 from topologies.label_placement import Box, Line, placed
 from topologies.layout import layout

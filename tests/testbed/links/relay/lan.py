@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from experiments.plan import Direction, LinkChange, LinkState
 from testbed.links.model import Applied, LinkWiring
 from testbed.links.relay.client import RelayMiddles
 from testbed.network import Network
-from testbed.plan import Direction, LinkChange, LinkState
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from tests.testbed.network.observations import in_host

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from contextlib import suppress
 
+from experiments.plan import Direction, LinkState
 from testbed.links.relay.client import RelayMiddles
-from testbed.plan import Direction, LinkState
 from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host
 from tests.testbed.network.observations import in_host
 from topologies.shape import Shape

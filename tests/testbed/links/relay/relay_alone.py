@@ -6,12 +6,12 @@ import socket
 import time
 from typing import Any
 
+from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.model import LinkWiring
 from testbed.links.relay.client import RelayMiddles
 from testbed.links.relay.port import Port
-from testbed.plan import Direction
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper
