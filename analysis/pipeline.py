@@ -39,6 +39,7 @@ from analysis.timelines.summary import Findings, summarize
 from analysis.timelines.tasks import (
     CheckClients,
     CheckPublisher,
+    CompareOrder,
     Files,
     FollowRecords,
     FollowStreams,
@@ -50,6 +51,7 @@ from analysis.timelines.tasks import (
     nothing,
     write,
 )
+from analysis.timelines.total_order import with_disorder
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
@@ -183,6 +185,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         if (logged := {stream: sources[stream] for stream in some if stream in sources}) is not None
     ]
     followed = carry_out(workers, streams, "following streams")
+    results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage", "convergence")}
 
 
@@ -192,7 +195,7 @@ def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
 
 def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
-    run, facts = case.run, case.facts
+    run, facts, contract = case.run, case.facts, case.facts.declared.contract
     drivers = _files(run, facts.having(Trait.PUBLISHER))
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
@@ -208,6 +211,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
             for clients in _together(_files(run, facts.clients))
         ),
         *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
+        *([CompareOrder(_files(run, facts.clients), facts)] if contract.order == "total" else ()),
     ]
 
 

@@ -139,10 +139,7 @@ def _module(path: Path) -> ModuleType:
 
 def _unchecked(system: System) -> str | None:
     """What a system declares that the analysis could not hold it to, if anything."""
-    contract = system.declared.contract
-    if contract.order == "total":
-        return "one order for all clients (total)"
-    return "events by their content" if contract.audience == "content" else None
+    return "events by their content" if system.declared.contract.audience == "content" else None
 
 
 def _checked(system: Any, where: str) -> System:

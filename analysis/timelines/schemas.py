@@ -59,7 +59,7 @@ DELIVERIES = _schema(
     ("delivered_while_running", _BIGINT, False),  # events until the drivers stopped
     ("lost", _BIGINT, False),  # expected in some session, and not accounted for in it
     ("duplicated", _BIGINT, False),  # delivered again within a session, or published twice
-    ("out_of_order", _BIGINT, False),  # delivered after a later event of the same session
+    ("out_of_order", _BIGINT, False),  # after a later event of the same session, or of other clients' order
     ("stray", _BIGINT, False),  # that the client was not to get
     ("resurrected", _BIGINT, False),  # delivered after their tombstone, or collected against the rule
     ("corrupted", _BIGINT, False),  # other bytes than were published
@@ -72,6 +72,14 @@ DELIVERIES = _schema(
     ("out_of_order_after", pa.list_(_BIGINT), False),
     ("digest", _BIGINT, False),  # of the sequence numbers that are accounted for
     ("published_digest", _BIGINT, False),
+)
+
+# What came to a client against the order in which others got it, where all are to get one order.
+DISORDER = _schema(
+    ("client", _STRING, False),
+    ("stream", _INT, False),
+    ("fault", _BIGINT, False),  # the last applied one before it, by its place in order of time; -1: none
+    ("events", _BIGINT, False),
 )
 
 # One row per driver: whether its stream has its events in the order in which it published them.

@@ -32,6 +32,7 @@ from analysis.timelines import (
     recovery,
     schemas,
     throughput,
+    total_order,
 )
 from analysis.timelines.arrays import concatenated, ints, rows
 from analysis.timelines.collecting import read_marks
@@ -54,6 +55,7 @@ RESULTS = {
     "wire": schemas.WIRE,
     "outside": schemas.OUTSIDE,
     "deliveries": schemas.DELIVERIES,
+    "disorder": schemas.DISORDER,
     "publishers": schemas.PUBLISHERS,
     "samples": schemas.SAMPLES,
     "pairs": schemas.PAIRS,
@@ -152,6 +154,19 @@ class CheckClients:
             "outside": concatenated(strange, schemas.OUTSIDE),
             **arrived,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOrder:
+    """In which order all clients got what they got."""
+
+    clients: tuple[Files, ...]
+    facts: Facts
+
+    def run(self) -> dict[str, pa.Table]:
+        """What came to one against the order of the others."""
+        got = read_files(self.clients, tuple(self.facts.owner), clocks=self.facts.clocks)
+        return {"disorder": total_order.disorder(got, self.facts)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
+from node import systems
 from node.core.machine import Record
 from node.systems import build_machine
 from testbed.backends.simulator import simulate
@@ -22,8 +23,8 @@ WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupte
 def wrong_with(tmp_path):
     """What is counted as wrong in a run of machines of this build."""
 
-    def run(build):
-        experiment = load_experiment(FILE, ["duration=9s"])
+    def run(build, *settings):
+        experiment = load_experiment(FILE, ["duration=9s", *settings])
         plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
         described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
         directory = prepare(tmp_path, plan, described)
@@ -140,3 +141,54 @@ def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with):
 
     with pytest.raises(AnalysisError, match="recorded events of stream 99"):
         wrong_with(with_role("subscriber", renamed))
+
+
+ONE_BROKER = ("topology=one-region", "faults=[]", "parameters.topics=3", "parameters.change=1h")
+"""Passes all topics on to three subscribers, in one order."""
+
+
+@pytest.fixture
+def total_order(monkeypatch, tmp_path, broker_module):
+    """The broker promises one order for all subscribers."""
+    path = tmp_path / f"broker_of_{tmp_path.name}.py"  # a module of its own for each test
+    path.write_text(broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"'))
+    monkeypatch.setenv(systems.MODULES_VARIABLE, str(path))
+    systems.systems.cache_clear()
+
+
+def swaps_topics_for_one(broker):
+    """After 6 s one subscriber gets an event only after the next one, which is of another topic."""
+    usual, held = broker.pass_on, []
+
+    def pass_on(message, *, from_broker):
+        if held or broker.now_us < 6_000_000:
+            usual(message, from_broker=from_broker)
+            if len(held) == 1:
+                held.append(broker.followers)
+                broker.followers = {held[0].topic: {max(broker.followers[message.topic])}}
+                usual(held[0], from_broker=True)
+                broker.followers = held[1]
+        else:
+            held.append(message)
+            everyone = broker.followers
+            broker.followers = {message.topic: everyone[message.topic] - {max(everyone[message.topic])}}
+            usual(message, from_broker=from_broker)
+            broker.followers = everyone
+
+    broker.pass_on = pass_on
+
+
+@pytest.mark.usefixtures("total_order")
+def test_one_order_for_all_is_kept_by_one_broker(wrong_with):
+    assert wrong_with(build_machine, *ONE_BROKER) == {}
+
+
+@pytest.mark.usefixtures("total_order")
+def test_events_that_one_client_got_in_another_order_than_the_others_are_out_of_order(wrong_with):
+    wrong = wrong_with(with_role("broker", swaps_topics_for_one), *ONE_BROKER)
+    assert list(wrong) == ["out_of_order"]
+    assert wrong["out_of_order"] in PER_MESSAGE
+
+
+def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with):
+    assert wrong_with(with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}

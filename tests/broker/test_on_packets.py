@@ -35,11 +35,11 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
 
 
 def test_a_promise_that_nothing_checks_is_refused(broker_module, tmp_path, capsys):
-    text = broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"')
-    path = tmp_path / "total_broker.py"
+    text = broker_module.read_text().replace('"topic", "subscription"', '"content", "subscription"')
+    path = tmp_path / "content_broker.py"
     path.write_text(text)
     assert main.run(["--system-module", str(path), "list"]) == 2
-    assert "one order for all clients (total), which is not checked yet" in capsys.readouterr().err
+    assert "events by their content, which is not checked yet" in capsys.readouterr().err
 
 
 def test_the_plan_has_what_the_system_declares(cutset):

@@ -1,0 +1,156 @@
+"""Whether all clients got the events of all streams in one order (`order: total`), without comparing pairs of
+clients.
+
+Within a stream its numbers are the order, and `deliveries` judges it client by client. Between streams no
+number says what comes first; but whatever one client got directly after another piece (`pieces`) came after
+it, so all sessions together are a graph of pieces with an edge for each step of each session. One order fits
+all of them exactly if that graph has no cycle, which its strongly connected components tell in time linear in
+the deliveries. Two clients that got the same two events in different orders are the shortest cycle; a longer
+one goes through clients none of which contradicts another one by itself.
+
+Pieces in a cycle are put in the order in which most clients got them, by the median of their places there.
+*Out of order* is, at each client, what came after a piece of its cycle that stands behind it in that order:
+so one client that differs from many is blamed, and of two that differ one. What a client got again, or behind
+its own stream, is left out: it is counted already.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
+from analysis.timelines.epochs import layout
+from analysis.timelines.facts import Facts
+from analysis.timelines.groups import SPAN_BITS, shifted
+from analysis.timelines.pieces import distinct, incidences
+from node.core.deliveries import RecordKind
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrivals:
+    """Which piece came to which session of a client, as parallel arrays, session by session in order.
+
+    row: of the records, in which it came.
+    """
+
+    session: Ints
+    piece: Ints
+    row: Ints
+
+    def where(self, chosen: Ints | Bools) -> "_Arrivals":
+        return _Arrivals(self.session[chosen], self.piece[chosen], self.row[chosen])
+
+
+def disorder(records: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.DISORDER`: what came to each client against the order of the others.
+
+    records: rows of `schemas.RECORDS` of all clients, each host's in order.
+    """
+    records = records.filter(
+        pc.is_in(records.column("kind"), value_set=pa.array([RecordKind.DELIVERED, RecordKind.SPARSE]))
+    )
+    records = layout([records]).laid_out(records)
+    streams = sorted(facts.owner)
+    stream = np.searchsorted(streams, ints(records, "stream"))
+    batches = shifted(stream, ints(records, "first_seq"), ints(records, "count"))
+    edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
+    piece, row = incidences(edges, batches)
+    came = _counted_nowhere_else(_Arrivals(_sessions(records)[row], piece, row), edges)
+    came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
+    late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
+    applied = [fault.t_ns for fault in facts.applied_faults]
+    fault = np.searchsorted(applied, ints(records, "t_ns")[late.row], side="right") - 1
+    return pa.table(
+        [
+            records.column("host").take(pa.array(late.row)),
+            pa.array(np.array(streams, np.int64)[stream[late.row]]).cast(pa.int32()),
+            pa.array(fault),
+            pa.array(np.diff(edges)[late.piece]),
+        ],
+        schema=schemas.DISORDER,
+    )
+
+
+def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
+    """`schemas.DELIVERIES` with what came against the order of other clients, too."""
+    if not found.num_rows:
+        return deliveries
+    rows = deliveries.to_pylist()
+    at = {(row["client"], row["stream"]): row for row in rows}
+    for late in found.to_pylist():
+        row = at[late["client"], late["stream"]]
+        row["out_of_order"] += late["events"]
+        if late["fault"] >= 0:
+            row["out_of_order_after"][late["fault"]] += late["events"]
+    return pa.Table.from_pylist(rows, schema=schemas.DELIVERIES)
+
+
+def _sessions(records: pa.Table) -> Ints:
+    """One number for each session of each client, in the order of the records."""
+    hosts = pc.unique(records.column("host")).to_pylist()
+    session = ints(records, "session")
+    return codes(records.column("host"), hosts) * (int(session.max(initial=0)) + 1) + session
+
+
+def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
+    """What came for the first time, and not behind a later piece of its stream."""
+    pieces = max(len(edges) - 1, 1)
+    came = came.where(np.argsort(came.session, kind="stable"))
+    came = came.where(np.sort(np.unique(came.session * pieces + came.piece, return_index=True)[1]))
+    return came.where(~_behind(came.session, edges[came.piece] >> SPAN_BITS, came.piece))
+
+
+def _in_cycles(came: _Arrivals, pieces: int) -> tuple[_Arrivals, Ints]:
+    """The arrivals of pieces that no order of all sessions has a place for, and the cycle of each."""
+    steps = came.session[1:] == came.session[:-1]
+    start, end = came.piece[:-1][steps], came.piece[1:][steps]
+    graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(pieces, pieces))
+    _, component = connected_components(graph.tocsr(), connection="strong")
+    chosen = (np.bincount(component, minlength=1) > 1)[component][came.piece]
+    return came.where(chosen), component[came.piece[chosen]].astype(np.int64)
+
+
+def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
+    """For each arrival the place of its piece in its cycle: by where most sessions have it."""
+    order, group = _grouped(came.session, cycle)
+    counts = np.bincount(group, minlength=1)
+    first = np.cumsum(counts) - counts
+    share = np.empty(len(cycle))
+    share[order] = (np.arange(len(cycle)) - first[group] + 0.5) / counts[group]
+    pieces, which = np.unique(came.piece, return_inverse=True)
+    place = np.empty(len(pieces), np.int64)
+    place[np.lexsort((pieces, _medians(which, share, len(pieces))))] = np.arange(len(pieces))
+    return place[which]
+
+
+def _medians(group: Ints, values: Floats, groups: int) -> Floats:
+    """Of the values of each group, each of which has some."""
+    ordered = values[np.lexsort((values, group))]
+    counts = np.bincount(group, minlength=groups)
+    first = np.cumsum(counts) - counts
+    middle: Floats = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
+    return middle
+
+
+def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
+    """Which arrivals come, in their session, after one of their group that has a later place."""
+    order = np.lexsort((np.arange(len(place)), group, session))
+    apart = np.append(0, np.cumsum((np.diff(group[order]) != 0) | (np.diff(session[order]) != 0)))[
+        : len(place)
+    ]
+    lifted = place[order] + apart * (int(place.max(initial=0)) + 1)
+    found = np.zeros(len(place), bool)
+    found[order] = lifted < np.maximum.accumulate(lifted)
+    return found
+
+
+def _grouped(session: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """The order that brings together what shares session and group, and a number of each such set, from 0."""
+    order = np.lexsort((np.arange(len(group)), group, session))
+    begins = (np.diff(session[order], prepend=-1) != 0) | (np.diff(group[order], prepend=-1) != 0)
+    return order, np.cumsum(begins) - 1
