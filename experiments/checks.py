@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from experiments.declared import Trait, declared_by
 from experiments.faults import (
     Cut,
     Fault,
@@ -29,6 +30,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     """Path in the experiment and what is wrong there, in the order of the file."""
     yield from _role_problems(experiment, topology)
     processes = process_names(experiment, topology)
+    yield from _stream_problems(experiment, topology, processes)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
     if experiment.nemesis and (found := experiment.nemesis.topology_problem(topology, experiment.faults)):
@@ -71,6 +73,26 @@ def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
             named = region if region in experiment.roles else DEFAULT
             yield ("roles",) if list(experiment.roles) == [DEFAULT] else ("roles", named), problem
             return
+
+
+def _stream_problems(experiment: Experiment, topology: Topology, processes: list[str]) -> Iterator[Problem]:
+    """Owners and publishers of streams are there, and no two streams have one name."""
+    streams = experiment.workload.streams
+    if isinstance(streams, int):
+        return
+    publishing = declared_by(experiment.system).having(Trait.PUBLISHER)
+    known = [name for name in processes if name.partition("/")[2].rpartition("-")[0] in publishing]
+    names: set[str] = set()
+    for number, stream in enumerate(streams):
+        path: FieldPath = ("workload", "streams", number)
+        yield from (((*path, "region"), text) for text in _region_problems((stream.region,), topology))
+        for at, publisher in enumerate(stream.publishers or ()):
+            if publisher not in topology.regions and publisher not in known:
+                hint = suggestion(publisher, [*topology.regions, *known[:1000]])
+                yield (*path, "publishers", at), f"there is no region or {publishing[0]} {publisher}{hint}"
+        if stream.name in names or stream.name in topology.regions:
+            yield (*path, "name"), f"the name {stream.name} is taken"
+        names |= {stream.name} if stream.name else set()
 
 
 def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:

@@ -218,8 +218,9 @@ class Experiment(StrictModel):
         declared = declared_by(self.system)
         if self.workload.kind not in declared.workloads:
             raise problem(f"{self.system} takes {', '.join(declared.workloads)}", "workload", "kind")
-        if declared.streams_max is not None and self.workload.streams > declared.streams_max:
-            raise problem(f"{self.system} has {declared.streams_max} of each region", "workload", "streams")
+        most = declared.streams_max
+        if most is not None and self.workload.most_streams > most:
+            raise problem(f"{self.system} has at most {most} of each region", "workload", "streams")
         if not any(sum(counts.values()) for counts in self.roles.values()):
             raise problem("there is no process at all", "roles")
 

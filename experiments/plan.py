@@ -69,15 +69,16 @@ class RegionPlan:
     name: str
     subnet: str  # "10.2.0.0/16"
     gateway: str  # host name
-    stream: int  # the first stream that this region owns
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What numbers events, and the region in which they are numbered."""
+    """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
 
     number: int
     region: str
+    name: str
+    publishers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +176,17 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
-    streams: tuple[StreamPlan, ...] = ()  # by number; a plan without has one of each region
+    streams: tuple[StreamPlan, ...] = ()  # by number
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
         """The processes whose roles have any of these traits."""
         roles = self.declared.having(*traits)
         return tuple(process for process in self.processes if process.role in roles)
+
+    def streams_of(self, region: str) -> tuple[StreamPlan, ...]:
+        """The streams that a region owns."""
+        return tuple(stream for stream in self.streams if stream.region == region)
 
     @property
     def joining(self) -> tuple[str, ...]:

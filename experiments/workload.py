@@ -2,15 +2,17 @@
 and, if asked for, what each event collects (paper 3.4) and which keys events are about (paper 5.4).
 """
 
-from typing import Any, Literal, Self
+from collections import Counter
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from topologies.strict import (
     DurationUs,
     EventRatePerS,
     Flag,
     Fraction,
+    Name,
     SizeBytes,
     StrictModel,
     WholeNumber,
@@ -19,6 +21,8 @@ from topologies.strict import (
 
 EVENT_SIZE_BYTES_MAX = 65_536
 STREAMS_MAX = 10_000
+PUBLISHERS_MAX = 10_000
+NAME_LENGTH_MAX = 60
 RATE_PER_S_MAX = 100_000_000
 LAST_MAX = 1 << 62
 KEY_BYTES_MAX = 255
@@ -77,13 +81,31 @@ class Keys(StrictModel):
         return self
 
 
+class Stream(StrictModel):
+    """A stream of the run: what numbers events, where, and who publishes on it."""
+
+    name: Name | None = None
+    """What `--stream` calls it, beside its number; its region if that has no other stream."""
+    region: str = Field(max_length=NAME_LENGTH_MAX)
+    """The region that owns the stream."""
+    publishers: Annotated[tuple[str, ...], Field(max_length=PUBLISHERS_MAX)] | None = None
+    """Regions, each for all of its drivers, and drivers such as r1/driver-0; the owner's unless given."""
+
+
+Streams = Annotated[
+    Annotated[WholeNumber, Field(ge=1, le=STREAMS_MAX), Tag("<number>")]
+    | Annotated[tuple[Stream, ...], Field(min_length=1, max_length=STREAMS_MAX), Tag("<list>")],
+    Discriminator(lambda given: "<list>" if isinstance(given, list | tuple) else "<number>"),
+]
+
+
 class Workload(StrictModel):
-    """The load of each driver."""
+    """The load of each driver, shared evenly by the streams that it publishes on."""
 
     kind: Literal["stream"] = "stream"
     """What is published: streams of events, numbered one after the other."""
-    streams: WholeNumber = Field(1, ge=1, le=STREAMS_MAX)
-    """Streams of each region, if the system can have several."""
+    streams: Streams = 1
+    """How many streams each region has, if the system can have several; or a list of all streams."""
     event_size_bytes: SizeBytes = Field(ge=1, le=EVENT_SIZE_BYTES_MAX)
     """Payload of an event."""
     rate_per_s: EventRatePerS | None = Field(None, gt=0, le=RATE_PER_S_MAX)
@@ -95,17 +117,23 @@ class Workload(StrictModel):
     keys: Keys | None = None
     """Which keys the events are about. Every event is about something else unless given."""
 
+    @property
+    def most_streams(self) -> int:
+        """How many a region has, at most."""
+        if isinstance(self.streams, int):
+            return self.streams
+        return max(Counter(stream.region for stream in self.streams).values())
+
     def as_plan(self) -> dict[str, Any]:
         """As the nodes are told: {"event_size_bytes", "rate_per_s", "closed_loop"}, and, if they are given,
         "collect" {"predicate", "argument"} and "keys" {"distribution", "skew", "count", "insertions"}.
+        Streams stand in the plan by themselves.
         """
         plain: dict[str, Any] = {
             "event_size_bytes": self.event_size_bytes,
             "rate_per_s": self.rate_per_s,
             "closed_loop": self.closed_loop,
         }
-        if self.streams != 1:
-            plain["streams"] = self.streams
         if self.collect is not None:
             plain["collect"] = self.collect.as_plan()
         if self.keys is not None:

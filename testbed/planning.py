@@ -6,6 +6,7 @@ hosts and processes stand in the order of the files, roles in the system's own o
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
@@ -26,6 +27,7 @@ from experiments.plan import (
     StreamPlan,
 )
 from experiments.roles import counts_in
+from experiments.workload import Stream
 from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
 from topologies.document import dotted
 from topologies.errors import InputError
@@ -59,7 +61,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         links_kind=links_kind,
         congestion_control=experiment.congestion_control,
         snaplen_bytes=experiment.captures.snaplen_bytes,
-        regions=tuple(_regions(topology, experiment.workload.streams)),
+        regions=tuple(_regions(topology)),
         hosts=hosts,
         links=links,
         processes=tuple(_processes(hosts, run_seed)),
@@ -91,16 +93,22 @@ def process_seed(run_seed: int, process: str) -> int:
     return int.from_bytes(digest, "big") >> 1  # fits a signed 64-bit number
 
 
-def _regions(topology: Topology, streams: int) -> Iterator[RegionPlan]:
+def _regions(topology: Topology) -> Iterator[RegionPlan]:
     for number, name in enumerate(topology.regions):
-        yield RegionPlan(name, str(region_network(number)), f"{name}-gw", stream=number * streams)
+        yield RegionPlan(name, str(region_network(number)), f"{name}-gw")
 
 
-def _streams(topology: Topology, streams: int) -> Iterator[StreamPlan]:
-    """So many of each region, region by region."""
-    for number, name in enumerate(topology.regions):
-        for each in range(streams):
-            yield StreamPlan(number * streams + each, name)
+def _streams(topology: Topology, asked: int | tuple[Stream, ...]) -> Iterator[StreamPlan]:
+    """Those that are listed, or so many of each region, region by region."""
+    if isinstance(asked, int):
+        asked = tuple(Stream(region=region) for region in topology.regions for _ in range(asked))
+    owned, before = Counter(stream.region for stream in asked), Counter[str]()
+    for number, stream in enumerate(asked):
+        region = stream.region
+        own_name = region if owned[region] == 1 else f"{region}.{before[region]}"
+        before[region] += 1
+        publishers = (region,) if stream.publishers is None else stream.publishers
+        yield StreamPlan(number, region, stream.name or own_name, publishers)
 
 
 def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:

@@ -110,8 +110,11 @@ def _publishing(facts: Facts, stream: int) -> set[str]:
     """The hosts that must be whole for what was published of a stream to be known: its proxies and its
     drivers.
     """
-    region = facts.owner.get(stream)
-    return set(facts.of_region(region, Trait.SERVER, Trait.PUBLISHER)) if region else set()
+    if stream not in facts.owner:
+        return set()
+    drivers = facts.having(Trait.PUBLISHER)
+    publishing = {name for name in drivers if facts.publishing(stream) & facts.named_as(name)}
+    return publishing.union(facts.of_region(facts.owner[stream], Trait.SERVER))
 
 
 def _agree(packets: tuple[int, int], records: tuple[int, int], facts: Facts) -> bool:

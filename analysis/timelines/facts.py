@@ -85,6 +85,8 @@ class Facts:
     event_bytes: int | None
     hosts: Mapping[str, Host] = field(default_factory=dict)
     owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
+    stream_names: Mapping[int, str] = field(default_factory=dict)
+    publishers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # stream -> regions, processes
     link_of: Mapping[Hop, Way] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
@@ -140,6 +142,15 @@ class Facts:
     def of_region(self, region: str, *traits: str) -> tuple[str, ...]:
         """Names of the hosts of a region whose roles have any of these traits."""
         return tuple(name for name in self.having(*traits) if self.hosts[name].region == region)
+
+    def publishing(self, stream: int) -> frozenset[str]:
+        """What names the publishers of a stream: regions, for all of theirs, and processes."""
+        return frozenset(self.publishers.get(stream) or (self.owner[stream],))
+
+    def named_as(self, host: str) -> frozenset[str]:
+        """What names a publisher: its region, and its process."""
+        processes = (process for process, its_host in self.host_of.items() if its_host == host)
+        return frozenset((self.hosts[host].region, *processes))
 
     def gateways_of(self, region: str) -> tuple[str, ...]:
         """Names of a region's gateways."""
@@ -237,6 +248,8 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         event_bytes=workload.get("event_size_bytes"),
         hosts=_hosts(plan),
         owner=owners(plan),
+        stream_names={stream["number"]: stream["name"] for stream in plan.get("streams") or ()},
+        publishers={stream["number"]: tuple(stream["publishers"]) for stream in plan.get("streams") or ()},
         link_of=_links_by_hop(plan),
         routes=read_routes(plan),
         periods=read_periods(run),

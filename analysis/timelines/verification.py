@@ -125,5 +125,7 @@ def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
 def _complete(facts: Facts) -> Bools:
     """For each stream, whether every driver of it lived to write down all its acknowledgements."""
     drivers = facts.having(Trait.PUBLISHER)
-    disturbed = {facts.hosts[name].region for name in drivers if name in facts.disturbed}
-    return np.array([facts.whole and region not in disturbed for region in facts.owner.values()], bool)
+    disturbed = {word for name in drivers if name in facts.disturbed for word in facts.named_as(name)}
+    return np.array(
+        [facts.whole and disturbed.isdisjoint(facts.publishing(stream)) for stream in facts.owner], bool
+    )

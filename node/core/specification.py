@@ -10,7 +10,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process of the run. `stream` is the one that its region owns, if any."""
+    """A process of the run."""
 
     name: str  # "r2/proxy-0"
     host: str
@@ -18,7 +18,6 @@ class Member:
     role: str
     index: int
     address: str
-    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +32,10 @@ class NodeSpec:
     seed: int
     system: str
     members: tuple[Member, ...]
-    streams: Mapping[str, int]  # region -> the first stream that it owns
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
     homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it
+    publishers: tuple[tuple[str, ...], ...] = ()  # likewise who publishes on it: regions, single processes
     start: int = 0  # how often this process was started before
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
@@ -52,6 +51,17 @@ class NodeSpec:
             raise ValueError(f"node specification: unknown {', '.join(unknown)}")
         try:
             members = tuple(Member(**member) for member in given["members"])
-            return cls(**{**given, "members": members, "homes": tuple(given.get("homes", ()))})
+            homes, publishers = tuple(given.get("homes", ())), map(tuple, given.get("publishers", ()))
+            return cls(**{**given, "members": members, "homes": homes, "publishers": tuple(publishers)})
         except (KeyError, TypeError) as error:
             raise ValueError(f"node specification of {given.get('name', '?')}: {error}") from error
+
+    def owned_by(self, region: str) -> tuple[int, ...]:
+        """The streams that a region owns."""
+        return tuple(stream for stream, home in enumerate(self.homes) if home == region)
+
+    def published_by(self, member: Member | Self) -> tuple[int, ...]:
+        """The streams on which a process publishes, if its role publishes at all: its region's by default."""
+        who = {member.region, member.name}
+        publishers = self.publishers or [(home,) for home in self.homes]
+        return tuple(stream for stream, names in enumerate(publishers) if not who.isdisjoint(names))

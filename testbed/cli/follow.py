@@ -40,7 +40,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
 
     run = named_run(run_name)
     facts = read_facts(*read_on_reference(run))
-    found = find(run, stream_of(stream, facts.owner), seq, facts.reading)
+    found = find(run, stream_of(stream, facts), seq, facts.reading)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
     story = tell(found, hops(found, facts, Packets(run, everything).of), facts, clients_of(run, facts, found))
     with reader_may_leave():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
-from testbed.cli.plan_text import shape_text
+from testbed.cli.plan_text import owned, shape_text
 from topologies.label_placement import Box, Line, placed
 from topologies.layout import layout, spaced
 from topologies.palette import colour_of
@@ -170,7 +170,7 @@ def _draw_regions(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None
         left = x - CARD_WIDTH / 2 + 16
         canvas.parts.append(f'<circle cx="{left + 6:.1f}" cy="{y - 17:.1f}" r="7" fill="{colour}"/>')
         canvas.text(left + 21, y - 12, region.name, "region")
-        canvas.text(x + CARD_WIDTH / 2 - 16, y - 12, f"stream {region.stream}", "faint", anchor="end")
+        canvas.text(x + CARD_WIDTH / 2 - 16, y - 12, owned(plan, region.name), "faint", anchor="end")
         canvas.text(left, y + 9, _roles_text(plan, region.name))
         canvas.text(left, y + 26, region.subnet, "faint")
 

@@ -136,12 +136,19 @@ def _region_rows(plan: Plan) -> Iterator[Row]:
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for process in plan.processes:
         counts[process.region][process.role] += 1
-    streams = Counter(stream.region for stream in plan.streams)
     for region in plan.regions:
         roles = ", ".join(f"{role} {count}" for role, count in counts[region.name].items())
-        last = region.stream + streams[region.name] - 1
-        owns = f"stream {region.stream}" if last <= region.stream else f"streams {region.stream} to {last}"
-        yield region.name, owns, region.subnet, roles or "no processes"
+        yield region.name, owned(plan, region.name), region.subnet, roles or "no processes"
+
+
+def owned(plan: Plan, region: str) -> str:
+    """The streams that a region owns, by their numbers."""
+    numbers = [stream.number for stream in plan.streams_of(region)]
+    if not numbers:
+        return "no stream"
+    if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"streams {numbers[0]} to {numbers[-1]}"
+    return f"stream{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def _host_rows(plan: Plan) -> Iterator[Row]:

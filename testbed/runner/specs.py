@@ -22,15 +22,14 @@ def node_specs(
 
     netns: gives the path of a host's namespace.
     """
-    streams = {region.name: region.stream for region in plan.regions}
     shared = {
         "system": plan.system,
         "parameters": plan.parameters,
         "workload": plan.workload,
-        "streams": streams,
         "homes": [stream.region for stream in plan.streams],
+        "publishers": [stream.publishers for stream in plan.streams],
     }
-    members = _members(plan, streams)
+    members = _members(plan)
     unknown = {
         process.name
         for process in plan.having(*NEWCOMERS)
@@ -48,7 +47,7 @@ def node_specs(
     }
 
 
-def _members(plan: Plan, streams: dict[str, int]) -> list[dict[str, Any]]:
+def _members(plan: Plan) -> list[dict[str, Any]]:
     addresses = {host.name: host.address for host in plan.hosts}
     return [
         {
@@ -58,7 +57,6 @@ def _members(plan: Plan, streams: dict[str, int]) -> list[dict[str, Any]]:
             "role": process.role,
             "index": process.index,
             "address": addresses[process.host],
-            "stream": streams[process.region],
         }
         for process in plan.processes
     ]

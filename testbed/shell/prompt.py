@@ -194,7 +194,7 @@ class Prompt(CLI):  # type: ignore[misc]
 
     def do_status(self, _line: str) -> None:
         """Time, what is not as it was configured, events a second at each client."""
-        streams = {str(region.stream): region.name for region in self._plan.regions}
+        streams = {str(stream.number): stream.name for stream in self._plan.streams}
         for line in text.status_lines(self._runner.ask("status"), streams):
             self.say(line)
 

@@ -100,7 +100,7 @@ class Publisher(Node):
 
     def begin(self):
         super().begin()
-        self.counts = {n: 0 for n, home in enumerate(self.spec.homes) if home == self.spec.region}
+        self.counts = dict.fromkeys(self.spec.published_by(self.spec), 0)
 
     def stop(self):
         self.stopped = True

@@ -180,6 +180,33 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "small.yaml:6: workload.rate: 1000 has no unit: write a rate of events",
         ),
         ("rate: 1000/s", "rate: 0/s", "small.yaml:6: workload.rate: should be greater than 0"),
+        (
+            "rate: 1000/s",
+            "rate: 1/s, streams: 0",
+            "small.yaml:6: workload.streams: should be greater than or",
+        ),
+        ("rate: 1000/s", "rate: 1/s, streams: 1.5", "small.yaml:6: workload.streams: "),
+        ("rate: 1000/s", "rate: 1/s, streams: []", "small.yaml:6: workload.streams: "),
+        (
+            "rate: 1000/s",
+            "rate: 1/s, streams: [{region: r0}, {region: rO}]",
+            "small.yaml:6: workload.streams.1.region: three-regions has no region rO",
+        ),
+        (
+            "rate: 1000/s",
+            "rate: 1/s, streams: [{region: r0, publishers: [r1/proxy-0]}]",
+            "small.yaml:6: workload.streams.0.publishers.0: there is no region or driver r1/proxy-0: known",
+        ),
+        (
+            "rate: 1000/s",
+            "rate: 1/s, streams: [{region: r0, name: r1}]",
+            "small.yaml:6: workload.streams.0.name: the name r1 is taken",
+        ),
+        (
+            "rate: 1000/s",
+            "rate: 1/s, streams: [{owner: r0}]",
+            "small.yaml:6: workload.streams.0.owner: unknown field",
+        ),
         (", rate: 1000/s", "", "small.yaml:6: workload: needs a rate, such as 20000/s, or closed_loop: true"),
         (
             "rate: 1000/s",

@@ -172,7 +172,6 @@ class Scenario:
 
 def specs(script: Script) -> list[NodeSpec]:
     """Specifications of the script's processes."""
-    streams = {region: number for number, region in enumerate(script.owners)}
     members = []
     for at, (called, name) in enumerate(script.names.items(), start=1):
         index = int(name.rpartition("-")[2])
@@ -188,7 +187,7 @@ def specs(script: Script) -> list[NodeSpec]:
             seed=number,
             system="sprinkler",
             members=tuple(members),
-            streams=streams,
+            homes=tuple(script.owners),
             parameters=dict(script.parameters),
             storage=f"disk/{member.name}",
         )

@@ -53,7 +53,6 @@ def specs(
         for region in names
         for at, (role, index) in enumerate(roles)
     ]
-    streams = {region: number for number, region in enumerate(names)}
     return [
         NodeSpec(
             name=member.name,
@@ -64,7 +63,7 @@ def specs(
             seed=1000 * seed + number,
             system="sprinkler",
             members=tuple(members),
-            streams=streams,
+            homes=tuple(names),
             parameters=dict(parameters),
             storage=None if storage is None else f"{storage}/{member.host}",
             workload={

@@ -34,7 +34,19 @@ def test_each_region_has_a_gateway_and_then_its_hosts(plan):
         "r0-client-1",
     ]
     assert [region.gateway for region in plan.regions] == ["r0-gw", "r1-gw", "r2-gw", "r3-gw"]
-    assert [region.stream for region in plan.regions] == [0, 1, 2, 3]
+    assert [(stream.number, stream.region, stream.name) for stream in plan.streams] == [
+        (number, f"r{number}", f"r{number}") for number in range(4)
+    ]
+
+
+def test_streams_are_so_many_of_each_region_or_those_of_a_list():
+    listed = plan_of(
+        "workload.streams=[{region: r2, name: prices, publishers: [r0, r1/driver-0]}, {region: r0}]"
+    )
+    assert [(each.number, each.region, each.name, each.publishers) for each in listed.streams] == [
+        (0, "r2", "prices", ("r0", "r1/driver-0")),
+        (1, "r0", "r0", ("r0",)),
+    ]
 
 
 def test_addresses_lie_in_their_networks_and_none_is_given_twice(plan):

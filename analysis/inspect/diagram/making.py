@@ -16,6 +16,7 @@ from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.reading import Row, RunRecord
 from analysis.pages.report.run_argument import run_argument
+from analysis.timelines.facts import owners
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import colour_of
@@ -92,8 +93,8 @@ def _telling(wanted: Wanted, rows: list[Row], record: RunRecord, fault: str) -> 
     plain = not (wanted.hosts or wanted.regions or wanted.types)
     process = victim(record, fault)
     if process is not None:
-        streams = {region["name"]: region["stream"] for region in record.plan.get("regions", ())}
-        stream = streams.get(process["region"]) if wanted.stream is None else wanted.stream
+        owned = (stream for stream, owner in owners(record.plan).items() if owner == process["region"])
+        stream = next(owned, None) if wanted.stream is None else wanted.stream
         beside, host = Beside.ALL_CHANGES, process["host"]
     else:
         stream = (

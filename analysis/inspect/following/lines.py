@@ -26,9 +26,10 @@ def plain(text: str, _: str) -> str:
 def lines(story: Story, facts: Facts, *, packets: bool = False, style: Style = plain) -> Iterator[str]:
     """The whole text. packets: also each packet that carried it, where it was seen and when."""
     found = story.found
-    owner = facts.owner.get(found.stream)
+    owner, name = facts.owner.get(found.stream), facts.stream_names.get(found.stream)
     event = f"event {written(found.seq)} of stream {found.stream}"
-    yield style(f"{event} (region {owner})" if owner else event, "head")
+    whose = f"region {owner}" if name in {None, owner} else f"{name} of region {owner}"
+    yield style(f"{event} ({whose})" if owner else event, "head")
     yield from _publication(story, facts)
     yield ""
     names = max(len(_who(hop)) for hop in story.hops)

@@ -4,7 +4,7 @@ Options of different kinds hold together (`--host a --type EVENTS`: both); of on
 name that the run does not know is refused with those that it does.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -176,7 +176,7 @@ def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
         ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
         pairs=_pairs(asked.links, facts) if asked.links else None,
         types=frozenset(_type(name, types) for name in asked.types),
-        streams=frozenset(stream_of(name, facts.owner, "--stream ") for name in asked.streams),
+        streams=frozenset(stream_of(name, facts, "--stream ") for name in asked.streams),
         seq=asked.seq,
         lost=asked.lost,
     )
@@ -214,20 +214,20 @@ def _host(name: str, facts: Facts) -> str:
     return name
 
 
-def stream_of(name: int | str, owner: Mapping[int, str], option: str = "") -> int:
-    """A stream by its number, as 2 or s2, or the region that owns it. option: what stood before the name.
+def stream_of(name: int | str, facts: Facts, option: str = "") -> int:
+    """A stream by its number, as 2 or s2, its name, or the region that owns it: of several its first.
 
-    Raises InputError for another name, with those that there are.
+    option: what stood before the name. Raises InputError for another name, with those that there are.
     """
-    regions = {
-        region: stream for stream, region in sorted(owner.items(), reverse=True)
-    }  # the first of several
-    if name in regions:
-        return regions[str(name)]
+    owner = facts.owner
+    known = {region: stream for stream, region in sorted(owner.items(), reverse=True)}
+    known |= {its_name: stream for stream, its_name in facts.stream_names.items()}
+    if name in known:
+        return known[str(name)]
     number = str(name).removeprefix("s")
     if number.isdecimal() and int(number) in owner:
         return int(number)
-    streams = [f"{stream} ({region})" for stream, region in sorted(owner.items())]
+    streams = [f"{stream} ({facts.stream_names.get(stream, owner[stream])})" for stream in sorted(owner)]
     raise _unknown(f"{option}{name}", "stream", streams)
 
 

@@ -64,12 +64,12 @@ class Client(Participant):
         self._region = spec.region
         self._tail = self._chains.tail(spec.region)
         self._head = self._chains.head(spec.region)
-        self.received = Received(spec.streams.values(), parameters.recv_limit_bytes)
+        self.received = Received(range(len(spec.homes)), parameters.recv_limit_bytes)
         self.dissemination = Dissemination(self, self.received, spec)
         self.requests = Requests(
-            self, spec.streams.values(), parameters.recv_limit_bytes, parameters.request_timeout_us
+            self, range(len(spec.homes)), parameters.recv_limit_bytes, parameters.request_timeout_us
         )
-        self.publisher = Publisher(spec.streams[spec.region], parameters)
+        self.publisher = Publisher(spec.owned_by(spec.region)[0], parameters)
         self._publishes = False
         self.rejections: deque[Rejection] = deque()  # publications refused for good; for the application
         self._targets: dict[int, Target] = {}  # of neighbours

@@ -95,7 +95,7 @@ class Dissemination:
     def __init__(self, node: Surroundings, store: Store, spec: NodeSpec) -> None:
         self._node = node
         self._store = store
-        self._streams = sorted(spec.streams.values())
+        self._streams = range(len(spec.homes))
         self._region = spec.region
         self._neighbourhood = Neighbourhood(spec)
         self._own, self.proxy = self._neighbourhood.own, self._neighbourhood.proxy

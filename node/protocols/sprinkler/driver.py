@@ -59,7 +59,7 @@ class Driver(Participant):
         self._collect = self._workload.collect
         at_first = Collect() if self._collect.seldom else self._collect
         self.publisher = Publisher(
-            spec.streams[spec.region], parameters, at_first.predicate, at_first.argument
+            spec.owned_by(spec.region)[0], parameters, at_first.predicate, at_first.argument
         )
         self._collect_us = 0  # when the next event that collects is due, if they come by time
         drivers = sorted(member.name for member in spec.members if member.role == "driver")

@@ -4,7 +4,7 @@ Every configuration decides anew which parts of a replica are active. One that c
 drops what the chain may not have: all of it if the chain went on without it, else what was not committed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from node.core.specification import NodeSpec
@@ -23,7 +23,7 @@ class Surroundings(HeadSurroundings, Protocol):
 
     incarnation: int
     region: str
-    own: list[int]
+    own: Sequence[int]
     chains: Chains
     parameters: Parameters
     chain: Replication

@@ -14,7 +14,7 @@ One without other replicas is head and tail. What comes in one input moves on at
 (`settle`). A replica of a region that has a configuration service waits for it before it does anything.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
@@ -78,8 +78,8 @@ class Proxy(Participant):
             raise ValueError(f"{spec.name}: {problem}")
         super().__init__(spec.name, parameters, rng, self.chains.targets_for(spec.name))
         self.region = spec.region
-        self._streams = dict(spec.streams)
-        self.own = [stream for region, stream in spec.streams.items() if region == spec.region]
+        self._streams = range(len(spec.homes))
+        self.own: Sequence[int] = spec.owned_by(spec.region)
         self.history = self.empty_history()
         self.stream_clock = StreamClock()
         self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
@@ -133,7 +133,7 @@ class Proxy(Participant):
 
     def empty_history(self) -> History:
         """Hist as a replica begins."""
-        return History(sorted(self._streams.values()), self.parameters.history_limit_bytes)
+        return History(self._streams, self.parameters.history_limit_bytes)
 
     # --- Configurations
 

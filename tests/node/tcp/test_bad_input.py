@@ -36,7 +36,7 @@ def live(tmp_path):
         launched.drain(clients=2)
         assert {(end["code"], end["signal"]) for end in launched.finish(len(specs))} == {(0, None)}
     for driver in (spec for spec in specs if spec.role == "driver"):
-        stream = driver.streams[driver.region]
+        stream = driver.owned_by(driver.region)[0]
         published = batches(driver, RecordKind.PUBLISHED, stream)
         assert published
         for client in (spec for spec in specs if spec.role == "client"):

@@ -45,7 +45,7 @@ def test_a_run_delivers_every_batch_once_and_in_order_and_ends_in_order(tmp_path
     assert {(end["code"], end["signal"]) for end in ended} == {(0, None)}
     for driver in of_role(specs, "driver"):
         published = batches(records(driver, RecordKind.PUBLISHED))
-        stream = driver.streams[driver.region]
+        stream = driver.owned_by(driver.region)[0]
         assert sum(count for _, _, count, _ in published) >= 1000 or stream != 2
         for client in of_role(specs, "client"):
             delivered = batches(records(client, RecordKind.DELIVERED))
