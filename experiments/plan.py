@@ -6,15 +6,23 @@ only carry it out; `cutset plan` prints it; `run.json` records it. Times are mic
 the run, when all nodes are ready and the drivers start.
 """
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
-from typing import Any
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
+from experiments.validated_json import STRICT, Count, FileName, Name, Seed, Text, TimeUs, from_json, to_json
+from topologies.errors import InputError
+from topologies.model import DELAY_US_MAX
 from topologies.shape import Shape
+
+NUMBER_MAX = (1 << 32) - 1
+"""Of streams and of places among others of a kind."""
 
 
 class LinkState(StrEnum):
@@ -50,47 +58,77 @@ class ProcessAction(StrEnum):
     REJOIN = "rejoin"
 
 
+def _sound(shape: Shape) -> Shape:
+    """Raises ValueError if no link can be so."""
+    wrong = {
+        "delay_us": not 0 <= shape.delay_us <= 2 * DELAY_US_MAX,
+        "jitter_us": not 0 <= shape.jitter_us <= 2 * DELAY_US_MAX,
+        "loss": not 0 <= shape.loss <= 1,
+        "rate_bits_per_s": not 0 < (shape.rate_bits_per_s or 1) < 1 << 62,
+        "queue_packets": not 0 < (shape.queue_packets or 1) < 1 << 31,
+        "mtu_bytes": not 0 < shape.mtu_bytes < 1 << 16,
+    }
+    for name, is_so in wrong.items():
+        if is_so:
+            raise ValueError(f"no link has a {name} of {getattr(shape, name)}")
+    return shape
+
+
+def _address(text: str) -> str:
+    return str(IPv4Address(text))
+
+
+def _network(text: str) -> str:
+    return str(IPv4Network(text))
+
+
+Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+Address = Annotated[str, AfterValidator(_address)]
+Network = Annotated[str, AfterValidator(_network)]
+Impairments = Annotated[Shape, AfterValidator(_sound)]
+
+
 @dataclass(frozen=True, slots=True)
 class HostPlan:
     """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link."""
 
-    name: str  # "r2-proxy-0"; gateways "r2-gw"
-    region: str
-    role: str
-    index: int
-    address: str  # on its LAN, without prefix length
-    lan_link: str  # name of its LAN link ("lan-r2-proxy-0"); "" for gateways, which sit on the bridge
+    name: FileName  # "r2-proxy-0"; gateways "r2-gw"
+    region: Name
+    role: Name
+    index: Number
+    address: Address  # on its LAN, without prefix length
+    lan_link: Text  # name of its LAN link ("lan-r2-proxy-0"); "" for gateways, which sit on the bridge
 
 
 @dataclass(frozen=True, slots=True)
 class RegionPlan:
     """A LAN: one bridge, one gateway, hosts behind LAN links."""
 
-    name: str
-    subnet: str  # "10.2.0.0/16"
-    gateway: str  # host name
+    name: FileName
+    subnet: Network  # "10.2.0.0/16"
+    gateway: Name  # host name
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
     """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
 
-    number: int
-    region: str
-    name: str
-    publishers: tuple[str, ...]
+    number: Number
+    region: Name
+    name: Name
+    publishers: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
     """A link and its two directions. WAN links join gateways; LAN links a host (a) and its region (b)."""
 
-    name: str  # "r2-r3", or "lan-r2-proxy-0"
-    kind: str  # "wan" | "lan"
-    a: str  # region (wan) or host (lan)
-    b: str  # region
-    forward: Shape
-    backward: Shape
+    name: FileName  # "r2-r3", or "lan-r2-proxy-0"
+    kind: Literal["wan", "lan"]
+    a: Name  # region (wan) or host (lan)
+    b: Name  # region
+    forward: Impairments
+    backward: Impairments
     a_address: str = ""  # wan only: the gateways' addresses on it
     b_address: str = ""
     subnet: str = ""  # wan only: "10.255.0.4/30"
@@ -100,23 +138,23 @@ class LinkPlan:
 class ProcessPlan:
     """One node process, alone on its host."""
 
-    name: str  # "r2/proxy-0"
-    host: str  # "r2-proxy-0"
-    region: str
-    role: str
-    index: int
-    seed: int
+    name: Name  # "r2/proxy-0"
+    host: FileName  # "r2-proxy-0"
+    region: Name
+    role: Name
+    index: Number
+    seed: Seed
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
     """One capture file. A host's (`host` set) or one side of a WAN link's middle (`link` and `side` set)."""
 
-    file: str  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
-    host: str | None = None
-    interface: str = "eth0"
-    link: str | None = None
-    side: str | None = None  # the region at whose side of the middle it listens
+    file: FileName  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
+    host: Name | None = None
+    interface: Name = "eth0"
+    link: Name | None = None
+    side: Name | None = None  # the region at whose side of the middle it listens
     in_parts: bool = False  # of a second each, for who watches the run; one file in the end
     wire: bool = False  # beyond the middle, on the way to another machine: headers only, to compare clocks
 
@@ -125,57 +163,70 @@ class CapturePlan:
 class LinkChange:
     """From `at_us` on, this direction of this link is in `state` with `shape`, because of `fault`."""
 
-    at_us: int
-    fault: str
-    link: str
+    at_us: TimeUs
+    fault: Name
+    link: Name
     direction: Direction
     state: LinkState
-    shape: Shape
+    shape: Impairments
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessChange:
     """At `at_us`, `action` is done to `process`, because of `fault`."""
 
-    at_us: int
-    fault: str
-    process: str
+    at_us: TimeUs
+    fault: Name
+    process: Name
     action: ProcessAction
-    peers: tuple[str, ...] = ()  # from whom its packets are kept, or to whom they go again
+    peers: tuple[Name, ...] = ()  # from whom its packets are kept, or to whom they go again
+
+
+def _kind_of_change(change: Any) -> str:
+    is_process = "process" in change if isinstance(change, dict) else isinstance(change, ProcessChange)
+    return "process" if is_process else "link"
+
+
+Change = Annotated[
+    Annotated[LinkChange, Tag("link")] | Annotated[ProcessChange, Tag("process")],
+    Discriminator(_kind_of_change),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
     """A fault as it was asked for; its changes carry its name."""
 
-    name: str
-    kind: str  # that of `experiments.faults`: cut, restore, set, kill...
-    target: str  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
-    at_us: int
-    until_us: int | None = None  # when its last effect on links ends, if it does within the run
+    name: Name
+    kind: Name  # that of `experiments.faults`: cut, restore, set, kill...
+    target: Text  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
+    at_us: TimeUs
+    until_us: TimeUs | None = None  # when its last effect on links ends, if it does within the run
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The whole run."""
 
-    experiment: str
-    system: str
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    experiment: Name
+    system: Name
     parameters: dict[str, Any]  # the system's own, validated and complete, keys with unit suffixes
     workload: dict[str, Any]  # see experiments.workload: `Workload.as_plan`
-    seed: int
-    duration_us: int
-    drain_us: int  # bound on the drain after the drivers stop
+    seed: Seed
+    duration_us: TimeUs
+    drain_us: TimeUs  # bound on the drain after the drivers stop
     links_kind: str  # auto | netem | relay, as asked
-    congestion_control: str | None  # TCP's, on all hosts; None is the kernel's own choice
-    snaplen_bytes: int | None  # None captures whole packets
+    congestion_control: Name | None  # TCP's, on all hosts; None is the kernel's own choice
+    snaplen_bytes: Count | None  # None captures whole packets
     regions: tuple[RegionPlan, ...]
     hosts: tuple[HostPlan, ...]
     links: tuple[LinkPlan, ...]
     processes: tuple[ProcessPlan, ...]
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
-    changes: tuple[LinkChange | ProcessChange, ...]  # sorted by time
+    changes: tuple[Change, ...]  # sorted by time
     streams: tuple[StreamPlan, ...] = ()  # by number
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
 
@@ -200,15 +251,67 @@ class Plan:
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
     """The plan as plain JSON, for run.json."""
-    content: dict[str, Any] = _adapter().dump_python(plan, mode="json")
-    return content
+    return to_json(plan)
 
 
-def plan_from_json(content: dict[str, Any]) -> Plan:
-    """The plan that `plan_to_json` wrote. Raises pydantic.ValidationError if it is none."""
-    return _adapter().validate_python(content)
+def plan_from_json(content: Any, file: object = "run.json") -> Plan:
+    """The plan that `plan_to_json` wrote, consistent in itself. Raises InputError with the field."""
+    plan = from_json(Plan, as_now(content), file)
+    check_plan(plan, file)
+    return plan
 
 
-@cache
-def _adapter() -> TypeAdapter[Plan]:
-    return TypeAdapter(Plan)
+def as_now(content: Any) -> Any:
+    """A plan in JSON as this version writes it: older ones say which streams there are by their regions."""
+    if not isinstance(content, dict) or content.get("streams"):
+        return content
+    regions = content.get("regions")
+    if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
+        return content
+    streams = [
+        {"number": region["stream"], "region": name, "name": name, "publishers": [name]}
+        for region in regions
+        if "stream" in region and (name := region.get("name"))
+    ]
+    bare = [{key: value for key, value in region.items() if key != "stream"} for region in regions]
+    return {**content, "regions": bare, "streams": streams}
+
+
+def check_plan(plan: Plan, file: object, within: str = "") -> None:
+    """Raises InputError if parts of a plan name others that it does not have. within: `plan.`, or nothing."""
+    for field_, problem in _contradictions(plan):
+        raise InputError(str(file), None, within + field_, problem)
+
+
+def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Field and problem."""
+    regions = {region.name for region in plan.regions}
+    hosts = {host.name for host in plan.hosts}
+    links = {link.name for link in plan.links}
+    processes = {process.name for process in plan.processes}
+    named = {
+        "regions": [region.name for region in plan.regions],
+        "hosts": [host.name for host in plan.hosts],
+        "links": [link.name for link in plan.links],
+        "processes": [process.name for process in plan.processes],
+    }
+    for kind, names in named.items():
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield kind, f"{name} stands there {count} times"
+    for field_, name, known in (
+        *((f"regions.{n}.gateway", region.gateway, hosts) for n, region in enumerate(plan.regions)),
+        *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
+        *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
+        *((f"links.{n}.a", link.a, hosts | regions) for n, link in enumerate(plan.links)),
+        *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
+        *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
+        *(
+            (f"changes.{n}", change.link, links)
+            if isinstance(change, LinkChange)
+            else (f"changes.{n}", change.process, processes)
+            for n, change in enumerate(plan.changes)
+        ),
+    ):
+        if name not in known:
+            yield field_, f"the plan has no {name}"
