@@ -262,19 +262,25 @@ def plan_from_json(content: Any, file: object = "run.json") -> Plan:
 
 
 def as_now(content: Any) -> Any:
-    """A plan in JSON as this version writes it: older ones say which streams there are by their regions."""
-    if not isinstance(content, dict) or content.get("streams"):
-        return content
-    regions = content.get("regions")
+    """A plan in JSON as this version writes it: older ones say in their regions which streams there are."""
+    regions = content.get("regions") if isinstance(content, dict) else None
     if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
         return content
-    streams = [
-        {"number": region["stream"], "region": name, "name": name, "publishers": [name]}
-        for region in regions
-        if "stream" in region and (name := region.get("name"))
+    if not any("stream" in region for region in regions):
+        return content
+    streams = content.get("streams") or [
+        {"number": region.get("stream"), "region": region.get("name")} for region in regions
     ]
-    bare = [{key: value for key, value in region.items() if key != "stream"} for region in regions]
-    return {**content, "regions": bare, "streams": streams}
+    names = [stream.get("region") for stream in streams]
+    return {
+        **content,
+        "regions": [{key: value for key, value in region.items() if key != "stream"} for region in regions],
+        "streams": [
+            {"name": name if names.count(name) == 1 else f"{name}.{names[:n].count(name)}", **stream}
+            | {"publishers": [name]}
+            for n, (name, stream) in enumerate(zip(names, streams, strict=True))
+        ],
+    }
 
 
 def check_plan(plan: Plan, file: object, within: str = "") -> None:
