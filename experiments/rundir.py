@@ -224,3 +224,16 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(str(path), None, "", "should hold a JSON object")
     return content
+
+
+def run_argument(path: Path, working: Path | None = None) -> str:
+    """The RUN argument, not quoted, by which a command on a page or in a picture names the run at `path`.
+
+    It works where the page was made: below runs/ a run goes by its name, elsewhere below the working
+    directory by its relative path; a run that stands anywhere else has only its absolute path, which works
+    everywhere on this machine. working: the working directory, if not the current one.
+    """
+    run, here = path.resolve(), (working or Path.cwd()).resolve()
+    if run.parent == here / RUNS:
+        return run.name
+    return run.relative_to(here).as_posix() if run.is_relative_to(here) else str(run)

@@ -8,9 +8,15 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.pages.charting.model import Axis, Reference, Series
-from analysis.pages.report.convergence_charts import convergence_charts
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
-from analysis.pages.report.sweep_charts import Comparison, SweepChart, generic_charts, line_of, lines_of
+from analysis.pages.report.sweep_charts import (
+    Comparison,
+    SweepChart,
+    convergence_charts,
+    generic_charts,
+    line_of,
+    lines_of,
+)
 from analysis.sweeps import Sweep, SweptRun, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 

@@ -139,7 +139,7 @@ def finding_line(finding: "Finding") -> str:
     What else has changed since follows, as `; also changed: workload.rate 2000/s -> 1000/s`.
     """
     from analysis.history.regressions.circumstances import in_short
-    from analysis.pages.report.metric_words import change_text, value_text
+    from analysis.pages.report.formatting import change_text, value_text
 
     before, after = (value_text(value, finding.unit) for value in (finding.before, finding.after))
     also = f"; also changed: {in_short(finding.also_changed)}" if finding.also_changed else ""

@@ -55,7 +55,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.inspect.diagram.making import command as command_of
     from analysis.inspect.diagram.making import figure_name, make_scene
     from analysis.pages.report.reading import read_record
-    from analysis.pages.report.run_argument import run_argument
+    from experiments.rundir import run_argument
     from testbed.cli.named_run import named_run
     from testbed.cli.output import write_text
 
@@ -116,7 +116,7 @@ def _wanted(
 
 def _check(run: "RunDirectory", record: "RunRecord") -> None:
     """Raises InputError if it has no table of transfers."""
-    from analysis.pages.report.run_argument import run_argument
+    from experiments.rundir import run_argument
     from topologies.errors import InputError
 
     if not run.table("transfers").is_dir():

@@ -15,9 +15,8 @@ from analysis.jobs import transfers
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.reading import Row, RunRecord
-from analysis.pages.report.run_argument import run_argument
 from analysis.timelines.facts import owners
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 from topologies.palette import colour_of
 

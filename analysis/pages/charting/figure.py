@@ -1,19 +1,23 @@
 """Draws charts of the model with matplotlib, for papers, slides and the README.
 
 Writing a figure again gives the same bytes: no dates, no random identifiers, text as outlines.
+
+The names at the ends of lines stand at their line's height, moved apart where they would meet: labels that
+would cover each other become a cluster around the middle of their heights, in the same order.
+The page does the same with pixels (assets/chart.js).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from analysis.pages.charting.direct_labels import at_ends
 from analysis.pages.charting.model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
 from analysis.pages.report.formatting import tick_text
 
@@ -46,6 +50,7 @@ _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _LABEL_INCHES = 0.127  # between two direct labels
 LABEL_SIZE = 8.5
 _WIDTH = 0.75  # of a line, as a part of what it is on a page
+T = TypeVar("T")
 
 
 @contextmanager
@@ -214,3 +219,39 @@ def _name_lines(axes: Axes, series: Sequence[Series]) -> None:
     for height, (name, colour) in at_ends(named, _LABEL_INCHES / inches):
         axes.text(1.01, height, name, color=colour, weight="bold", va="center", size=LABEL_SIZE,
             transform=axes.transAxes)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Cluster:
+    heights: list[float]
+    gap: float
+
+    @property
+    def low(self) -> float:
+        """The height of its lowest label, within 0 to 1."""
+        extent = (len(self.heights) - 1) * self.gap
+        middle = sum(self.heights) / len(self.heights)
+        return min(max(middle - extent / 2, 0.0), max(0.0, 1.0 - extent))
+
+    @property
+    def high(self) -> float:
+        """Where the next label above may stand."""
+        return self.low + len(self.heights) * self.gap
+
+
+def at_ends(ends: Iterable[tuple[float, T]], gap: float) -> list[tuple[float, T]]:
+    """Heights for labels of lines that end at these heights (0 to 1), and what is to be labelled, upwards."""
+    ordered = sorted(ends, key=lambda end: end[0])
+    heights = spread([height for height, _ in ordered], gap)
+    return [(height, labelled) for height, (_, labelled) in zip(heights, ordered, strict=True)]
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights (0 to 1, ascending) at which labels keep `gap` between each other, in the same order."""
+    clusters: list[_Cluster] = []
+    for height in heights:
+        clusters.append(_Cluster([height], gap))
+        while len(clusters) > 1 and clusters[-2].high > clusters[-1].low + 1e-9:
+            upper = clusters.pop()
+            clusters[-1].heights += upper.heights
+    return [cluster.low + i * gap for cluster in clusters for i in range(len(cluster.heights))]

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.pages.comparing import metrics, recovery, timelines
+from analysis.pages.comparing import metrics, timelines
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.page import environment as report_environment
@@ -50,7 +50,7 @@ def render(sides: Sequence[Side], file: Path) -> str:
             overall=timelines.overall(sides),
             regions=timelines.by_region(sides),
             other_faults=timelines.other_faults(sides),
-            recoveries=recovery.recoveries(sides),
+            recoveries=metrics.recoveries(sides),
             doubtful=[side for side in sides if not side.record.valid],
         )
     )

@@ -9,8 +9,7 @@ from markupsafe import Markup
 from analysis.history.regressions.circumstances import in_short
 from analysis.history.regressions.findings import Finding
 from analysis.pages.nights.places import Site, to_comparison, to_entry, to_run
-from analysis.pages.report.formatting import day_text
-from analysis.pages.report.metric_words import change_text, title_of, value_text
+from analysis.pages.report.formatting import change_text, day_text, title_of, value_text
 
 COMMIT_DIGITS = 10
 _STATUS = {"worse": "bad", "better": "good"}

@@ -2,20 +2,26 @@
 
 Suites, and experiments of suites, that have not run for long stand below with their age: what they did then
 is no news, and must neither colour the page nor count.
+
+Cards answer on the first screen: did something get worse, did everything hold, what ran.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
 from analysis.history.regressions.findings import Checked, Finding
-from analysis.pages.nights import cards, overview
-from analysis.pages.nights.change_words import Told
-from analysis.pages.nights.levels import Levels
+from analysis.history.regressions.series import MEASURED
+from analysis.history.regressions.tonight import NIGHTS_MIN
+from analysis.pages.nights import overview
+from analysis.pages.nights.change_words import Link, Told
+from analysis.pages.nights.overview import Wrong
 from analysis.pages.nights.places import Site
-from analysis.pages.nights.reading import Entry, Past
+from analysis.pages.nights.reading import Entry, Levels, Past
 from analysis.pages.nights.verdicts import STRIP_NIGHTS
-from analysis.pages.report.formatting import day_text
+from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number
+from analysis.pages.report.page import short_commit
 
 TONIGHT_DAYS: Final = 1
 """A suite ran tonight if its last night is the newest of all, or no more days older: nights begin before
@@ -27,6 +33,8 @@ STILL_DAYS: Final = 30
 FINDINGS_SHOWN: Final = 6
 EARLIER_SHOWN: Final = 100
 STOPPED_SHOWN: Final = 12
+LINES_SHOWN = 4
+NAMES_SHOWN = 6
 
 
 def morning_content(
@@ -62,9 +70,9 @@ def morning_content(
     return changes | {
         "night": day_text(date.fromisoformat(newest)),
         "described": ", ".join(dict.fromkeys(entry.experiment for entry in alive)),
-        "verdict": cards.worse_verdict(changes["worse"], len(changes["still"]), nights, earlier),
-        "ran": cards.held_verdict(nights, wrong, titles),
-        "headlines": cards.headlines(nights, past),
+        "verdict": worse_verdict(changes["worse"], len(changes["still"]), nights, earlier),
+        "ran": held_verdict(nights, wrong, titles),
+        "headlines": headlines(nights, past),
         "shown": FINDINGS_SHOWN,
         "failed": sorted(wrong, key=lambda one: one.allowed),
         "suites": [
@@ -110,3 +118,97 @@ def _changes(nights: Sequence[Checked], recently: str, words: Mapping[int, Told]
 
 def _before(night: str, days: int) -> str:
     return (date.fromisoformat(night) - timedelta(days=days)).isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A card's answer. status: good, bad, or neither."""
+
+    word: str
+    status: str
+    meaning: str
+    lines: tuple[Link, ...] = ()
+    more: int = 0
+
+
+def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked], earlier: int) -> Verdict:
+    """Did something get worse? still: how many numbers have been worse for some nights. earlier: how many
+    nights before this one there are to hold it against.
+
+    Of an experiment that has no run to rely on tonight nobody knows; where it may fail, nobody asks.
+    """
+    looked = f"{number(sum(night.series for night in nights))} numbers were looked at."
+    entries = [entry for night in nights for entry in night.verdicts]
+    unknown = sum(not any(run.verdict in MEASURED or run.allowed for run in entry.runs) for entry in entries)
+    if unknown and not worse:
+        doubt = (
+            f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no run that can be relied on."
+        )
+        return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
+    if not worse and earlier < NIGHTS_MIN:
+        enough = f"{count_of(earlier, 'earlier night')}; with {NIGHTS_MIN} a night can be held against them."
+        return Verdict("Too early to tell", "", f"The history has {enough}")
+    if not worse:
+        known = (
+            f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
+            if still
+            else ""
+        )
+        return Verdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
+    experiments = len({told.entry for told in worse})
+    lines = tuple(Link(told.entry_link, told.short) for told in worse[:LINES_SHOWN])
+    meaning = (
+        f"{'It is' if len(worse) == 1 else 'They are'} in {count_of(experiments, 'experiment')}. {looked}"
+    )
+    return Verdict(count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN))
+
+
+def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong], left_out: Sequence[str]) -> Verdict:
+    """Did everything hold? left_out: titles of the runs that were not made for lack of time."""
+    runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
+    passed = sum(run.verdict == "passed" for run in runs)
+    allowed = sum(run.failure is not None and run.allowed for run in runs)
+    failed = len(runs) - passed - allowed
+    if not runs and not left_out:
+        return Verdict("Nothing ran", "bad", "The night has no runs.")
+    said = [f"{passed} of {count_of(len(runs), 'run')} passed."]
+    if allowed:
+        said.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
+    if left_out:
+        said.append(f"{number(len(left_out))} left out for lack of time: {_some(left_out)}.")
+    meaning = " ".join(said)
+    if failed:
+        pressing = [one for one in wrong if not one.allowed]
+        lines = tuple(Link(one.address, one.short) for one in pressing[:LINES_SHOWN])
+        more = max(0, len(pressing) - LINES_SHOWN)
+        return Verdict(f"{number(failed)} did not", "bad", meaning, lines, more)
+    if left_out:
+        return Verdict(f"{number(len(left_out))} left out", "", meaning)
+    return Verdict("Yes", "good", meaning)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many there are besides."""
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
+    """What ran: how much, on what."""
+    names = [run.run for one in checked for entry in one.verdicts for run in entry.runs]
+    wanted = set(names)
+    runs = [run for run in past.runs if run["run"] in wanted]
+    hours = sum(run["duration_s"] for run in runs) / 3600
+    took = f"{hours:.1f}\u00a0h" if hours >= 1 else f"{hours * 60:.0f}\u00a0min"
+    commits = list(dict.fromkeys(short_commit(run["commit"]) or "" for run in runs if run["commit"]))
+    nights = len({run["night"] for run in past.runs})
+    found = [
+        (str(len(runs)), f"runs of {count_of(sum(len(one.verdicts) for one in checked), 'experiment')}"),
+        (took, "of running, analysis not counted"),
+        (
+            commits[-1].split(",")[0] if commits else EN_DASH,
+            "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",
+        ),
+        (str(nights), f"{'night' if nights == 1 else 'nights'} in the history"),
+    ]
+    return [{"value": value, "meaning": meaning} for value, meaning in found]

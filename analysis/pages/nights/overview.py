@@ -12,12 +12,19 @@ import numpy as np
 
 from analysis.history.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
 from analysis.history.regressions.series import Series
-from analysis.pages.nights.levels import Levels
 from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry, to_run
-from analysis.pages.nights.reading import Entry, Past
+from analysis.pages.nights.reading import Entry, Levels, Past
 from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
-from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number, percent
-from analysis.pages.report.metric_words import change_of, change_text, value_text
+from analysis.pages.report.formatting import (
+    EN_DASH,
+    change_of,
+    change_text,
+    count_of,
+    day_text,
+    number,
+    percent,
+    value_text,
+)
 from experiments.nights import run_title
 
 FLAKES_SHOWN = 60

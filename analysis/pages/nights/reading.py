@@ -1,16 +1,26 @@
-"""What the site is made from: a history's tables, sorted by entries of suites and by nights, read once."""
+"""What the site is made from: a history's tables, sorted by entries of suites and by nights, read once.
+
+What was usual before each night is the median of the nights before, of every series at once.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from analysis.history import History
 from analysis.history.regressions.series import Series, series_of
 
 Row = Mapping[str, Any]
+NIGHTS = 30
+"""Of how many nights the usual is the median."""
+
+Levels = dict[tuple[str, str, str], dict[str, float]]
+"""By suite, entry and metric: what was usual before each night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +102,23 @@ def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:
         found[night] = last
         last = next((run for run in reversed(runs) if run["verdict"] == "passed"), last)
     return found
+
+
+def levels(past: Past) -> Levels:
+    """The usual of every series that can get better or worse; a first night has none."""
+    return {
+        (series.suite, series.entry, series.metric): dict(
+            zip(series.dates[1:], before(series.nights.medians), strict=True)
+        )
+        for entry in past.entries.values()
+        for series in entry.series
+    }
+
+
+def before(medians: NDArray[np.float64]) -> list[float]:
+    """For each night but the first, the median of up to NIGHTS nights before it."""
+    if medians.size < 2:
+        return []
+    padded = np.concatenate([np.full(NIGHTS - 1, np.nan), medians[:-1]])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, NIGHTS)
+    return [float(level) for level in np.nanmedian(windows, axis=1)]

@@ -19,15 +19,20 @@ import pyarrow.compute as pc
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from analysis.pages.nights.levels import Levels
 from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry
-from analysis.pages.nights.reading import Past, Row
+from analysis.pages.nights.reading import Levels, Past, Row
 from analysis.pages.nights.verdicts import SIGNS, status_of, verdict_text
-from analysis.pages.report.formatting import EN_DASH, day_text, seconds
-from analysis.pages.report.metric_words import change_of, change_text, title_of, value_text
+from analysis.pages.report.formatting import (
+    EN_DASH,
+    change_of,
+    change_text,
+    day_text,
+    seconds,
+    title_of,
+    value_text,
+)
 from analysis.pages.report.page import short_commit
-from analysis.pages.report.run_argument import run_argument
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, run_argument
 
 _LINK = b'<a id="report"'
 """How the link to its report begins in the template."""

@@ -4,37 +4,43 @@ Nothing that is there is removed. What stands on a run's page follows from the r
 so those of earlier nights are left as they are, unless the report to which they lead went, or came, or the
 program that wrote them was another, or did not come to its end: its checksum stands in `written-by` only from
 its end until it begins again.
+
+An experiment's page has its changes, its trends, and its runs.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.regressions.checking import check_night
-from analysis.history.regressions.findings import Checked
+from analysis.history.regressions.findings import Checked, Finding
 from analysis.pages.charting.page import chart_scripts, chart_styles
 from analysis.pages.comparing.page import environment as comparing_environment
 from analysis.pages.comparing.page import write_page
 from analysis.pages.comparing.sides import read_sides
 from analysis.pages.nights import run_pages
-from analysis.pages.nights.change_words import told
-from analysis.pages.nights.entry_page import entry_content
-from analysis.pages.nights.levels import levels
+from analysis.pages.nights.change_words import Told, told
 from analysis.pages.nights.morning import morning_content
 from analysis.pages.nights.places import Site, report_of
-from analysis.pages.nights.reading import Past, Row, read_past
-from analysis.pages.nights.trend_sections import trend_of
+from analysis.pages.nights.reading import Entry, Past, Row, levels, read_past
+from analysis.pages.nights.trend_sections import sections, trend_of
+from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
+from analysis.pages.report.formatting import count_of, seconds
+from analysis.pages.report.page import short_commit
 from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
 _HERE = Path(__file__).parent
 _WRITTEN_BY = "written-by"
+RUNS_SHOWN = 120
+_HEADINGS = ("Night", "Run", "Verdict", "Commit", "Took", "Report")
 
 
 def write_site(
@@ -169,3 +175,53 @@ def _looks(templates: Environment) -> str:
 def _stamp() -> str:
     sources = [*sorted((_HERE / "templates").iterdir()), *sorted(_HERE.glob("*.py"))]
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest() + "\n"
+
+
+def entry_content(
+    entry: Entry, findings: Sequence[Finding], told: Sequence[Told], site: Site
+) -> dict[str, Any]:
+    """What its template names."""
+    shown, nothing = sections(entry, findings)
+    total = sum(len(runs) for runs in entry.nights.values())
+    nights = len(entry.nights)
+    return {
+        "entry": entry,
+        "described": f"{entry.experiment}, {count_of(total, 'run')} of {count_of(nights, 'night')}",
+        "cells": strip(entry, entry.last),
+        "found": told,
+        "sections": shown,
+        "nothing": nothing,
+        "runs_table": _runs_table(entry, site),
+        "more_runs": max(0, total - RUNS_SHOWN),
+    }
+
+
+def _runs_table(entry: Entry, site: Site) -> Markup:
+    """The latest runs, newest first."""
+    page = site.entry(*entry.key)
+    runs = [run for night in reversed(entry.nights) for run in entry.nights[night]][:RUNS_SHOWN]
+    rows = []
+    for run in runs:
+        report = report_of(run, page)
+        rows.append(
+            Markup(
+                '<tr><td>{night}</td><td><a href="../runs/{file}">{run}</a></td>'
+                '<td><span class="status {status}">{sign} {verdict}</span></td><td><code>{commit}</code></td>'
+                '<td class="numeric">{took}</td><td>{report}</td></tr>'
+            ).format(
+                night=run["night"],
+                file=site.run(run["run"]).name,
+                run=run["run"],
+                status=status_of(run["verdict"], allowed=run["allow_failure"]),
+                sign=SIGNS[run["verdict"]],
+                verdict=verdict_text(run["verdict"], allowed=run["allow_failure"]),
+                commit=short_commit(run["commit"]) or "",
+                took=seconds(run["duration_s"]) if run["duration_s"] else "",
+                report=Markup('<a href="{}">report</a>').format(report) if report else "",
+            )
+        )
+    head = Markup("").join(Markup('<th scope="col">{}</th>').format(escape(name)) for name in _HEADINGS)
+    return Markup(
+        '<div class="scroll" tabindex="0" role="region" aria-label="Runs"><table><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>"
+    ).format(head, Markup("").join(rows))

@@ -1,18 +1,26 @@
-"""Which trends an experiment's page shows, in which order, and which series have nothing to show."""
+"""The trends of an experiment's page: which are shown, in which order, and each series as a chart.
 
+A chart has nights as dots, the level between change points with its bands, and the change points. The dark
+band holds the level's median with 95 %, the faint one holds nine of ten nights.
+"""
+
+import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
+import numpy as np
 from markupsafe import Markup
 
 from analysis.history.regressions.findings import Finding
-from analysis.history.regressions.series import Series
-from analysis.pages.charting.model import Chart
+from analysis.history.regressions.series import Series as Nights
+from analysis.intervals import median_interval
+from analysis.pages.charting.model import Axis, Chart, Mark, Series, as_day
 from analysis.pages.charting.page import embedded
+from analysis.pages.nights.change_words import size_of
 from analysis.pages.nights.reading import Entry
-from analysis.pages.nights.trends import NIGHTS_SHOWN, trend
-from analysis.pages.report.metric_words import title_of
+from analysis.pages.report.formatting import title_of
+from topologies.palette import BLUE
 
 _TITLES = {"throughput": "Throughput", "latency": "Latency", "recovery": "Recovery", "events": "Events"}
 _ORDER = {
@@ -30,6 +38,12 @@ _ORDER = {
         )
     )
 }
+NIGHTS_SHOWN = 400
+_FIT_FROM = 0.5  # an axis whose lowest value is above this share of the highest does not start at 0
+_DOTS = "color-mix(in oklab, var(--accent) 65%, var(--surface))"
+_LEVEL = "var(--ink)"
+_STATUS = {"better": "good", "worse": "bad"}
+_TWICE_THE_SAME_DAYS = 3  # the same change, found by both ways of looking
 
 
 def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
@@ -65,5 +79,70 @@ def _since(entry: Entry, until: date) -> date:
     return max(first, until - timedelta(days=NIGHTS_SHOWN))
 
 
-def _of(series: Series, findings: Sequence[Finding]) -> list[Finding]:
+def _of(series: Nights, findings: Sequence[Finding]) -> list[Finding]:
     return [each for each in findings if each.metric == series.metric]
+
+
+def trend(series: Nights, findings: Iterable[Finding], since: date, until: date, key: str = "") -> Chart:
+    """The chart of a series, from one day to another. findings: those of this series."""
+    days = [date.fromisoformat(night) for night in series.dates]
+    begin = next((i for i, day in enumerate(days) if day >= since), len(days))
+    x = [as_day(day) for day in days[begin:]]
+    y = series.nights.medians[begin:]
+    changes = _apart(sorted(findings, key=lambda finding: finding.first_bad_night))
+    edges = [0, *(_index(series, finding.first_bad_night) - begin for finding in changes), len(x)]
+    pieces = [(max(a, 0), b) for a, b in itertools.pairwise(edges) if b > max(a, 0)]
+    nights = Series("", _DOTS, x, [_digits(value) for value in y], form="dots")
+    fitted = bool(len(y)) and float(y.min()) > _FIT_FROM * float(y.max())
+    return Chart(
+        key=key or f"{series.suite}-{series.entry}-{series.metric}",
+        title=title_of(series.metric),
+        x=Axis("night", kind="date", low=as_day(since) - 0.5, high=as_day(until) + 0.5),
+        y=Axis(series.unit or "number", series.unit, from_zero=not fitted),
+        series=(nights, *(one for piece in pieces for one in _level(x, y, *piece))),
+        marks=tuple(
+            Mark(
+                size_of(finding),
+                as_day(date.fromisoformat(finding.first_bad_night)) - 0.5,
+                _STATUS.get(finding.direction, ""),
+            )
+            for finding in changes
+            if finding.first_bad_night >= since.isoformat()
+        ),
+        small=True,
+    )
+
+
+def _apart(findings: Sequence[Finding]) -> list[Finding]:
+    """A change once, also if both ways of looking found it."""
+    kept: list[Finding] = []
+    for finding in findings:
+        day = date.fromisoformat(finding.first_bad_night)
+        if kept and (day - date.fromisoformat(kept[-1].first_bad_night)).days < _TWICE_THE_SAME_DAYS:
+            continue
+        kept.append(finding)
+    return kept
+
+
+def _index(series: Nights, night: str) -> int:
+    return next((i for i, day in enumerate(series.dates) if day >= night), len(series.dates))
+
+
+def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[Series, ...]:
+    """The level between two changes, in its two bands."""
+    values = y[start:end]
+    median = _digits(float(np.median(values)))
+    certain = median_interval(values)
+    low, high = (float(value) for value in np.quantile(values, (0.05, 0.95)))
+    across = (x[start], x[end - 1])
+
+    def band(low: float, high: float, *, faint: bool = False) -> Series:
+        return Series("", BLUE, across, (), (low,) * 2, (high,) * 2, form="band", faint=faint, read_out=False)
+
+    level = Series("level", _LEVEL, across, (median,) * 2, read_out=False)
+    return band(low, high, faint=True), band(certain.low, certain.high), level
+
+
+def _digits(value: float) -> float:
+    """Seven significant digits: an axis may show a series whose nights differ in the fifth alone."""
+    return float(f"{value:.7g}")

@@ -15,9 +15,9 @@ def write_report(run: RunDirectory) -> Path:
     Writing again from the same directory gives the same files: commands in it name the run from there.
     Raises InputError if there is no run, or no analysis of it yet.
     """
-    from analysis.pages.report.fault_diagrams import write_diagrams  # noqa: PLC0415  (some commands read only bands
-    from analysis.pages.report.figures import write_figures  # noqa: PLC0415  and quantities of this package, and
-    from analysis.pages.report.moments import moments  # noqa: PLC0415  matplotlib takes long to import)
+    # Some commands read only quantities of this package, and matplotlib takes long to import.
+    from analysis.pages.report.figures import write_figures  # noqa: PLC0415
+    from analysis.pages.report.moments import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.reading import read_record  # noqa: PLC0415
 

@@ -1,5 +1,6 @@
 """The report's figures as PNG and SVG, for papers, slides and the README: throughput, latency, links,
-topology, clocks. They are drawn from the same charts as the page's plots; a figure of an invalid run says so.
+topology, clocks; and a sweep's charts. They are drawn from the same charts as the page's plots; a figure of
+an invalid run says so.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,16 @@ from analysis.pages.charting.model import Chart, highest
 from analysis.pages.report.charts import latency_chart, link_charts, throughput_chart
 from analysis.pages.report.clocks import clock_charts
 from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
+from experiments.sweepdir import SweepDirectory
 
 LINKS_DRAWN = 12  # small multiples that can still be read on a page
 _LEFT_OUT = "p95"  # on paper it would only crowd p50 and p99
 _REGION_BOX = "round4,pad=0.9,rounding_size=1.2"
+LEFT = 0.115  # of a figure's width, for what stands at the ticks
+LETTER_INCHES = 0.082  # of a line's name, which has room to the right
 
 
 def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
@@ -125,3 +130,23 @@ def _draw_link(axes: Axes, link: DrawnLink) -> None:
 def _mark_invalid(record: RunRecord, figure: Figure) -> None:
     if not record.valid:
         figure.text(0.988, 0.985, "from an invalid run", color=BAD, weight="bold", ha="right", va="top")
+
+
+def write_sweep_figures(charts: Sequence[SweepChart], sweep: SweepDirectory) -> tuple[Path, ...]:
+    """Draw each as `figures/<key>.png` and `.svg`; returns their paths."""
+    sweep.figures.mkdir(exist_ok=True)
+    with own_style():
+        return save({chart.key: _sweep_figure(chart) for chart in charts}, sweep.figure)
+
+
+def _sweep_figure(chart: SweepChart) -> Figure:
+    named = chart.x.kind == "category"  # names stand at a slant below the axis
+    figure = Figure(figsize=(7.6, 4.6) if named else (6.4, 3.9))
+    longest = max(len(series.label) for series in chart.series)
+    width = 1 - LEFT - (LETTER_INCHES * longest + 0.1) / figure.get_size_inches()[0]
+    axes = figure.add_axes((LEFT, 0.27, width, 0.58) if named else (LEFT, 0.125, width, 0.72))
+    title = f"{chart.title}  ({chart.of} of the paper)" if chart.of else chart.title
+    figure.text(0.012, 0.95, title, weight="bold", size=11, va="center")
+    figure.text(0.012, 0.893, chart.y.label, color=MUTED, va="center")
+    draw(axes, chart)
+    return figure

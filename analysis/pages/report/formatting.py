@@ -2,10 +2,14 @@
 
 Pure functions from a number (or None) to text. A value that was not measured is "not measured", never 0.
 Nothing here knows HTML.
+
+Of the headline numbers of summary.json also what each is called, and how its changes read.
 """
 
 import math
 from datetime import date
+
+from experiments.summary import METRICS, RECOVERY
 
 NOT_MEASURED = "not measured"
 EN_DASH = "\u2013"  # between the ends of a span or a link
@@ -13,6 +17,16 @@ _THIN_SPACE = "\u202f"  # narrow and non-breaking: between groups of digits
 _SPACE = "\u00a0"  # non-breaking: between number and unit
 _LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+SMALL_CHANGE = 0.05
+"""A smaller difference between two runs is shown without colour: repeats of a run differ by as much."""
+
+_TITLES = {
+    f"{section}.{name}": figure.title
+    for section, figures in METRICS.items()
+    for name, figure in figures.items()
+}
+_OF_FAULTS = {name: figure.title[:1].lower() + figure.title[1:] for name, figure in RECOVERY.items()}
+MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -109,3 +123,56 @@ def _significant(value: float, digits: int) -> float:
     if value == 0:
         return 0.0
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def title_of(metric: str) -> str:
+    """What a metric is called: `recovery.cut.switch_s` is "cut: events flow again"."""
+    if metric in _TITLES:
+        return _TITLES[metric]
+    section, _, rest = metric.partition(".")
+    fault, _, last = rest.rpartition(".")
+    if section == "recovery" and fault:
+        return f"{fault}: {_OF_FAULTS.get(last, last)}"
+    return metric
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A value with its unit."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    if unit == "s":
+        return seconds(value)
+    if not unit:  # a fraction
+        return percent(value)
+    if unit == "B/s":
+        return scaled(value, unit)
+    if unit in {"events/s", "events"}:
+        return large(value, unit)
+    return with_unit(value, unit)
+
+
+def change_of(before: float | None, after: float | None) -> float | None:
+    """By how much it changed, as a fraction of what it was; None where that says nothing."""
+    if before is None or after is None or not before or not math.isfinite(after / before):
+        return None
+    return after / before - 1
+
+
+def change_text(change: float | None) -> str:
+    """A signed percentage: +12 %, ±0 %; a multiple, as x12, where that reads better."""
+    if change is None:
+        return ""
+    size = abs(change) * 100
+    if size < 0.05:
+        return "±0\u00a0%"
+    digits = 0 if size >= 9.95 else 1
+    if size >= 1000:
+        return f"{TIMES_SIGN}{change + 1:.0f}"
+    return f"{'+' if change > 0 else MINUS}{size:.{digits}f}\u00a0%"
+
+
+def direction_of(change: float, better: str) -> str:
+    """ "better", "worse", or "" where neither is; `better` as `analysis.history.metrics` says it."""
+    if not change or better not in {"lower", "higher"}:
+        return ""
+    return "better" if (change > 0) == (better == "higher") else "worse"

@@ -1,11 +1,15 @@
-"""From a point of a plot to its messages: those of the bins around each fault, embedded in the page.
+"""What the page shows of the moments around faults: messages behind each point of a plot, and space-time
+diagrams.
 
-A bin is what one point of a timeline stands for. Of each bin the messages that tell most are kept: what was
-lost or sent again, what is sent seldom, what went between regions, in this order, and of what goes on within
-regions all the time a sample. The page says how many it does not have, and the command that shows them all.
-A run without the table of transfers has no such data, and says why.
+A bin is what one point of a timeline stands for. Of each bin around a fault the messages that tell most are
+embedded: what was lost or sent again, what is sent seldom, what went between regions, in this order, and of
+what goes on within regions all the time a sample. The page says how many it does not have, and the command
+that shows them all. A run without the table of transfers has no such data, and says why.
+
+A diagram of each fault is written as SVG among the run's figures.
 """
 
+import base64
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +21,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.pcap.batches import TimeRange
+from analysis.inspect.diagram.choosing import Wanted
+from analysis.inspect.diagram.drawing import diagram_svg
+from analysis.inspect.diagram.making import around_fault, figure_name
 from analysis.inspect.diagram.moments import fault_times
 from analysis.inspect.diagram.ranks import Ranks, ranks_of
 from analysis.jobs import transfers
 from analysis.messages.label import label
-from analysis.pages.report.bands import bands
+from analysis.pages.report.bands import bands, fault_label
 from analysis.pages.report.reading import RunRecord
-from analysis.pages.report.run_argument import run_argument
 from analysis.schemas import ARRIVED, TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, run_argument
+from topologies.errors import InputError
 
 BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
 BINS_MAX = 120
@@ -35,6 +42,7 @@ USUAL_BIN_S = 0.2  # where there is no table of throughput to say it
 _PLACES = frozenset({"src", "sport", "dst", "dport", "connection", "stream_offset"})
 _COLUMNS = tuple(name for name in TRANSFERS.names if name not in _PLACES)
 _OFF_LINKS = -1
+DIAGRAMS_MAX = 12  # of a run with many faults the first ones: `cutset diagram` draws any
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +191,56 @@ def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]", sa
     room = min(USUAL_OF_BIN_MAX, MESSAGES_OF_BIN_MAX - len(telling), len(usual))
     sample = usual[np.arange(room) * len(usual) // max(room, 1)]  # spread over the bin
     return sorted([*telling.tolist(), *sample.tolist()])
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDiagram:
+    """A picture that was written. `path` is relative to the page."""
+
+    fault: str
+    label: str
+    path: str
+    says: str  # what it shows, for who cannot see it
+    command: str  # that draws it again
+    width: int  # in pixels, as it was made to be seen
+    height: int
+    svg: str
+
+    @property
+    def encoded(self) -> str:
+        """The picture in base64, for the page to stand by itself."""
+        return base64.b64encode(self.svg.encode()).decode()
+
+
+def write_diagrams(record: RunRecord, run: RunDirectory) -> tuple[FaultDiagram, ...]:
+    """Draw the moment around each fault; nothing where no table of transfers is."""
+    if not run.table("transfers").is_dir():
+        return ()
+    labels = {
+        fault["name"]: fault_label(fault["kind"], fault["target"]) for fault in record.plan.get("faults", ())
+    }
+    made = []
+    for fault in list(fault_times(record))[:DIAGRAMS_MAX]:
+        try:
+            scene = around_fault(run, record, fault)
+        except InputError:
+            continue  # no message was sent then, so there is nothing to draw
+        path = run.figure(figure_name(fault, Wanted()), "svg")
+        path.parent.mkdir(exist_ok=True)
+        picture = diagram_svg(scene)
+        path.write_text(picture.svg, encoding="utf-8")
+        hosts = ", ".join(line.host for line in scene.lifelines)
+        says = f"{scene.messages} messages between {hosts}, {scene.from_s:.2f} to {scene.to_s:.2f} s"
+        made.append(
+            FaultDiagram(
+                fault=fault,
+                label=labels.get(fault, fault),
+                path=path.relative_to(run.path).as_posix(),
+                says=says,
+                command=scene.command,
+                width=picture.width,
+                height=picture.height,
+                svg=picture.svg,
+            )
+        )
+    return tuple(made)

@@ -20,9 +20,8 @@ from analysis.pages.charting.model import Chart, highest
 from analysis.pages.charting.page import as_json, chart_scripts, chart_styles, embedded, place, spans_json
 from analysis.pages.report import backlog, charts, clocks, tables
 from analysis.pages.report.convergence import convergence
-from analysis.pages.report.fault_diagrams import FaultDiagram
 from analysis.pages.report.fidelity_table import fidelity_table
-from analysis.pages.report.moments import Moments
+from analysis.pages.report.moments import FaultDiagram, Moments
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.reading import RunRecord
 from analysis.pages.report.recovery import note_in_words, recoveries

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.pages.report.figures import write_sweep_figures
 from analysis.pages.report.formatting import count_of, large, number, with_unit
 from analysis.pages.report.page import environment, short_commit
 from analysis.pages.report.story import WRONG, Headline
 from analysis.pages.report.sweep_charts import SweepChart
-from analysis.pages.report.sweep_figures import write_figures
 from analysis.pages.report.tables import Cell, Column, Table, figure, plain_text, table, words
 from analysis.sweeps import Sweep, SweptRun, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
@@ -51,7 +51,7 @@ def write_sweep_report(directory: SweepDirectory) -> Path:
     """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
     sweep = read_sweep(directory)
     charts = paper_charts(sweep)
-    write_figures(charts, directory)
+    write_sweep_figures(charts, directory)
     write_whole(directory.report_html, render(sweep, charts))
     return directory.report_html
 

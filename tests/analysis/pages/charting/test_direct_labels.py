@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.pages.charting.direct_labels import spread
+from analysis.pages.charting.figure import spread
 
 GAP = 0.05
 

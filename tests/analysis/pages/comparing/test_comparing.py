@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.pages.comparing.metrics import compared, standing_out
-from analysis.pages.comparing.recovery import recoveries
+from analysis.pages.comparing.metrics import compared, recoveries, standing_out
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import RUNS_MAX, Side, read_sides
 from analysis.pages.comparing.text import lines

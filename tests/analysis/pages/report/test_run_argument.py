@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.pages.report.run_argument import run_argument
+from experiments.rundir import run_argument
 
 
 @pytest.mark.parametrize(
