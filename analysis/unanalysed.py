@@ -1,4 +1,4 @@
-"""A run that was not analysed, or has nothing to analyse: said in one line, the same by every command."""
+"""A run that was not analysed, or has nothing to look into: said in one line, the same by every command."""
 
 import shlex
 from typing import NoReturn
@@ -20,6 +20,13 @@ def check_transfers(run: RunDirectory) -> None:
     """Raises InputError if the run has no table of transfers."""
     if not run.table("transfers").is_dir():
         refuse(run)
+
+
+def check_packets(run: RunDirectory) -> None:
+    """Raises InputError if the run was made in virtual time, which has messages but no packets."""
+    if run.read_run().get("simulation"):
+        problem = "was simulated and has no packets: the same experiment with `--on local` captures them"
+        raise InputError(str(run.path), None, "", problem)
 
 
 def refuse(run: RunDirectory) -> NoReturn:

@@ -26,7 +26,10 @@ NUMBER_MAX = (1 << 32) - 1
 
 
 class LinkState(StrEnum):
-    """Whether frames cross: see DESIGN's "Meanings". BLACKHOLE is silent, DOWN takes the interfaces down."""
+    """Whether frames cross: BLACKHOLE drops every frame silently, also those in flight.
+
+    DOWN takes the interfaces down, too, so that the kernels at both ends know.
+    """
 
     UP = "up"
     BLACKHOLE = "blackhole"

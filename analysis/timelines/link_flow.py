@@ -21,7 +21,7 @@ from analysis.timelines.pieces import NEVER
 Floats = npt.NDArray[np.float64]
 
 GUARD_NS = 10_000_000
-"""A change takes hold and heals within 10 ms of its applied time (DESIGN, Links)."""
+"""A change takes hold and heals within 10 ms of its applied time."""
 DRAWS = 16
 
 

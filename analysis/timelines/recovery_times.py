@@ -1,4 +1,4 @@
-"""How long one client was without one stream after a fault: DESIGN's recovery times, for a single pair.
+"""How long one client was without one stream after a fault, for a single pair.
 
 All figures come from three arrays per pair: for each piece of the stream its number of events, when it was
 published (arrived at its local proxy) and when the client had it. Times count in seconds from the fault's

@@ -1,4 +1,4 @@
-"""summary.json: the verdicts and headline numbers of a run, schema 1 (DESIGN, Run directory).
+"""summary.json: the verdicts and headline numbers of a run, schema 1.
 
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:

@@ -55,12 +55,14 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.inspect.diagram.making import command as command_of
     from analysis.inspect.diagram.making import figure_name, make_scene
     from analysis.pages.report.reading import read_record
+    from analysis.unanalysed import check_packets
     from experiments.rundir import run_argument
     from testbed.cli.named_run import named_run
     from testbed.cli.output import write_text
 
     _check_output(output)
     run = named_run(run_name)
+    check_packets(run)
     record = read_record(run)
     moment = _moment(record, from_s, to_s, around, span_s)
     _check(run, record)

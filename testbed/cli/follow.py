@@ -35,10 +35,12 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     from analysis.inspect.following.story import tell
     from analysis.inspect.packets.filters import stream_of
     from analysis.timelines.facts import read_facts
+    from analysis.unanalysed import check_packets
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
 
     run = named_run(run_name)
+    check_packets(run)
     facts = read_facts(*read_on_reference(run))
     found = find(run, stream_of(stream, facts), seq, facts.reading)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]

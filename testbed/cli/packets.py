@@ -81,13 +81,14 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     from analysis.capture.clocks.making import read_on_reference
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
-    from analysis.unanalysed import check_measured, check_transfers
+    from analysis.unanalysed import check_measured, check_packets, check_transfers
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
     from testbed.cli.packets_output import Output
 
     _check(asked, as_json)
     run = named_run(run_name)
+    check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
     content, clocks = read_on_reference(run)
     facts = read_facts(content, clocks)

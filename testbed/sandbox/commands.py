@@ -1,8 +1,8 @@
 """The argument lists that make a sandbox. Pure: nothing is executed here.
 
 setpriv makes the kernel kill unshare when the CLI's main thread dies, unshare makes it kill PID 1 when
-unshare dies, and PID 1's death kills everything in the namespaces (see DESIGN, "The sandbox": with
-`--kill-child` alone, killing the parent of unshare left everything running).
+unshare dies, and PID 1's death kills everything in the namespaces (with `--kill-child` alone,
+killing the parent of unshare left everything running).
 """
 
 from collections.abc import Sequence

@@ -292,6 +292,18 @@ def test_what_cannot_be_is_refused(run, capsys, options, said):
     assert said in captured.err
 
 
+@pytest.mark.parametrize("command", [["packets"], ["follow", "r2", "5"], ["diagram", "--around", "cut"]])
+def test_a_simulated_run_has_no_packets_to_look_into(run, tmp_path, capsys, command):
+    simulated = RunDirectory(tmp_path / "simulated")
+    simulated.table("transfers").mkdir(parents=True)
+    simulated.run_json.write_text(json.dumps(run.read_run() | {"simulation": {"virtual_s": 10}}))
+    name, *rest = command
+    assert cutset([name, str(simulated.path), *rest]) == 2
+    assert "was simulated and has no packets: the same experiment with `--on local`" in (
+        capsys.readouterr().err
+    )
+
+
 def test_a_run_without_captures_has_no_messages_and_says_so(run, tmp_path, capsys):
     bare = RunDirectory(tmp_path / "bare")
     bare.table("transfers").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What DESIGN.md's "Meanings" promise of a link, held against packets that crossed one, for every kind."""
+"""What a link is to do, held against packets that crossed one, for every kind of link."""
 
 from itertools import pairwise
 from math import sqrt
