@@ -53,8 +53,7 @@ def make_plan(
         congestion_control=None,
         snaplen_bytes=None,
         regions=tuple(
-            RegionPlan(f"r{number}", f"10.{number}.0.0/16", f"r{number}-gw", number)
-            for number in range(regions)
+            RegionPlan(f"r{number}", f"10.{number}.0.0/16", f"r{number}-gw") for number in range(regions)
         ),
         hosts=tuple(
             host

@@ -25,6 +25,7 @@ from experiments.plan import (
     Plan,
     ProcessPlan,
     RegionPlan,
+    StreamPlan,
     plan_to_json,
 )
 from experiments.rundir import RunDirectory
@@ -113,12 +114,13 @@ def make_plan(scenario: Scenario) -> Plan:
         links_kind="auto",
         congestion_control=None,
         snaplen_bytes=None,
-        regions=tuple(RegionPlan(r, f"10.{n}.0.0/16", f"{r}-gw", n) for n, r in enumerate(regions)),
+        regions=tuple(RegionPlan(r, f"10.{n}.0.0/16", f"{r}-gw") for n, r in enumerate(regions)),
         hosts=tuple(hosts),
         links=(*wan, *lan),
         processes=tuple(
             ProcessPlan(f"{h.region}/{h.role}-{h.index}", h.name, h.region, h.role, h.index, 1) for h in hosts
         ),
+        streams=tuple(StreamPlan(n, r, r, (r,)) for n, r in enumerate(regions)),
         captures=tuple(captures) if scenario.captures else (),
         faults=tuple(faults),
         changes=changes,
