@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.acts import Act, What
+from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import NEVER
 from analysis.timelines.recovery import History
-from analysis.timelines.ways import length_us
 from topologies.routes import connected
 
 SETTLED_NS = 5_000_000_000
@@ -35,25 +35,40 @@ def flows(history: History) -> pa.Table:
     Who subscribed only after the last change counts from what was due to it first.
     """
     facts, cut = history.facts, history.cut
+    if not cut.hosts:
+        return schemas.CONVERGENCE.empty_table()
     since_ns = facts.last_change_ns
-    after = (cut.published_ns != NEVER) & (cut.published_ns >= since_ns)
-    clients = [client for client in cut.hosts if client not in facts.gone] if after.any() else []
-    found = []
-    for client in clients:
-        mine = after & cut.wanted_at(client)
-        if not mine.any():
-            continue
-        came_ns = cut.at(client)
-        came = mine & (came_ns != NEVER)
-        row = {"stream": history.stream, "client": client, "flows_ns": None, "wait_ns": None, "way_ns": None}
-        if came.any():
-            first_ns = int(came_ns[came].min())
-            due_ns = since_ns if cut.wanted is None else int(cut.published_ns[mine].min())
-            row["flows_ns"] = first_ns - due_ns
-            row["wait_ns"] = int((came_ns[came] - cut.published_ns[came]).max())
-            row["way_ns"] = _way_ns(history, client, first_ns)
-        found.append(row)
-    return pa.Table.from_pylist(found, schema=schemas.CONVERGENCE)
+    mine = np.broadcast_to((cut.published_ns != NEVER) & (cut.published_ns >= since_ns), cut.arrived_ns.shape)
+    mine = mine if cut.wanted is None else mine & cut.wanted
+    there = np.array([client not in facts.gone for client in cut.hosts], bool)
+    shown = np.flatnonzero(mine.any(axis=1) & there)
+    mine, came_ns = mine[shown], cut.arrived_ns[shown]
+    came = mine & (came_ns != NEVER)
+    first_ns = np.where(came, came_ns, NEVER).min(axis=1, initial=NEVER)
+    due_ns = np.where(mine, cut.published_ns, NEVER).min(axis=1, initial=NEVER)
+    flows_ns = first_ns - (since_ns if cut.wanted is None else due_ns)
+    wait_ns = np.where(came, came_ns - cut.published_ns, -NEVER).max(axis=1, initial=-NEVER)
+    never = ~came.any(axis=1)
+    clients = [cut.hosts[place] for place in shown.tolist()]
+    ways_us = _ways_us(history, clients, first_ns, never)
+    columns = [
+        pa.array(np.full(len(shown), history.stream, np.int32)),
+        pa.array(clients, pa.string()),
+        pa.array(flows_ns, mask=never),
+        pa.array(wait_ns, mask=never),
+        pa.array(1000 * ways_us, mask=never | (ways_us < 0)),
+    ]
+    return pa.table(columns, schema=schemas.CONVERGENCE)
+
+
+def _ways_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
+    """What the way by which each client had something at these times is configured to take; -1: unknown."""
+    found = np.full(len(clients), -1, np.int64)
+    regions = np.array([history.facts.hosts[client].region for client in clients], object)
+    for region in dict.fromkeys(regions):
+        mine = (regions == region) & ~never
+        found[mine] = history.lengths_us(region, t_ns[mine] + 1)
+    return found
 
 
 def headline(rows: pa.Table, acts: Sequence[Act], facts: Facts) -> dict[str, Any]:
@@ -72,12 +87,6 @@ def headline(rows: pa.Table, acts: Sequence[Act], facts: Facts) -> dict[str, Any
         "stalled": flows_ns.count(None) if measured else None,
         "late_switches": _late_switches(acts, facts),
     }
-
-
-def _way_ns(history: History, client: str, t_ns: int) -> int | None:
-    """What the way by which the client had something at `t_ns` is configured to take; None if unknown."""
-    way = history.way(client, t_ns + 1)
-    return None if way is None else length_us(history.facts, way, t_ns) * 1000
 
 
 def _late_switches(acts: Sequence[Act], facts: Facts) -> int:

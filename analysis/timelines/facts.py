@@ -8,6 +8,7 @@ times. It is small and can be sent to Spark's workers whole.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
@@ -69,9 +70,12 @@ class Fault:
         return self.kind in MENDING
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
-    """A run as the timelines see it. Times are CLOCK_REALTIME nanoseconds by the run's reference clock."""
+    """A run as the timelines see it. Times are CLOCK_REALTIME nanoseconds by the run's reference clock.
+
+    What takes a look at every host is kept once it is known: there may be a hundred thousand.
+    """
 
     run: str
     experiment: str
@@ -106,8 +110,14 @@ class Facts:
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """Names of the hosts whose roles have any of these traits, in the plan's order."""
-        roles = self.declared.having(*traits)
-        return tuple(host.name for host in self.hosts.values() if host.role in roles)
+        if traits not in self._having:
+            roles = self.declared.having(*traits)
+            self._having[traits] = tuple(host.name for host in self.hosts.values() if host.role in roles)
+        return self._having[traits]
+
+    @cached_property
+    def _having(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        return {}
 
     def has(self, host: Host | str, *traits: str) -> bool:
         """Whether a host's role has any of these traits."""
@@ -119,12 +129,12 @@ class Facts:
         """Whether drivers mark which of their events collect, and their keys."""
         return self.collect is not None and (self.seldom or self.collect[0] == "same_key")
 
-    @property
+    @cached_property
     def host_at(self) -> dict[str, str]:
         """Names of the hosts by their addresses."""
         return {host.address: host.name for host in self.hosts.values()}
 
-    @property
+    @cached_property
     def applied_faults(self) -> tuple[Fault, ...]:
         """The faults that took hold, in order of time."""
         applied = [fault for fault in self.faults if fault.applied_ns is not None]
@@ -157,7 +167,7 @@ class Facts:
         hosts = self.hosts.values()
         return tuple(host.name for host in hosts if host.region == region and host.role == GATEWAY)
 
-    @property
+    @cached_property
     def steady_clients(self) -> tuple[str, ...]:
         """The clients that ran from beginning to end; "every client" means these."""
         return tuple(name for name in self.clients if name not in self.disturbed)
@@ -200,6 +210,11 @@ class Facts:
     def _up(self, hop: Hop, t_ns: int) -> bool:
         periods = self._on_route(hop, t_ns)
         return bool(periods) and all(period.up for period in periods)
+
+    @cached_property
+    def lans_us(self) -> Mapping[str, tuple[int, int]]:
+        """What a region's LAN takes to and from its servers."""
+        return {self.hosts[name].region: self.hosts[name].lan_delay_us for name in self.having(Trait.SERVER)}
 
     @property
     def window(self) -> RunWindow:

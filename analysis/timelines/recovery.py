@@ -13,14 +13,16 @@ Lost events belong to the last fault before their loss became visible, which is 
 event.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints
+from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.benchmarks import benchmark
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
@@ -33,7 +35,7 @@ AROUND_NS = 1_000_000_000
 """A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class History:
     """What is known of one stream: its pieces at every client, and each region's sources."""
 
@@ -47,54 +49,89 @@ class History:
         """The region whose stream it is."""
         return self.facts.owner[self.stream]
 
-    def way(self, client: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The way to the client's region just before `t_ns`; straight from the owner, where no packet tells
-        any and the system's logs never do.
+    def way(self, region: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The way to a region just before `t_ns`; straight from the owner, where no packet tells any and the
+        system's logs never do.
         """
-        region = self.facts.hosts[client].region
-        if not self.facts.reading.moved and not any(source.names for source in self.seen.values()):
+        if self._straight:
             return () if region == self.owner else ((self.owner, region),)
         return way(self.seen, self.owner, region, t_ns)
 
-    def was_due(self, client: str, t_ns: int) -> bool:
-        """Whether events were due to a client just before and just after `t_ns`."""
+    @cached_property
+    def _straight(self) -> bool:
+        return not self.facts.reading.moved and not any(source.names for source in self.seen.values())
+
+    @cached_property
+    def ends_ns(self) -> Ints:
+        """When ways may have changed, or what they are configured to take: the ends of segments of time."""
+        periods = self.facts.periods.values()
+        starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
+        return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
+
+    def lengths_us(self, region: str, t_ns: Ints) -> Ints:
+        """What the way to a region just before each of these times was configured to take; -1: not known."""
+        segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
+        return np.array([self._length_us(region, int(self.ends_ns[at])) for at in segments], np.int64)[of]
+
+    def _length_us(self, region: str, end_ns: int) -> int:
+        key = (region, end_ns)
+        if key not in self._lengths:
+            hops = self.way(region, end_ns)
+            self._lengths[key] = -1 if hops is None else length_us(self.facts, hops, end_ns - 1)
+        return self._lengths[key]
+
+    @cached_property
+    def _lengths(self) -> dict[tuple[str, int], int]:
+        return {}
+
+    def were_due(self, t_ns: int) -> Bools:
+        """To which of the clients events were due just before and just after `t_ns`."""
         if self.cut.due is None:
-            return True
-        since_ns = self.cut.due_at(client) - t_ns
-        return bool(((since_ns < 0) & (since_ns > -AROUND_NS)).any()) and bool(
-            ((since_ns >= 0) & (since_ns < AROUND_NS)).any()
-        )
+            return np.ones(len(self.cut.hosts), bool)
+        since_ns = self.cut.published_ns - t_ns
+        before = self.cut.due & (since_ns < 0) & (since_ns > -AROUND_NS)
+        after = self.cut.due & (since_ns >= 0) & (since_ns < AROUND_NS)
+        found: Bools = before.any(axis=1) & after.any(axis=1)
+        return found
 
 
 def pairs(history: History) -> pa.Table:
-    """`schemas.PAIRS` of one stream: every applied fault and client."""
-    if not history.facts.applied_faults:
+    """`schemas.PAIRS` of one stream: every applied fault, and each client to which anything is due."""
+    facts, cut = history.facts, history.cut
+    if not facts.applied_faults or not cut.hosts:
         return schemas.PAIRS.empty_table()
-    lost = {client: lost_after(history, client) for client in history.cut.hosts}
-    found: list[dict[str, object]] = []
-    for number, fault in enumerate(history.facts.applied_faults):
-        for client in history.cut.hosts:
-            if history.cut.due is not None and (history.cut.due_at(client) == NEVER).all():
-                continue
-            affected = history.was_due(client, fault.t_ns) and is_affected(history, fault, client)
-            row: dict[str, object] = {
-                "fault": fault.name,
-                "stream": history.stream,
-                "client": client,
-                "affected": affected,
-                "lost": lost[client][number],
-                "old_way": _text(history, client, fault.t_ns),
-                "reasons": [],
-            }
-            found.append(row | _times(history, fault, client) if affected else row)
-    return pa.Table.from_pylist(found, schema=schemas.PAIRS)
+    due = np.ones(len(cut.hosts), bool) if cut.due is None else (cut.due & _known(cut)).any(axis=1)
+    shown = np.flatnonzero(due).tolist()
+    regions = [facts.hosts[cut.hosts[client]].region for client in shown]
+    lost = lost_after(history)
+    found = []
+    for number, fault in enumerate(facts.applied_faults):
+        were_due = history.were_due(fault.t_ns)
+        ways = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
+        affected = [bool(were_due[client]) and is_affected(history, fault, cut.hosts[client]) for client in shown]
+        times = [
+            _times(history, fault, client) if concerned else _NO_TIMES
+            for client, concerned in zip(shown, affected, strict=True)
+        ]
+        columns: dict[str, Sequence[Any]] = {
+            "fault": [fault.name] * len(shown),
+            "stream": [history.stream] * len(shown),
+            "client": [cut.hosts[client] for client in shown],
+            "affected": affected,
+            "lost": lost[shown, number],
+            "old_way": [ways[region] for region in regions],
+        }
+        columns |= {name: [row.get(name) for row in times] for name in _TIMES}
+        columns["reasons"] = [row.get("reasons", ()) for row in times]
+        found.append(pa.table(columns, schema=schemas.PAIRS))
+    return pa.concat_tables(found)
 
 
 def is_affected(history: History, fault: Fault, client: str) -> bool:
     """Whether the fault concerns the pair."""
     hosts = history.facts.hosts
     owner, region = history.owner, hosts[client].region
-    old = history.way(client, fault.t_ns)
+    old = history.way(region, fault.t_ns)
     if client in fault.processes:
         return True
     if client in history.facts.disturbed:
@@ -111,42 +148,56 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
     )
 
 
-def lost_after(history: History, client: str) -> list[int]:
-    """How many published events never came to the client, per applied fault: lost between it and the next."""
-    cut, came_ns = history.cut, history.cut.at(client)
-    seen_ns = np.minimum.accumulate(came_ns[::-1])[::-1]
-    missing = (came_ns == NEVER) & (cut.published_ns != NEVER) & cut.wanted_at(client)
+def lost_after(history: History) -> Ints:
+    """How many published events never came to each client, per applied fault: lost between it and the next."""
+    cut = history.cut
+    missing = (cut.arrived_ns == NEVER) & _known(cut)
+    if cut.wanted is not None:
+        missing &= cut.wanted
     starts = np.array([fault.t_ns for fault in history.facts.applied_faults], np.int64)
-    fault = np.searchsorted(starts, seen_ns[missing], side="right") - 1
-    lost = np.bincount(fault[fault >= 0], cut.count[missing][fault >= 0], minlength=len(starts))
-    return [int(events) for events in lost]
+    found = np.zeros((len(cut.hosts), len(starts)), np.int64)
+    some = np.flatnonzero(missing.any(axis=1))
+    if len(some):
+        seen_ns = np.minimum.accumulate(cut.arrived_ns[some, ::-1], axis=1)[:, ::-1]
+        client, piece = np.nonzero(missing[some])
+        fault = np.searchsorted(starts, seen_ns[client, piece], side="right") - 1
+        within = fault >= 0
+        np.add.at(found, (some[client[within]], fault[within]), cut.count[piece[within]])
+    return found
 
 
-def way_ns(history: History, client: str, fault_ns: int) -> Ints:
-    """For each piece: the configured length of the way when it came to the client, less that just before the
+def way_ns(history: History, region: str, came_ns: Ints, fault_ns: int) -> Ints:
+    """For each piece: the configured length of the way when it came to a region, less that just before the
     fault; nanoseconds. 0 where either way is not known.
     """
-    facts, old = history.facts, history.way(client, fault_ns)
-    configured = [
-        period.start_ns for row in facts.periods.values() for period in row if period.start_ns is not None
-    ]
-    ends = np.unique(np.concatenate((change_times(history.seen), np.array(configured, np.int64), [NEVER])))
-    lengths = []
-    for end_ns in ends.tolist():
-        hops = history.way(client, end_ns)
-        if hops is None or old is None:
-            lengths.append(0)
-        else:
-            lengths.append(length_us(facts, hops, end_ns - 1) - length_us(facts, old, fault_ns - 1))
-    index = np.searchsorted(ends, history.cut.at(client), side="left")
-    return 1000 * np.array(lengths, np.int64)[index]
+    old = history.way(region, fault_ns)
+    lengths = history.lengths_us(region, came_ns)
+    if old is None:
+        return np.zeros(len(lengths), np.int64)
+    found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.facts, old, fault_ns - 1))
+    return found
 
 
-def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
-    """What an affected pair's row has besides."""
-    cut, region = history.cut, history.facts.hosts[client].region
-    since_ns = _struck_ns(history, fault, client)
-    pair = Pair(cut.count, cut.due_at(client), cut.at(client), way_ns(history, client, fault.t_ns))
+def _known(cut: Pieces) -> Bools:
+    """Which pieces are known to be published."""
+    found: Bools = cut.published_ns != NEVER
+    return found
+
+
+_TIMES = (
+    "switch_ns", "catch_up_ns", "settled_ns", "returned_ns", "rate_derived_ns", "loss_derived_ns",
+    "connectivity_lost_ns", "impaired", "backlog_events", "new_way",
+)  # fmt: skip
+_NO_TIMES: Mapping[str, Any] = {}
+
+
+def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
+    """What an affected pair's row has besides. client: a place among those of the pieces."""
+    cut, region = history.cut, history.facts.hosts[history.cut.hosts[client]].region
+    since_ns = _struck_ns(history, fault, region)
+    came_ns = cut.arrived_ns[client]
+    due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
+    pair = Pair(cut.count, due_ns, came_ns, way_ns(history, region, came_ns, fault.t_ns))
     stopped_ns = history.facts.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
     after_ns = history.facts.next_fault_ns(fault) or stopped_ns
@@ -166,15 +217,15 @@ def _times(history: History, fault: Fault, client: str) -> dict[str, object]:
         "loss_derived_ns": rfc.loss_derived_ns,
         "connectivity_lost_ns": rfc.connectivity_lost_ns,
         "impaired": rfc.impaired,
-        "new_way": _text(history, client, fault.t_ns + max(known) + 1) if known else None,
+        "new_way": _text(history, region, fault.t_ns + max(known) + 1) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }
 
 
-def _struck_ns(history: History, fault: Fault, client: str) -> int:
+def _struck_ns(history: History, fault: Fault, region: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
-    direct = (history.owner, history.facts.hosts[client].region)
-    old = history.way(client, fault.t_ns) or ()
+    direct = (history.owner, region)
+    old = history.way(region, fault.t_ns) or ()
     crossed = history.facts.crossed((direct,) if fault.mends else old)
     changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
@@ -196,7 +247,7 @@ def _last(t_ns: Ints) -> int:
     return int(known.max()) if len(known) else 0
 
 
-def _text(history: History, client: str, t_ns: int) -> str | None:
+def _text(history: History, region: str, t_ns: int) -> str | None:
     """The way just before `t_ns`, as its regions."""
-    hops = history.way(client, t_ns)
+    hops = history.way(region, t_ns)
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

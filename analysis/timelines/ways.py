@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
-from experiments.declared import Trait
 from topologies.routes import Hop
 
 
@@ -65,8 +64,7 @@ def change_times(sources: Mapping[str, Sources]) -> Ints:
 
 def length_us(facts: Facts, hops: tuple[Hop, ...], t_ns: int) -> int:
     """What a way takes as configured at `t_ns`, microseconds: its links and the LANs at their ends."""
-    lans = {facts.hosts[name].region: facts.hosts[name].lan_delay_us for name in facts.having(Trait.SERVER)}
-    none = (0, 0)
+    lans, none = facts.lans_us, (0, 0)
     return sum(
         lans.get(sender, none)[0] + facts.delay_us((sender, taker), t_ns) + lans.get(taker, none)[1]
         for sender, taker in hops
