@@ -7,11 +7,14 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 `analysis.timelines`; see there.
 """
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,7 +29,7 @@ from analysis.jobs.pool import Children, InThisProcess
 from analysis.jobs.work import Workers
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
-from analysis.timelines import acts, convergence, latency, recovery_table, throughput
+from analysis.timelines import acts, convergence, latency, recovery_table, schemas, throughput
 from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.crossings import Crossing, crossings
@@ -41,10 +44,10 @@ from analysis.timelines.tasks import (
     CheckPublisher,
     CompareOrder,
     Files,
-    FollowRecords,
     FollowStreams,
     MeasureLink,
     MessagesToEvents,
+    SortRecords,
     Task,
     Written,
     carry_out,
@@ -69,6 +72,8 @@ NO_RECORDS = "the nodes left no records of deliveries: events could not be count
 
 _TABLES = {"events": EVENTS, "transfers": TRANSFERS}
 """Tables that many tasks write, a file each."""
+RECORDS = "records"
+"""What the nodes wrote down, in order of stream, while streams are followed."""
 STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
 TASK_BYTES = 32 << 20
@@ -168,24 +173,20 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         progress("reading packets and messages")
         tables.extract(workers, run)
     progress("following events")
-    with in_the_making(run, _TABLES) as folders:
+    written = Written(run.table(RECORDS)) if not case.decoded or Written.needed(facts) else None
+    made = _TABLES | ({RECORDS: schemas.RECORDS} if written else {})
+    with in_the_making(run, made) as folders:
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
-    written = Written(
-        _files(run, clients),
-        _files(run, facts.having(Trait.PUBLISHER)),
-        _files(run, facts.having(Trait.SERVER)),
-    )
     streams: list[Task] = [
-        FollowStreams(some, run.table("events"), written, facts, clients, logged)
-        if case.decoded
-        else FollowRecords(some, written, facts, logged)
-        for some in _shared_out(tuple(facts.owner), STREAM_TASKS_MAX)
+        FollowStreams(some, run.table("events") if case.decoded else None, written, facts, clients, logged)
+        for some in _shared_out(sorted(facts.owner), STREAM_TASKS_MAX)
         if (logged := {stream: sources[stream] for stream in some if stream in sources}) is not None
     ]
     followed = carry_out(workers, streams, "following streams")
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
+    shutil.rmtree(run.table(RECORDS), ignore_errors=True)  # what the nodes left says the same
     return results | {name: followed[name] for name in ("samples", "pairs", "coverage", "convergence")}
 
 
@@ -197,6 +198,11 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
     run, facts, contract = case.run, case.facts, case.facts.declared.contract
     drivers = _files(run, facts.having(Trait.PUBLISHER))
+    written = Written(folders[RECORDS]) if RECORDS in folders else None
+
+    def beside(trait: Trait, number: int) -> Path | None:
+        return written.file(trait, number) if written else None
+
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[Crossing]] = {}
@@ -207,18 +213,24 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
         *(transfers.tasks(run, facts.host_at, folders["transfers"]) if case.hosts else ()),
         *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
         *(
-            CheckClients(clients, drivers, marks, facts, count=not case.decoded)
-            for clients in _together(_files(run, facts.clients))
+            CheckClients(clients, drivers, marks, facts, not case.decoded, beside(Trait.SUBSCRIBER, number))
+            for number, clients in enumerate(_together(_files(run, facts.clients)))
         ),
         *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
         *([CompareOrder(_files(run, facts.clients), facts)] if contract.order == "total" else ()),
+        *(
+            SortRecords(files, followed, facts.clocks)
+            for trait in (Trait.PUBLISHER, Trait.SERVER)
+            for number, files in enumerate(_together(_files(run, facts.having(trait))))
+            if (followed := beside(trait, number)) is not None
+        ),
     ]
 
 
-def _shared_out(streams: tuple[int, ...], most: int) -> list[tuple[int, ...]]:
-    """Streams in at most so many shares, alike in size."""
-    count = min(most, len(streams))
-    return [streams[number::count] for number in range(count)]
+def _shared_out(streams: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    """Streams in at most so many shares, alike in size, of neighbours."""
+    ends = np.linspace(0, len(streams), min(most, len(streams)) + 1).astype(int).tolist()
+    return [tuple(streams[low:high]) for low, high in pairwise(ends)]
 
 
 def _together(files: Sequence[Files]) -> list[tuple[Files, ...]]:

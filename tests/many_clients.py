@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.loader import load_experiment
+from experiments.plan import Plan
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
-from experiments.plan import Plan
 from testbed.planning import make_plan
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.start import prepare
@@ -43,7 +43,9 @@ def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDi
     rng = np.random.default_rng(1)
     for number, region in enumerate(plan.regions):
         _publishers(run, region.name, number, times_ns)
-        hosts = [each.host for each in plan.processes if each.region == region.name and each.role == "subscriber"]
+        hosts = [
+            each.host for each in plan.processes if each.region == region.name and each.role == "subscriber"
+        ]
         _subscribers(run, plan, region.name, hosts, times_ns, rng)
     _end(run, plan)
     return run
@@ -101,7 +103,9 @@ def _subscribers(run: RunDirectory, plan: Plan, region: str, hosts: list[str], t
     crosses = np.array([{each.name, region} == CUT for each in plan.regions])[owner]
     came = ~(crosses[:, None] & between)
     alone, running = _crcs(np.arange(topics), events, came)
-    followed = np.sort(rng.integers(0, topics - FOLLOWED + 1, (len(hosts), FOLLOWED)), axis=1) + np.arange(FOLLOWED)
+    followed = np.sort(rng.integers(0, topics - FOLLOWED + 1, (len(hosts), FOLLOWED)), axis=1) + np.arange(
+        FOLLOWED
+    )
     leaves = np.zeros((len(hosts), FOLLOWED), bool)
     leaves[::10, 0] = True
     seq = np.arange(1, events + 1)
@@ -136,8 +140,17 @@ def _write(run: RunDirectory, host: str, rows: np.ndarray) -> None:
 def _end(run: RunDirectory, plan: Plan) -> None:
     """What the simulator writes at the end."""
     content = run.read_run()
-    times = {"started": -3, "network": -3, "ready": -1, "zero": 0, "stopped": LENGTH_S, "drained": LENGTH_S + 1.5}
-    content["times"] = {f"{name}_ns": ZERO_NS + int(at * S) for name, at in (times | {"ended": LENGTH_S + 2}).items()}
+    times = {
+        "started": -3,
+        "network": -3,
+        "ready": -1,
+        "zero": 0,
+        "stopped": LENGTH_S,
+        "drained": LENGTH_S + 1.5,
+    }
+    content["times"] = {
+        f"{name}_ns": ZERO_NS + int(at * S) for name, at in (times | {"ended": LENGTH_S + 2}).items()
+    }
     content["links"] = "simulator"
     for change in plan.changes:
         at_ns = ZERO_NS + change.at_us * 1000

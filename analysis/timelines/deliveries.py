@@ -12,7 +12,7 @@ after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unver
 tombstone over events that came before is none of these.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -29,6 +29,7 @@ from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.expected import (
     SUBSCRIPTIONS,
     Expected,
+    Runs,
     Sessions,
     Subscriptions,
     expected,
@@ -36,7 +37,7 @@ from analysis.timelines.expected import (
 )
 from analysis.timelines.facts import Facts
 from analysis.timelines.finality import unexplained
-from analysis.timelines.groups import SPAN, SPAN_BITS, check_groups, shifted, sums, totals, within
+from analysis.timelines.groups import SPAN, SPAN_BITS, behind, check_groups, shifted, sums, totals, within
 from analysis.timelines.pieces import Batches, digest, repeats, union
 from analysis.timelines.recorded import Got, Published
 from analysis.timelines.verification import verify
@@ -86,7 +87,7 @@ def check(
     reached = _reached(batches, len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, known, facts)
     stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
-    late = _behind(_in_order(batches, got, known, facts)) - again if _ordered(facts) else np.zeros_like(again)
+    late = behind(_in_order(batches, got, known, facts)) - again if _ordered(facts) else np.zeros_like(again)
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.stream, got, known, new, facts)
@@ -130,14 +131,17 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schemas.DELIVERIES)
 
 
+Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
+"""Maximal runs of numbers of one stream, by client: what it must get, and what is due to it."""
+
+
 def must_get(
     clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts
-) -> tuple[dict[str, tuple[Ints, Ints]], dict[str, tuple[Ints, Ints]]] | None:
-    """The numbers of one stream that each client must get, and those that are due to it whatever faults
-    excuse (`expected.Expected`), in all its sessions, as maximal runs. None where everybody must get
-    everything that it lives to get.
+) -> dict[int, Sets] | None:
+    """By stream, the numbers that each client must get, and those that are due to it whatever faults excuse
+    (`expected.Expected`), in all its sessions. None where everybody must get everything that it lives to get.
 
-    published, records: rows of `schemas.RECORDS` of that stream.
+    published, records: rows of `schemas.RECORDS`, of the streams in `facts`.
     """
     contract = facts.declared.contract
     if contract.audience == "all" and contract.since == "beginning" and contract.survives is None:
@@ -146,19 +150,25 @@ def must_get(
     got, sessions = arranged.got, arranged.sessions
     reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, published_of(published, facts), facts)
+    streams = list(facts.owner)
+    found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
+    for number, runs in enumerate((wanted.must, wanted.due)):
+        for group, mine in _by_group(runs, sessions):
+            found[streams[arranged.stream[group]]][number][clients[arranged.client[group]]] = mine
+    return dict(found)
 
-    def by_client(runs: tuple[Ints, Ints]) -> dict[str, tuple[Ints, Ints]]:
-        client = arranged.client[sessions.group[runs[0] >> SPAN_BITS]]
-        first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
-        low = np.searchsorted(client, np.arange(len(clients) + 1))
-        found = {}
-        for number in np.flatnonzero(np.diff(low)).tolist():
-            mine = slice(low[number], low[number + 1])
-            none = np.zeros(len(first[mine]), np.int64)
-            found[clients[number]] = union(Batches(first[mine], size[mine], none))
-        return found
 
-    return by_client(wanted.must), by_client(wanted.due)
+def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
+    """The runs of each group that has any, over all its sessions."""
+    group = sessions.group[runs[0] >> SPAN_BITS]
+    first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    several = np.bincount(sessions.group) > 1
+    for low, high in pairwise([*starts.tolist(), len(group)]):
+        mine = first[low:high], first[low:high] + size[low:high]
+        if several[group[low]]:
+            mine = union(Batches(first[low:high], size[low:high], np.zeros(high - low, np.int64)))
+        yield int(group[low]), mine
 
 
 def _given_twice(known: Published, streams: int) -> Ints:
@@ -274,16 +284,6 @@ def _repeats_over_sessions(got: Got, again: Ints, sessions: Sessions) -> Ints:
     if len(np.unique(sessions.group)) == len(sessions.group):
         return again
     return repeats(shifted(got.group, got.first, got.reach))
-
-
-def _behind(batches: Batches) -> Ints:
-    """How many numbers of each batch lie before the end of an earlier batch of its session."""
-    order = np.argsort(batches.first_seq >> SPAN_BITS, kind="stable")
-    end = batches.end_seq[order]
-    highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))
-    behind = np.zeros(len(order), np.int64)
-    behind[order] = np.clip(np.minimum(end, highest) - batches.first_seq[order], 0, None)
-    return behind
 
 
 def _reached(batches: Batches, sessions: int) -> Ints:

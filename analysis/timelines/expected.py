@@ -145,14 +145,13 @@ class _Clock:
     """From times to numbers of streams, by when events were published."""
 
     def __init__(self, known: Published, streams: int) -> None:
+        self._stream, self._t_ns = known.stream, known.batches.t_ns
         self._low = np.searchsorted(known.stream, np.arange(streams + 1))
-        self._batches = known.batches
-
-    def _of(self, stream: int) -> tuple[Ints, Ints]:
-        mine = slice(self._low[stream], self._low[stream + 1])
-        first = self._batches.first_seq[mine] & (SPAN - 1)
-        end = int(first[-1] + self._batches.count[mine][-1]) if len(first) else 1
-        return np.append(first, end), self._batches.t_ns[mine]
+        self._first = known.batches.first_seq & (SPAN - 1)
+        last = self._low[1:] - 1
+        some = np.diff(self._low) > 0
+        self._end = np.ones(streams, np.int64)  # one past each stream's last number
+        self._end[some] = self._first[last[some]] + known.batches.count[last[some]]
 
     def first(self, stream: Ints, t_ns: Ints) -> Ints:
         """The first number that was published at such a time or later."""
@@ -163,14 +162,15 @@ class _Clock:
         return self._at(stream, t_ns, earliest=False)
 
     def _at(self, stream: Ints, t_ns: Ints, *, earliest: bool) -> Ints:
-        found = np.zeros(len(stream), np.int64)
-        order = np.argsort(stream, kind="stable")
-        names, starts = np.unique(stream[order], return_index=True)
-        for name, start, end in zip(names.tolist(), starts, np.append(starts, len(order))[1:], strict=True):
-            numbers, times = self._of(name)
-            ascending = np.maximum.accumulate(times) if earliest else np.minimum.accumulate(times[::-1])[::-1]
-            mine = order[start:end]
-            found[mine] = numbers[np.searchsorted(ascending, t_ns[mine], side="left")]
+        ranks = np.unique(np.concatenate((self._t_ns, t_ns)), return_inverse=True)[1]
+        known, asked = np.split(ranks, [len(self._t_ns)])
+        key = self._stream * len(ranks) + known  # in order of stream, so that each accumulates by itself
+        key = np.maximum.accumulate(key) if earliest else np.minimum.accumulate(key[::-1])[::-1]
+        batch = np.searchsorted(key, stream * len(ranks) + asked, side="left")
+        there = batch < self._low[stream + 1]
+        if not len(self._first):
+            return self._end[stream]
+        found: Ints = np.where(there, self._first[np.minimum(batch, len(self._first) - 1)], self._end[stream])
         return found
 
 

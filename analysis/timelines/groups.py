@@ -55,3 +55,13 @@ def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
     inside = np.where(run >= 0, np.minimum(at, ends[run]) - starts[run], 0)
     held: Ints = before[np.maximum(run, 0)] + inside
     return held
+
+
+def behind(batches: Batches) -> Ints:
+    """How many numbers of each batch lie before the end of an earlier batch of its span."""
+    order = np.argsort(batches.first_seq >> SPAN_BITS, kind="stable")
+    end = batches.end_seq[order]
+    highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))
+    behind = np.zeros(len(order), np.int64)
+    behind[order] = np.clip(np.minimum(end, highest) - batches.first_seq[order], 0, None)
+    return behind

@@ -10,21 +10,22 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import ints, rows
-from analysis.timelines.pieces import Batches, total, union
+from analysis.timelines.epochs import layout
+from analysis.timelines.groups import behind, shifted, sums, totals
+from analysis.timelines.pieces import union
 from node.core.deliveries import RecordKind
 
 
 def check_order(driver: str, records: pa.Table) -> pa.Table:
     """`schemas.PUBLISHERS` of one driver, from its rows of `schemas.RECORDS` in order of position."""
     published = rows(records, kind=int(RecordKind.PUBLISHED))
-    found = []
-    for stream in np.unique(ints(published, "stream")):
-        mine = rows(published, stream=int(stream))
-        first, count = ints(mine, "first_seq"), ints(mine, "count")
-        highest = np.concatenate(([0], np.maximum.accumulate(first + count)[:-1]))
-        unordered = np.clip(np.minimum(first + count, highest) - first, 0, None)
-        known = total(union(Batches(first, count, first)))
-        found.append(
-            {"driver": driver, "stream": int(stream), "published": known, "unordered": int(unordered.sum())}
-        )
-    return pa.Table.from_pylist(found, schema=schemas.PUBLISHERS)
+    published = layout([published]).laid_out(published)
+    streams, place = np.unique(ints(published, "stream"), return_inverse=True)
+    batches = shifted(place, ints(published, "first_seq"), ints(published, "count"))
+    columns = [
+        pa.repeat(pa.scalar(driver), len(streams)),
+        pa.array(streams.astype(np.int32)),
+        pa.array(totals(union(batches), len(streams))),
+        pa.array(sums(place, behind(batches), len(streams))),
+    ]
+    return pa.table(columns, schema=schemas.PUBLISHERS)

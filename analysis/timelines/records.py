@@ -11,13 +11,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
+from analysis.timelines.arrays import ints
+from experiments.whole_files import replacing
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes
 
 RECORD = np.dtype(list(RECORD_FIELDS))
+ROWS_TOGETHER = 16_384
+"""In a group of rows of a file that is sorted by stream: who follows a stream reads as many at least."""
 
 
 def read_file(host: str, path: Path, clocks: Clocks = ONE_CLOCK) -> pa.Table:
@@ -62,6 +68,32 @@ def read_files(
         ),
     ]
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.RECORDS)
+
+
+def write_by_stream(table: pa.Table, path: Path) -> None:
+    """Write rows of `schemas.RECORDS` in order of stream, so that few of them are read to follow a few."""
+    order = np.argsort(table.column("stream").to_numpy(), kind="stable")
+    with replacing(path, sync=False) as stream:
+        pq.write_table(table.take(pa.array(order)), stream, compression="lz4", row_group_size=ROWS_TOGETHER)
+
+
+def read_streams(paths: Sequence[Path], streams: Sequence[int]) -> dict[int, pa.Table]:
+    """The rows of each of some streams from files of `write_by_stream`, in the order of the files."""
+    wanted = (pc.field("stream") >= min(streams)) & (pc.field("stream") <= max(streams))
+    tables = [pq.read_table(path, filters=wanted) for path in paths]
+    whole = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
+    return by_stream(whole, streams)
+
+
+def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
+    """The rows of each stream, in the order in which they stand."""
+    ordered = table.take(pa.array(np.argsort(ints(table, "stream"), kind="stable")))
+    wanted = np.array(streams, np.int64)
+    low, high = (np.searchsorted(ints(ordered, "stream"), wanted, side=side) for side in ("left", "right"))
+    return {
+        stream: ordered.slice(first, end - first)
+        for stream, first, end in zip(streams, low.tolist(), high.tolist(), strict=True)
+    }
 
 
 def _records(path: Path) -> npt.NDArray[np.void]:

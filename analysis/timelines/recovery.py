@@ -89,9 +89,8 @@ class History:
         if self.cut.due is None:
             return np.ones(len(self.cut.hosts), bool)
         since_ns = self.cut.published_ns - t_ns
-        before = self.cut.due & (since_ns < 0) & (since_ns > -AROUND_NS)
-        after = self.cut.due & (since_ns >= 0) & (since_ns < AROUND_NS)
-        found: Bools = before.any(axis=1) & after.any(axis=1)
+        before, after = (since_ns < 0) & (since_ns > -AROUND_NS), (since_ns >= 0) & (since_ns < AROUND_NS)
+        found: Bools = np.any(self.cut.due & before, axis=1) & np.any(self.cut.due & after, axis=1)
         return found
 
 
@@ -100,15 +99,17 @@ def pairs(history: History) -> pa.Table:
     facts, cut = history.facts, history.cut
     if not facts.applied_faults or not cut.hosts:
         return schemas.PAIRS.empty_table()
-    due = np.ones(len(cut.hosts), bool) if cut.due is None else (cut.due & _known(cut)).any(axis=1)
-    shown = np.flatnonzero(due).tolist()
+    due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & _known(cut)
+    shown = np.flatnonzero(due.any(axis=1)).tolist()
     regions = [facts.hosts[cut.hosts[client]].region for client in shown]
     lost = lost_after(history)
     found = []
     for number, fault in enumerate(facts.applied_faults):
         were_due = history.were_due(fault.t_ns)
         ways = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
-        affected = [bool(were_due[client]) and is_affected(history, fault, cut.hosts[client]) for client in shown]
+        affected = [
+            bool(were_due[client]) and is_affected(history, fault, cut.hosts[client]) for client in shown
+        ]
         times = [
             _times(history, fault, client) if concerned else _NO_TIMES
             for client, concerned in zip(shown, affected, strict=True)
@@ -118,7 +119,7 @@ def pairs(history: History) -> pa.Table:
             "stream": [history.stream] * len(shown),
             "client": [cut.hosts[client] for client in shown],
             "affected": affected,
-            "lost": lost[shown, number],
+            "lost": lost[shown, number].tolist(),
             "old_way": [ways[region] for region in regions],
         }
         columns |= {name: [row.get(name) for row in times] for name in _TIMES}
@@ -149,7 +150,7 @@ def is_affected(history: History, fault: Fault, client: str) -> bool:
 
 
 def lost_after(history: History) -> Ints:
-    """How many published events never came to each client, per applied fault: lost between it and the next."""
+    """How many published events never came, by client and applied fault: lost between it and the next."""
     cut = history.cut
     missing = (cut.arrived_ns == NEVER) & _known(cut)
     if cut.wanted is not None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.timelines.arrays import Bools, Ints, concatenated, ints, rows
 
 MARGIN_NS = 60_000_000_000
 """Before the start and after the end: connecting and probing, and what still trickles in."""
@@ -64,6 +65,15 @@ def outside(place: str, what: str, t_ns: Ints, window: RunWindow) -> pa.Table:
     row = {"place": place, "what": what, "count": len(strange), "of": len(t_ns)}
     times = {"first_ns": int(strange.min()), "last_ns": int(strange.max())}
     return pa.Table.from_pylist([row | times], schema=schemas.OUTSIDE)
+
+
+def outside_by_host(what: str, table: pa.Table, window: RunWindow) -> pa.Table:
+    """`schemas.OUTSIDE` of rows with a host and a time."""
+    strange = table.filter(pa.array(~window.holds(ints(table, "t_ns"))))
+    hosts = strange.column("host").unique()
+    mine = table.filter(pc.is_in(table.column("host"), value_set=hosts))
+    found = [outside(host, what, ints(rows(mine, host=host), "t_ns"), window) for host in hosts.to_pylist()]
+    return concatenated(found, schemas.OUTSIDE)
 
 
 def notes(found: pa.Table, window: RunWindow) -> list[str]:

@@ -9,10 +9,9 @@ for 1.2 million messages on 2 cores, this way 2 s.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,13 +33,13 @@ from analysis.timelines import (
     throughput,
     total_order,
 )
-from analysis.timelines.arrays import concatenated, ints, rows
+from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import dated
-from analysis.timelines.records import read_file, read_files
-from analysis.timelines.run_window import outside
+from analysis.timelines.records import by_stream, read_file, read_files, read_streams, write_by_stream
+from analysis.timelines.run_window import outside, outside_by_host
 from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources, with_wanted
 from analysis.timelines.ways import Sources
 from experiments.declared import Trait
@@ -137,21 +136,21 @@ class CheckClients:
     marks: tuple[Path, ...]  # likewise: which events collect, and their keys
     facts: Facts
     count: bool  # whether what arrived is to be counted from the records
+    followed: Path | None  # where the records are to stand in order of stream, for who follows streams
 
     def run(self) -> dict[str, pa.Table]:
         """A row for each client and stream; also sums up what arrived, if asked to."""
         published, got = (
             read_files(files, clocks=self.facts.clocks) for files in (self.published, self.clients)
         )
+        if self.followed is not None:
+            write_by_stream(got, self.followed)
         names = [name for name, _ in self.clients]
         marks = read_marks(self.marks) if self.facts.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
-        strange = [
-            outside(name, "records", ints(rows(got, host=name), "t_ns"), self.facts.window) for name in names
-        ]
         return {
             "deliveries": deliveries.check(names, published, got, self.facts, marks),
-            "outside": concatenated(strange, schemas.OUTSIDE),
+            "outside": outside_by_host("records", got, self.facts.window),
             **arrived,
         }
 
@@ -187,89 +186,24 @@ class CheckPublisher:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowStreams:
-    """Some streams, over all hosts' events."""
+class SortRecords:
+    """What some publishers or servers wrote down, in order of stream."""
 
-    streams: tuple[int, ...]
-    events: Path
-    written: "Written"
-    facts: Facts
-    clients: tuple[str, ...]  # that count: those whose captures can tell
-    logged: Mapping[int, Mapping[str, Sources]]
-    """Their sources by region, from the logs: where no packet between servers was seen."""
+    files: tuple[Files, ...]
+    followed: Path
+    clocks: Clocks
 
     def run(self) -> dict[str, pa.Table]:
-        """Latency samples, recovery pairs, and what each client has."""
-        chosen = pc.field("stream").isin(self.streams) & (pc.field("kind") != "sent")
-        events_of = by_stream(pq.read_table(self.events, columns=list(COLUMNS), filters=chosen), self.streams)
-        records = self.written.read(self.streams, self.facts) if self.written.needed(self.facts) else None
-        return together(
-            self._follow(stream, found, records[stream] if records else None)
-            for stream, found in events_of.items()
-        )
-
-    def _follow(
-        self, stream: int, found: pa.Table, records: tuple[pa.Table, ...] | None
-    ) -> dict[str, pa.Table]:
-        window = self.facts.window
-        cut = pieces(found, self.clients)
-        if records is not None:
-            published, _, got = records
-            cut = with_wanted(cut, deliveries.must_get(self.clients, published, got, self.facts))
-        cut = dated(cut, window)
-        seen = sources(found.filter(pa.array(window.holds(ints(found, "t_ns")))), self.facts)
-        packets_tell = any(source.names for source in seen.values())
-        logged = self.logged.get(stream, {})
-        history = recovery.History(self.facts, stream, cut, seen if packets_tell else logged)
-        return {
-            "samples": latency.samples(stream, cut, self.facts),
-            "pairs": recovery.pairs(history),
-            "convergence": convergence.flows(history),
-            "coverage": agreement.coverage(stream, found, self.facts),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class FollowRecords:
-    """Some streams, as subscribers, publishers and servers wrote them down: where there are no captures."""
-
-    streams: tuple[int, ...]
-    written: "Written"
-    facts: Facts
-    logged: Mapping[int, Mapping[str, Sources]]
-
-    def run(self) -> dict[str, pa.Table]:
-        """Latency samples and recovery pairs."""
-        found = self.written.read(self.streams, self.facts)
-        return together(self._follow(stream, *found[stream]) for stream in self.streams)
-
-    def _follow(
-        self, stream: int, published: pa.Table, taken: pa.Table, got: pa.Table
-    ) -> dict[str, pa.Table]:
-        names = self.written.names
-        cut = records_pieces(published, taken, got, names)
-        cut = with_wanted(cut, deliveries.must_get(names, published, got, self.facts))
-        cut = dated(cut, self.facts.window)
-        history = recovery.History(self.facts, stream, cut, self.logged.get(stream, {}))
-        return {
-            "samples": latency.samples(stream, cut, self.facts),
-            "pairs": recovery.pairs(history),
-            "convergence": convergence.flows(history),
-        }
+        """Nothing comes back."""
+        write_by_stream(read_files(self.files, clocks=self.clocks), self.followed)
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What clients, publishers and servers wrote down."""
+    """What clients, publishers and servers wrote down, in order of stream: files of `write_by_stream`."""
 
-    clients: tuple[Files, ...]
-    publishers: tuple[Files, ...]
-    servers: tuple[Files, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The clients."""
-        return tuple(name for name, _ in self.clients)
+    folder: Path
 
     @staticmethod
     def needed(facts: Facts) -> bool:
@@ -277,24 +211,89 @@ class Written:
         contract = facts.declared.contract
         return contract.audience != "all" or contract.since != "beginning" or contract.survives is not None
 
-    def read(self, streams: Sequence[int], facts: Facts) -> dict[int, tuple[pa.Table, pa.Table, pa.Table]]:
-        """Of each stream what publishers, servers and clients have; files are read once."""
-        tables = [
-            by_stream(read_files(files, streams, clocks=facts.clocks), streams)
-            for files in (self.publishers, self.servers, self.clients)
-        ]
-        return {stream: (tables[0][stream], tables[1][stream], tables[2][stream]) for stream in streams}
+    def file(self, trait: Trait, number: int) -> Path:
+        """Where some hosts' records stand; files are read in the order of their numbers."""
+        return self.folder / f"{trait}-{number:06d}.parquet"
+
+    def read(self, trait: Trait, streams: Sequence[int]) -> dict[int, pa.Table]:
+        """Each stream's records of hosts with a trait."""
+        return read_streams(sorted(self.folder.glob(f"{trait}-*.parquet")), streams)
 
 
-def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
-    """The rows of each stream, in the order in which they stand."""
-    ordered = table.take(pa.array(np.argsort(ints(table, "stream"), kind="stable")))
-    wanted = np.array(streams, np.int64)
-    low, high = (np.searchsorted(ints(ordered, "stream"), wanted, side=side) for side in ("left", "right"))
-    return {
-        stream: ordered.slice(first, end - first)
-        for stream, first, end in zip(streams, low.tolist(), high.tolist(), strict=True)
-    }
+@dataclass(frozen=True, slots=True)
+class FollowStreams:
+    """Some streams: over all hosts' events, or, where there are no captures, as subscribers, publishers and
+    servers wrote them down.
+    """
+
+    streams: tuple[int, ...]
+    events: Path | None
+    written: Written | None
+    facts: Facts
+    clients: tuple[str, ...]  # that count: those whose captures can tell
+    logged: Mapping[int, Mapping[str, Sources]]
+    """Their sources by region, from the logs: where no packet between servers was seen."""
+
+    def run(self) -> dict[str, pa.Table]:
+        """Latency samples, recovery pairs, and what each client has."""
+        nothing_written = dict.fromkeys(self.streams, schemas.RECORDS.empty_table())
+        published, taken, got = (
+            self.written.read(trait, self.streams) if self.written else nothing_written
+            for trait in (Trait.PUBLISHER, Trait.SERVER, Trait.SUBSCRIBER)
+        )
+        facts = replace(self.facts, owner={stream: self.facts.owner[stream] for stream in self.streams})
+        acknowledged, taken_by_clients = (pa.concat_tables(each.values()) for each in (published, got))
+        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, facts) or {}
+        order = {client: number for number, client in enumerate(self.clients)}
+        return together(
+            self._follow(
+                stream,
+                events,
+                (published[stream], taken[stream], got[stream]),
+                wanted.get(stream),
+                self._concerned(events, got[stream], order),
+            )
+            for stream, events in self._events().items()
+        )
+
+    def _events(self) -> dict[int, pa.Table]:
+        if self.events is None:
+            return dict.fromkeys(self.streams, schemas.EVENTS.empty_table())
+        chosen = pc.field("stream").isin(self.streams) & (pc.field("kind") != "sent")
+        return by_stream(pq.read_table(self.events, columns=list(COLUMNS), filters=chosen), self.streams)
+
+    def _follow(
+        self,
+        stream: int,
+        events: pa.Table,
+        records: tuple[pa.Table, pa.Table, pa.Table],
+        wanted: deliveries.Sets | None,
+        clients: Sequence[str],
+    ) -> dict[str, pa.Table]:
+        window, seen = self.facts.window, {}
+        if self.events is None:
+            cut = records_pieces(*records, clients)
+        else:
+            cut = pieces(events, clients)
+            seen = sources(events.filter(pa.array(window.holds(ints(events, "t_ns")))), self.facts)
+        cut = dated(with_wanted(cut, wanted), window)
+        packets_tell = any(source.names for source in seen.values())
+        history = recovery.History(
+            self.facts, stream, cut, seen if packets_tell else self.logged.get(stream, {})
+        )
+        return {
+            "samples": latency.samples(stream, cut, self.facts),
+            "pairs": recovery.pairs(history),
+            "convergence": convergence.flows(history),
+            **({} if self.events is None else {"coverage": agreement.coverage(stream, events, self.facts)}),
+        }
+
+    def _concerned(self, events: pa.Table, got: pa.Table, order: Mapping[str, int]) -> Sequence[str]:
+        """The clients that have to do with a stream, in their order."""
+        if self.facts.declared.contract.audience == "all":
+            return self.clients
+        there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
+        return sorted(there & order.keys(), key=order.__getitem__)
 
 
 def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:

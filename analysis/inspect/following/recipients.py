@@ -21,7 +21,7 @@ def clients_of(run: RunDirectory, facts: Facts, found: Found) -> frozenset[str] 
     sets = must_get(facts.clients, published, got, facts)
     if sets is None:
         return None
-    must, _ = sets
+    must, _ = sets[found.stream]
     return frozenset(
         name for name, (first, end) in must.items() if bool(((first <= found.seq) & (found.seq < end)).any())
     )
