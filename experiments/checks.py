@@ -17,6 +17,7 @@ from experiments.faults import (
 from experiments.model import Experiment
 from experiments.parameters import roles_problem
 from experiments.roles import DEFAULT, counts_in
+from experiments.workloads.stream import StreamWorkload
 from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.strict import suggestion
@@ -77,7 +78,7 @@ def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
 
 def _stream_problems(experiment: Experiment, topology: Topology, processes: list[str]) -> Iterator[Problem]:
     """Owners and publishers of streams are there, and no two streams have one name."""
-    streams = experiment.workload.streams
+    streams = experiment.workload.streams if isinstance(experiment.workload, StreamWorkload) else 1
     if isinstance(streams, int):
         return
     publishing = declared_by(experiment.system).having(Trait.PUBLISHER)

@@ -22,7 +22,8 @@ from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import refuse_unusable, value_text
 from experiments.sweep_expectations import SweepExpectationField
-from experiments.workload import Workload
+from experiments.workloads.kinds import AnyWorkload
+from experiments.workloads.stream import StreamWorkload
 from topologies.document import Document
 from topologies.errors import InputError
 from topologies.model import Topology
@@ -107,7 +108,7 @@ class Experiment(StrictModel):
     """What is asked of the system where that is less than it promises: order, delivery, survives, settle."""
     roles: Roles
     """Processes of each role in each region: counts, or counts by region and `default`."""
-    workload: Workload
+    workload: AnyWorkload
     """What each driver publishes."""
     duration_us: DurationUs = Field(ge=DURATION_US_MIN, le=DURATION_US_MAX)
     """How long the drivers publish."""
@@ -217,9 +218,10 @@ class Experiment(StrictModel):
                     raise problem(f"{self.system} has no such role{suggestion(role, known)}", "roles", *path)
         declared = declared_by(self.system)
         if self.workload.kind not in declared.workloads:
-            raise problem(f"{self.system} takes {', '.join(declared.workloads)}", "workload", "kind")
-        most = declared.streams_max
-        if most is not None and self.workload.most_streams > most:
+            takes = " and ".join(declared.workloads)
+            raise problem(f"{self.system} takes {takes}, not {self.workload.kind}", "workload", "kind")
+        most, workload = declared.streams_max, self.workload
+        if most is not None and isinstance(workload, StreamWorkload) and workload.most_streams > most:
             raise problem(f"{self.system} has at most {most} of each region", "workload", "streams")
         if not any(sum(counts.values()) for counts in self.roles.values()):
             raise problem("there is no process at all", "roles")

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
 from experiments.validated_json import STRICT, Count, FileName, Name, Seed, Text, TimeUs, from_json, to_json
+from node.core.specification import Subscription
 from topologies.errors import InputError
 from topologies.model import DELAY_US_MAX
 from topologies.shape import Shape
@@ -147,6 +148,7 @@ class ProcessPlan:
     role: Name
     index: Number
     seed: Seed
+    subscriptions: tuple[Subscription, ...] = ()  # of a subscriber, where the workload has them
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ class Plan:
     experiment: Name
     system: Name
     parameters: dict[str, Any]  # the system's own, validated and complete, keys with unit suffixes
-    workload: dict[str, Any]  # see experiments.workload: `Workload.as_plan`
+    workload: dict[str, Any]  # see experiments.workloads: `Workload.as_plan`
     seed: Seed
     duration_us: TimeUs
     drain_us: TimeUs  # bound on the drain after the drivers stop

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
 from experiments.checks import problems
+from experiments.declared import Trait
 from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
@@ -27,7 +28,7 @@ from experiments.plan import (
     StreamPlan,
 )
 from experiments.roles import counts_in
-from experiments.workload import Stream
+from experiments.workloads.workload import Stream
 from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
 from topologies.document import dotted
 from topologies.errors import InputError
@@ -50,6 +51,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     faults = experiment.all_faults(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
+    processes = tuple(_processes(hosts, run_seed))
     return Plan(
         experiment=experiment.name,
         system=experiment.system,
@@ -64,11 +66,11 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         regions=tuple(_regions(topology)),
         hosts=hosts,
         links=links,
-        processes=tuple(_processes(hosts, run_seed)),
+        processes=tuple(_with_subscriptions(processes, experiment, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
         changes=all_changes(faults, topology, experiment.duration_us),
-        streams=tuple(_streams(topology, experiment.workload.streams)),
+        streams=tuple(_streams(experiment.workload.streams_in(tuple(topology.regions)))),
         declared=experiment.declared(),
     )
 
@@ -98,10 +100,8 @@ def _regions(topology: Topology) -> Iterator[RegionPlan]:
         yield RegionPlan(name, str(region_network(number)), f"{name}-gw")
 
 
-def _streams(topology: Topology, asked: int | tuple[Stream, ...]) -> Iterator[StreamPlan]:
-    """Those that are listed, or so many of each region, region by region."""
-    if isinstance(asked, int):
-        asked = tuple(Stream(region=region) for region in topology.regions for _ in range(asked))
+def _streams(asked: Sequence[Stream]) -> Iterator[StreamPlan]:
+    """By number, each with a name."""
     owned, before = Counter(stream.region for stream in asked), Counter[str]()
     for number, stream in enumerate(asked):
         region = stream.region
@@ -154,6 +154,17 @@ def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPl
             yield ProcessPlan(
                 name, host.name, host.region, host.role, host.index, process_seed(run_seed, name)
             )
+
+
+def _with_subscriptions(
+    processes: Sequence[ProcessPlan], experiment: Experiment, run_seed: int
+) -> Iterator[ProcessPlan]:
+    """The processes, subscribers with what they ask for."""
+    declared = experiment.declared()
+    subscribers = [each.name for each in processes if declared.has(each.role, Trait.SUBSCRIBER)]
+    asked = experiment.workload.subscriptions(subscribers, experiment.duration_us, run_seed)
+    for process in processes:
+        yield replace(process, subscriptions=asked.get(process.name, ()))
 
 
 def _captures(

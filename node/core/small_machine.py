@@ -1,16 +1,17 @@
 """A machine for small systems: connections kept by the peer's name, a tick, an orderly end.
 
 A role of a small system extends `SmallMachine` and overrides what it does: `begin`, `tick`, `take`, `joined`,
-`go`, `stop`, `progress`. Connections to peers that it names with `keep` are opened again when they are lost.
+`progress`. Connections to peers that it names with `keep` are opened again when they are lost.
 Everything else of `node.core.machine` is there, too, as effects to `emit`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.specification import Member, NodeSpec
+from node.core.specification import Member, NodeSpec, Subscription
 
 AGAIN_US = 200_000  # until a lost connection is opened again
 TIMEOUT_US = 500_000  # of one attempt
@@ -18,18 +19,25 @@ TICK = ("tick",)
 
 
 class SmallMachine:
-    """One node. `peers` has the open connections that this one keeps, by name; `ready` says Ready once."""
+    """One node. `peers` has the open connections that this one keeps, by name; `ready` says Ready once.
+
+    `start_us` is when publishers begin, once that is known; `stopped` says that they publish nothing new.
+    """
 
     frame_limit_bytes = 1 << 20
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness, *, port: int, tick_us: int) -> None:
         self.spec, self.rng = spec, rng
         self.now_us = 0
+        self.start_us: int | None = None
+        self.stopped = False
         self.peers: dict[str, int] = {}
         self._kept: dict[str, Member] = {}
         self._port, self._tick_us = port, tick_us
         self._effects: list[m.Effect] = []
         self._is_ready = False
+        self._asked = 0  # of the plan's subscriptions
+        self._wanted: dict[int, Subscription] = {}
 
     # --- What a role does
 
@@ -47,12 +55,6 @@ class SmallMachine:
 
     def left(self, connection: int) -> None:
         """A connection is gone."""
-
-    def go(self, start_us: int) -> None:
-        """Publishers begin then."""
-
-    def stop(self) -> None:
-        """Publishers publish nothing new."""
 
     def progress(self) -> m.Progress:
         """How far this node got."""
@@ -84,6 +86,26 @@ class SmallMachine:
         self.emit(m.Close(self.peers.pop(peer), abort=True))
         self._open_again(peer)
 
+    def due_events(self) -> int:
+        """How many events a publisher should have published by now, at the workload's rate."""
+        if self.start_us is None or self.stopped:
+            return 0
+        return max(0, int((self.now_us - self.start_us) * self.spec.workload["rate_per_s"] / 1e6))
+
+    def due_subscriptions(self) -> Iterator[Subscription]:
+        """What a subscriber asks for from now on, or no longer wants; each once, after the start."""
+        before = dict(self._wanted)
+        while self.start_us is not None and self._asked < len(self.spec.subscriptions):
+            due = self.spec.subscriptions[self._asked]
+            if self.now_us < self.start_us + due.at_us:
+                break
+            self._asked += 1
+            self._wanted[due.number] = due
+            if not due.on:
+                del self._wanted[due.number]
+        yield from (replace(old, on=False) for number, old in before.items() if number not in self._wanted)
+        yield from (new for number, new in self._wanted.items() if number not in before)
+
     def ready(self) -> None:
         """This node does what its role demands."""
         if not self._is_ready:
@@ -114,9 +136,9 @@ class SmallMachine:
             case m.TimerFired():
                 self._timer(given.timer)
             case m.Go():
-                self.go(given.start_us)
+                self.start_us = given.start_us
             case m.StopDrivers():
-                self.stop()
+                self.stopped = True
             case m.Finish():
                 self.emit(*(m.Close(connection) for connection in self.peers.values()), m.Finished())
         return self._effects

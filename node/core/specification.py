@@ -21,6 +21,20 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a subscriber asks for (`on`) at a time of the run, or no longer wants.
+
+    number: the topic; of a subscription by content the subscriber's own number of it. ranges: by content, the
+    lowest and the highest value that is wanted of each attribute.
+    """
+
+    at_us: int
+    number: int
+    on: bool = True
+    ranges: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
     """One process. Paths and namespace are for whoever runs it; the machine sees the rest."""
 
@@ -36,6 +50,7 @@ class NodeSpec:
     workload: Mapping[str, Any] = field(default_factory=dict)
     homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it
     publishers: tuple[tuple[str, ...], ...] = ()  # likewise who publishes on it: regions, single processes
+    subscriptions: tuple[Subscription, ...] = ()  # in order of time, of a workload that has them
     start: int = 0  # how often this process was started before
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
@@ -50,9 +65,15 @@ class NodeSpec:
         if unknown:
             raise ValueError(f"node specification: unknown {', '.join(unknown)}")
         try:
-            members = tuple(Member(**member) for member in given["members"])
-            homes, publishers = tuple(given.get("homes", ())), map(tuple, given.get("publishers", ()))
-            return cls(**{**given, "members": members, "homes": homes, "publishers": tuple(publishers)})
+            return cls(
+                **{
+                    **given,
+                    "members": tuple(Member(**member) for member in given["members"]),
+                    "homes": tuple(given.get("homes", ())),
+                    "publishers": tuple(map(tuple, given.get("publishers", ()))),
+                    "subscriptions": tuple(Subscription(**each) for each in given.get("subscriptions", ())),
+                }
+            )
         except (KeyError, TypeError) as error:
             raise ValueError(f"node specification of {given.get('name', '?')}: {error}") from error
 

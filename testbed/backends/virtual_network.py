@@ -25,10 +25,16 @@ def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
     """What each process is told. Members are the same object for all who know the same: thousands do."""
-    given = list(node_specs(plan, plan.processes, run, lambda host: "").values())
-    lists = {id(one["members"]): one["members"] for one in given}
+    given = node_specs(plan, plan.processes, run, lambda host: "")
+    lists = {id(one["members"]): one["members"] for one in given.values()}
     members = {at: tuple(Member(**member) for member in each) for at, each in lists.items()}
-    return [NodeSpec(**{**one, "members": members[id(one["members"])], "netns": None}) for one in given]
+    asked = {process.name: process.subscriptions for process in plan.processes}
+    return [
+        NodeSpec(
+            **{**one, "members": members[id(one["members"])], "subscriptions": asked[name], "netns": None}
+        )
+        for name, one in given.items()
+    ]
 
 
 def make_wires(plan: Plan) -> Wires:

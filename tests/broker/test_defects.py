@@ -1,5 +1,6 @@
 """What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def in_place_of_delivery(machine, deliver):
 
 
 def same_topic(machine):
-    machine.parameters = type(machine.parameters)(topics=1, change_us=10**9)
+    machine.spec = replace(machine.spec, subscriptions=machine.spec.subscriptions[:1])
 
 
 def drops(machine):
@@ -143,7 +144,7 @@ def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with):
         wrong_with(with_role("subscriber", renamed))
 
 
-ONE_BROKER = ("topology=one-region", "faults=[]", "parameters.topics=3", "parameters.change=1h")
+ONE_BROKER = ("topology=one-region", "faults=[]", "workload.topics=3", "workload.subscriptions={each: 3}")
 """Passes all topics on to three subscribers, in one order."""
 
 

@@ -47,7 +47,7 @@ def test_the_plan_has_what_the_system_declares(cutset):
     assert code == 0
     plan = json.loads(text)
     assert plan["declared"]["roles"]["broker"] == ["server"]
-    assert [stream["region"] for stream in plan["streams"][:4]] == ["r0", "r0", "r0", "r1"]
+    assert [stream["region"] for stream in plan["streams"][:4]] == ["r0", "r1", "r2", "r3"]
     assert "topic_broker" not in text, "a plan leads to no code"
 
 

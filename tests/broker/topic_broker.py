@@ -25,8 +25,6 @@ class Parameters:
     port: int = 7100
     tick_us: int = 50_000  # between two publications, and between two heartbeats of brokers
     silence_us: int = 600_000  # a broker that was not heard for so long is given up
-    topics: int = 2  # that each subscriber follows
-    change_us: int = 2_000_000  # so often a subscriber leaves a topic for another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,6 @@ class Node(SmallMachine):
     def __init__(self, spec, rng):
         self.parameters = Parameters(**spec.parameters)
         super().__init__(spec, rng, port=self.parameters.port, tick_us=self.parameters.tick_us)
-        self.start_us = None
 
     def begin(self):
         self.keep(next(each for each in self.brokers() if each.region == self.spec.region))
@@ -89,30 +86,21 @@ class Node(SmallMachine):
     def joined(self, connection, peer):
         self.ready()
 
-    def go(self, start_us):
-        self.start_us = start_us
-
 
 class Publisher(Node):
     """Publishes events of its region's topics in turn, at the workload's rate."""
 
-    stopped, sent, counts = False, 0, {}
+    sent, counts = 0, {}
 
     def begin(self):
         super().begin()
         self.counts = dict.fromkeys(self.spec.published_by(self.spec), 0)
 
-    def stop(self):
-        self.stopped = True
-
     def tick(self):
-        if self.start_us is None or self.stopped or not self.peers:
-            return
-        size, rate = (self.spec.workload[name] for name in ("event_size_bytes", "rate_per_s"))
-        due = max(0, int((self.now_us - self.start_us) * rate / 1e6) - self.sent)
+        size, due = self.spec.workload["event_size_bytes"], self.due_events() - self.sent if self.peers else 0
         for topic, before in self.counts.items():
             count = due // len(self.counts)
-            if count:
+            if count > 0:
                 self.counts[topic] += count
                 events = b"".join(b"%0*d" % (size, topic << 32 | before + n + 1) for n in range(count))
                 self.send(*self.peers.values(), Publish(topic, before + 1, count, events))
@@ -170,27 +158,17 @@ class Broker(Node):
 
 
 class Subscriber(Node):
-    """Follows some topics, and now and then others."""
+    """Follows the topics that the plan says."""
 
     def begin(self):
         super().begin()
-        self.following, self.got, self.changes = set(), {}, 0
+        self.following, self.got = set(), {}
 
     def tick(self):
-        due_us = (self.start_us or 0) + self.changes * self.parameters.change_us
-        if self.start_us is None or self.now_us < due_us or not self.peers:
-            return
-        self.changes += 1
-        others = [topic for topic in range(len(self.spec.homes)) if topic not in self.following]
-        if self.following and others:
-            self.ask(sorted(self.following)[self.rng.randrange(len(self.following))], on=False)
-        while others and len(self.following) < self.parameters.topics:
-            self.ask(others.pop(self.rng.randrange(len(others))), on=True)
-
-    def ask(self, topic, *, on):
-        (self.following.add if on else self.following.discard)(topic)
-        self.record(RecordKind.SUBSCRIBING if on else RecordKind.UNSUBSCRIBING, topic)
-        self.send(*self.peers.values(), Subscribe(topic, on))
+        for due in self.due_subscriptions() if self.peers else ():
+            (self.following.add if due.on else self.following.discard)(due.number)
+            self.record(RecordKind.SUBSCRIBING if due.on else RecordKind.UNSUBSCRIBING, due.number)
+            self.send(*self.peers.values(), Subscribe(due.number, due.on))
 
     def take(self, connection, message):
         if isinstance(message, Subscribed):
@@ -213,7 +191,7 @@ SYSTEM = System(
         "broker",
         {"broker": (Trait.SERVER,), "publisher": (Trait.PUBLISHER,), "subscriber": (Trait.SUBSCRIBER,)},
         Contract("sent", "topic", "subscription", "stream", "at-most-once", survives=(), settle_us=1_500_000),
-        streams_max=None,
+        workloads=("topics",),
     ),
     Parameters,
     {"broker": Broker, "publisher": Publisher, "subscriber": Subscriber},

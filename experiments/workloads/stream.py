@@ -1,29 +1,24 @@
-"""What the drivers publish: events of one size, at a rate (open loop) or as fast as they are acknowledged;
-and, if asked for, what each event collects (paper 3.4) and which keys events are about (paper 5.4).
+"""Streams of events, each for everybody: at a rate (open loop) or as fast as they are acknowledged; and, if
+asked for, what each event collects (paper 3.4) and which keys events are about (paper 5.4).
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from experiments.workloads.workload import RATE_PER_S_MAX, STREAMS_MAX, Stream, Workload
 from topologies.strict import (
     DurationUs,
     EventRatePerS,
     Flag,
     Fraction,
-    Name,
-    SizeBytes,
     StrictModel,
     WholeNumber,
     problem,
 )
 
-EVENT_SIZE_BYTES_MAX = 65_536
-STREAMS_MAX = 10_000
-PUBLISHERS_MAX = 10_000
-NAME_LENGTH_MAX = 60
-RATE_PER_S_MAX = 100_000_000
 LAST_MAX = 1 << 62
 KEY_BYTES_MAX = 255
 ONE_OF_MAX = 1_000_000_000
@@ -81,17 +76,6 @@ class Keys(StrictModel):
         return self
 
 
-class Stream(StrictModel):
-    """A stream of the run: what numbers events, where, and who publishes on it."""
-
-    name: Name | None = None
-    """What `--stream` calls it, beside its number; its region if that has no other stream."""
-    region: str = Field(max_length=NAME_LENGTH_MAX)
-    """The region that owns the stream."""
-    publishers: Annotated[tuple[str, ...], Field(max_length=PUBLISHERS_MAX)] | None = None
-    """Regions, each for all of its drivers, and drivers such as r1/driver-0; the owner's unless given."""
-
-
 Streams = Annotated[
     Annotated[WholeNumber, Field(ge=1, le=STREAMS_MAX), Tag("<number>")]
     | Annotated[tuple[Stream, ...], Field(min_length=1, max_length=STREAMS_MAX), Tag("<list>")],
@@ -99,15 +83,13 @@ Streams = Annotated[
 ]
 
 
-class Workload(StrictModel):
-    """The load of each driver, shared evenly by the streams that it publishes on."""
+class StreamWorkload(Workload):
+    """Every event is for everybody."""
 
     kind: Literal["stream"] = "stream"
     """What is published: streams of events, numbered one after the other."""
     streams: Streams = 1
     """How many streams each region has, if the system can have several; or a list of all streams."""
-    event_size_bytes: SizeBytes = Field(ge=1, le=EVENT_SIZE_BYTES_MAX)
-    """Payload of an event."""
     rate_per_s: EventRatePerS | None = Field(None, gt=0, le=RATE_PER_S_MAX)
     """Open loop: events a second of each driver, whatever the system makes of them."""
     closed_loop: Flag = False
@@ -123,6 +105,12 @@ class Workload(StrictModel):
         if isinstance(self.streams, int):
             return self.streams
         return max(Counter(stream.region for stream in self.streams).values())
+
+    def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
+        """Those that are listed, or so many of each region, region by region."""
+        if not isinstance(self.streams, int):
+            return self.streams
+        return tuple(Stream(region=region) for region in regions for _ in range(self.streams))
 
     def as_plan(self) -> dict[str, Any]:
         """As the nodes are told: {"event_size_bytes", "rate_per_s", "closed_loop"}, and, if they are given,

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from experiments.workload import Workload
+from experiments.workloads.stream import StreamWorkload
 
 PLAIN = {"event_size": "10B", "rate": "5/s"}
 
 
-def read(**fields: Any) -> Workload:
-    return Workload.model_validate({**PLAIN, **fields})
+def read(**fields: Any) -> StreamWorkload:
+    return StreamWorkload.model_validate({**PLAIN, **fields})
 
 
 def test_plain_events_say_nothing_of_collection_or_keys():
@@ -44,7 +44,7 @@ def test_keys_are_told_whole():
 def test_a_workload_reads_back_from_its_own_json():
     workload = read(collect={"older_than": "36h"}, keys={"count": 5})
     written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
-    assert Workload.model_validate(written) == workload
+    assert StreamWorkload.model_validate(written) == workload
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""The kinds of workloads: which one a file means, and its model."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Discriminator, Tag
+
+from experiments.workloads.stream import StreamWorkload
+from experiments.workloads.topics import TopicsWorkload
+from experiments.workloads.workload import Workload
+from topologies.strict import problem, suggestion
+
+KINDS = {"stream": StreamWorkload, "topics": TopicsWorkload}
+DEFAULT = "stream"
+
+
+def _kind_of(given: Any) -> str:
+    return str(given.get("kind", DEFAULT) if isinstance(given, dict) else given.kind)
+
+
+def _known(given: Any) -> Any:
+    if not isinstance(given, (dict, Workload)):
+        raise problem(f"should be a mapping of fields, not {given!r:.40}")
+    if (kind := _kind_of(given)) not in KINDS:
+        raise problem(f"there is no such kind of workload{suggestion(kind, KINDS)}", "kind")
+    return given
+
+
+AnyWorkload = Annotated[
+    Annotated[StreamWorkload, Tag("<stream>")] | Annotated[TopicsWorkload, Tag("<topics>")],
+    Discriminator(lambda given: f"<{_kind_of(given)}>"),
+    BeforeValidator(_known),
+]
+"""A workload of any kind; `kind` says which."""

@@ -1,0 +1,118 @@
+"""Topics: who follows what and when, from the seed alone; and which systems take which workload."""
+
+from collections import Counter
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from experiments.loader import load_experiment
+from experiments.workloads.kinds import AnyWorkload
+from experiments.workloads.topics import TopicsWorkload
+from topologies.errors import InputError
+
+PLAIN = {"kind": "topics", "event_size": "10B", "rate": "5/s"}
+S = 1_000_000
+
+
+def read(topics=100, **subscriptions):
+    given = {**PLAIN, "topics": topics, "subscriptions": subscriptions}
+    return TypeAdapter(AnyWorkload).validate_python(given)
+
+
+def followed(workload, subscribers=500, duration_us=10 * S, seed=1):
+    return workload.subscriptions([f"r0/s-{n}" for n in range(subscribers)], duration_us, seed)
+
+
+def sizes(asked):
+    counted = Counter(each.number for mine in asked.values() for each in mine)
+    return [counted[topic] for topic in range(100)]
+
+
+def test_each_subscriber_follows_so_many_different_topics():
+    asked = followed(read(each=7))
+    assert {len({each.number for each in mine}) for mine in asked.values()} == {7}
+    assert {each.at_us for mine in asked.values() for each in mine} == {0}
+    counts = sizes(asked)
+    assert 15 < min(counts) <= max(counts) < 60  # about 35 each
+
+
+def test_popular_topics_are_followed_more():
+    counts = sizes(followed(read(each=2, distribution="zipf", skew=1.0)))
+    assert counts[0] > 3 * counts[9] > 0
+    assert sum(counts[:10]) > sum(counts[10:])
+
+
+@pytest.mark.parametrize("count", [90, 100])
+def test_one_may_follow_nearly_all_however_seldom_some_are(count):
+    asked = followed(read(each=count, distribution="zipf", skew=9.0), subscribers=5)
+    assert {len({each.number for each in mine}) for mine in asked.values()} == {count}
+
+
+def test_each_topic_may_have_so_many_members_by_rank_as_in_scribe():
+    """gsize(r) = floor(N r^-1.25 + 0.5), Scribe 2002, section 4."""
+    counts = sizes(followed(read(members=500, distribution="zipf", skew=1.25)))
+    assert counts == [int(500 * rank**-1.25 + 0.5) for rank in range(1, 101)]
+    assert sizes(followed(read(members=11))) == [11] * 100
+
+
+def test_subscribers_change_topics_and_never_follow_one_twice():
+    for mine in followed(read(each=3, change="2s", within="500ms"), subscribers=50).values():
+        following = set()
+        for each in mine:
+            assert each.on != (each.number in following)
+            (following.add if each.on else following.remove)(each.number)
+            assert len(following) <= 3
+        begin_us = mine[0].at_us
+        assert 0 <= begin_us <= S // 2
+        assert sorted({each.at_us for each in mine}) == list(range(begin_us, 10 * S, 2 * S))
+
+
+def test_who_follows_what_follows_from_the_seed_and_the_subscriber_alone():
+    workload = read(each=3, change="1s")
+    few, many = followed(workload, 10), followed(workload, 20)
+    assert few == {name: many[name] for name in few}
+    assert few != followed(workload, 10, seed=2)
+
+
+def test_regions_own_topics_in_turn():
+    streams = read(topics=5, each=1).streams_in(["r0", "r1"])
+    assert [(each.name, each.region) for each in streams[:3]] == [("t0", "r0"), ("t1", "r1"), ("t2", "r0")]
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "said"),
+    [
+        ({}, "one of: each"),
+        ({"each": 1, "members": 1}, "one of: each"),
+        ({"members": 5, "change": "1s"}, "only be together with each"),
+        ({"each": 101}, "more than there are topics, 100"),
+        ({"each": 1, "distribution": "normal"}, "'uniform' or 'zipf'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(subscriptions, said):
+    with pytest.raises(ValidationError, match=said):
+        read(**subscriptions)
+
+
+def test_a_workload_reads_back_from_its_own_json():
+    workload = read(each=2, distribution="zipf", change="1500ms")
+    written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
+    assert TopicsWorkload.model_validate(written) == workload
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            "workload={kind: topics, event_size: 10B, rate: 5/s, topics: 4, subscriptions: {each: 2}}",
+            "workload.kind: sprinkler takes stream, not topics",
+        ),
+        ("workload.kind=topic", "workload.kind: there is no such kind of workload: did you mean topics?"),
+        ("workload=fast", "workload: should be a mapping"),
+    ],
+)
+def test_a_workload_that_a_system_does_not_take_is_refused_in_one_line(setting, said):
+    with pytest.raises(InputError) as refused:
+        load_experiment("link-failure", [setting])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
