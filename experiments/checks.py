@@ -114,8 +114,11 @@ def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:
             links = ", ".join(link.name for link in topology.links)
             yield f"{topology.name} has no link {'-'.join(ends)}: known are {links}"
         elif isinstance(fault, SetLink):
-            shapes = (fault.applied_to(link.forward_shape), fault.applied_to(link.backward_shape))
-            if any(shape.jitter_us > shape.delay_us for shape in shapes):
+            parameters_of = (
+                fault.applied_to(link.forward_parameters),
+                fault.applied_to(link.backward_parameters),
+            )
+            if any(parameters.jitter_us > parameters.delay_us for parameters in parameters_of):
                 yield "makes the jitter more than the delay: a packet cannot leave before it comes"
 
 

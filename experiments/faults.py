@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from topologies.model import LinkEnds, ShapeChange
+from topologies.model import LinkEnds, LinkOverrides
 from topologies.strict import DurationUs, Name, StrictModel, problem, suggestion
 
 FAULTS_MAX = 1_000
@@ -125,7 +125,7 @@ class Flap(Hold):
         return self
 
 
-class SetLink(LastingFault, ShapeChange):
+class SetLink(LastingFault, LinkOverrides):
     """Changes what a link does; values that are not given stay."""
 
     kind: ClassVar[str] = "set"

@@ -19,8 +19,8 @@ from experiments.declared import Declared, oldest
 from experiments.validated_json import STRICT, Count, FileName, Name, Seed, Text, TimeUs, from_json, to_json
 from node.core.specification import Subscription
 from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
 from topologies.model import DELAY_US_MAX
-from topologies.shape import Shape
 
 NUMBER_MAX = (1 << 32) - 1
 """Of streams and of places among others of a kind."""
@@ -62,20 +62,20 @@ class ProcessAction(StrEnum):
     REJOIN = "rejoin"
 
 
-def _sound(shape: Shape) -> Shape:
+def _sound(parameters: LinkParameters) -> LinkParameters:
     """Raises ValueError if no link can be so."""
     wrong = {
-        "delay_us": not 0 <= shape.delay_us <= 2 * DELAY_US_MAX,
-        "jitter_us": not 0 <= shape.jitter_us <= 2 * DELAY_US_MAX,
-        "loss": not 0 <= shape.loss <= 1,
-        "rate_bits_per_s": not 0 < (shape.rate_bits_per_s or 1) < 1 << 62,
-        "queue_packets": not 0 < (shape.queue_packets or 1) < 1 << 31,
-        "mtu_bytes": not 0 < shape.mtu_bytes < 1 << 16,
+        "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
+        "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
+        "loss": not 0 <= parameters.loss <= 1,
+        "rate_bits_per_s": not 0 < (parameters.rate_bits_per_s or 1) < 1 << 62,
+        "queue_packets": not 0 < (parameters.queue_packets or 1) < 1 << 31,
+        "mtu_bytes": not 0 < parameters.mtu_bytes < 1 << 16,
     }
     for name, is_so in wrong.items():
         if is_so:
-            raise ValueError(f"no link has a {name} of {getattr(shape, name)}")
-    return shape
+            raise ValueError(f"no link has a {name} of {getattr(parameters, name)}")
+    return parameters
 
 
 def _address(text: str) -> str:
@@ -89,7 +89,7 @@ def _network(text: str) -> str:
 Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
-Impairments = Annotated[Shape, AfterValidator(_sound)]
+Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +153,27 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
-    """One capture file. A host's (`host` set) or one side of a WAN link's middle (`link` and `side` set)."""
+    """One capture file. A host's (`host` set) or one side of an emulated WAN link (`link` and `side` set)."""
 
     file: FileName  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
     host: Name | None = None
     interface: Name = "eth0"
     link: Name | None = None
-    side: Name | None = None  # the region at whose side of the middle it listens
+    side: Name | None = None  # the region at whose side of the emulator it listens
     in_parts: bool = False  # of a second each, for who watches the run; one file in the end
-    wire: bool = False  # beyond the middle, on the way to another machine: headers only, to compare clocks
+    wire: bool = False  # behind the emulator, on the way to another machine: headers only, to compare clocks
 
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """From `at_us` on, this direction of this link is in `state` with `shape`, because of `fault`."""
+    """From `at_us` on, this direction of this link is in `state` with `parameters`, because of `fault`."""
 
     at_us: TimeUs
     fault: Name
     link: Name
     direction: Direction
     state: LinkState
-    shape: Impairments
+    parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
 
 
 @dataclass(frozen=True, slots=True)

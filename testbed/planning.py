@@ -131,8 +131,8 @@ def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
             kind="wan",
             a=link.between[0],
             b=link.between[1],
-            forward=link.forward_shape,
-            backward=link.backward_shape,
+            forward=link.forward_parameters,
+            backward=link.backward_parameters,
             a_address=str(network[1]),
             b_address=str(network[2]),
             subnet=str(network),
@@ -140,11 +140,11 @@ def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
 
 
 def _lan_links(topology: Topology, hosts: tuple[HostPlan, ...]) -> Iterator[LinkPlan]:
-    shapes = {name: region.lan.shape() for name, region in topology.regions.items()}
+    parameters_of = {name: region.lan.parameters() for name, region in topology.regions.items()}
     for host in hosts:
         if host.lan_link:
-            shape = shapes[host.region]
-            yield LinkPlan(host.lan_link, "lan", host.name, host.region, shape, shape)
+            parameters = parameters_of[host.region]
+            yield LinkPlan(host.lan_link, "lan", host.name, host.region, parameters, parameters)
 
 
 def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPlan]:

@@ -15,7 +15,7 @@ from pydantic import PlainSerializer, TypeAdapter
 
 from experiments.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan, ProcessAction
 from testbed.tunnel import Tunnel
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 WIRE_SNAPLEN_BYTES = 128
 """Of captures between machines: Ethernet, IP and TCP with its options, which is what tells packets apart."""
@@ -26,15 +26,15 @@ class Share:
     """What one machine has of a plan.
 
     hosts: those that stand here. tunnels: to other machines. behind: by the name of a host of a region that
-    is partly here, the tunnel to it. shapes: whether our middles shape what goes to other machines; otherwise
-    somebody else's links do, and ours only cut.
+    is partly here, the tunnel to it. emulates: whether our link emulators apply parameters to links between
+    machines; otherwise the site's own links do, and ours are only cut.
     """
 
     machine: str
     hosts: Annotated[frozenset[str], PlainSerializer(sorted, when_used="json")]
     tunnels: tuple[Tunnel, ...] = ()
     behind: Mapping[str, str] = field(default_factory=dict)
-    shapes: bool = True
+    emulates: bool = True
 
     def tunnel(self, link: str) -> Tunnel | None:
         """Where a link goes on to another machine, if it does."""
@@ -56,20 +56,20 @@ def sender(plan: Plan, link: LinkPlan, direction: Direction) -> str:
     return next(each.gateway for each in plan.regions if each.name == region)
 
 
-def shapes_here(plan: Plan, share: Share, link: LinkPlan) -> dict[Direction, Shape]:
-    """What a link's middle here does to the directions that are shaped on this machine."""
-    shapes = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
-    ours = share.shapes or share.tunnel(link.name) is None
+def parameters_here(plan: Plan, share: Share, link: LinkPlan) -> dict[Direction, LinkParameters]:
+    """The parameters of the link directions that are emulated on this machine."""
+    parameters_of = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    ours = share.emulates or share.tunnel(link.name) is None
     return {
-        direction: shape if ours else nothing(shape)
-        for direction, shape in shapes.items()
+        direction: parameters if ours else nothing(parameters)
+        for direction, parameters in parameters_of.items()
         if sender(plan, link, direction) in share.hosts
     }
 
 
-def nothing(shape: Shape) -> Shape:
+def nothing(parameters: LinkParameters) -> LinkParameters:
     """What does nothing to packets of the same size."""
-    return Shape(mtu_bytes=shape.mtu_bytes, reorder=shape.reorder)
+    return LinkParameters(mtu_bytes=parameters.mtu_bytes, reorder=parameters.reorder)
 
 
 def part_of(plan: Plan, share: Share) -> Plan:
@@ -116,9 +116,9 @@ def _listens_here(plan: Plan, share: Share, capture: CapturePlan) -> bool:
 
 
 def _change_here(share: Share, change: LinkChange) -> LinkChange:
-    if share.shapes or share.tunnel(change.link) is None:
+    if share.emulates or share.tunnel(change.link) is None:
         return change
-    return replace(change, shape=nothing(change.shape))
+    return replace(change, parameters=nothing(change.parameters))
 
 
 @cache

@@ -1,7 +1,7 @@
 """A topology file: regions (each a LAN) and the wide-area links between them, validated.
 
-Delays are one-way everywhere. Whatever is not given for a link is as `Shape` has it; `forward` and `backward`
-override single values of one direction. It describes; building the network is the testbed's work.
+Delays are one-way everywhere. Parameters that are not given default to those of `LinkParameters`; `forward`
+and `backward` override single values of one direction. Building the network is the testbed's work.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 from topologies.strict import (
     DurationUs,
     Flag,
@@ -44,8 +44,8 @@ LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
 RegionName = Annotated[str, *spelled("[a-z][a-z0-9]*", "a letter of a-z, then any of a-z and 0-9", 20)]
 
 
-class ShapeChange(StrictModel):
-    """New values for some of what a direction of a link does; what is not given stays."""
+class LinkOverrides(StrictModel):
+    """New values for some parameters of a link direction; those not given stay."""
 
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
     """One-way delay."""
@@ -61,38 +61,38 @@ class ShapeChange(StrictModel):
     """Whether jitter may change the order of packets."""
 
     def values(self) -> dict[str, Any]:
-        """The fields of `Shape` that are given."""
-        fields = Shape.__dataclass_fields__
+        """The fields of `LinkParameters` that are given."""
+        fields = LinkParameters.__dataclass_fields__
         return {name: value for name in fields if (value := getattr(self, name, None)) is not None}
 
-    def applied_to(self, shape: Shape) -> Shape:
-        """The shape with the given values in place of its own."""
-        return replace(shape, **self.values())
+    def applied_to(self, parameters: LinkParameters) -> LinkParameters:
+        """The parameters with the given values in place of their own."""
+        return replace(parameters, **self.values())
 
 
-class LinkShape(ShapeChange):
-    """What a link does, the same in both directions."""
+class BaseLink(LinkOverrides):
+    """The parameters of a link, the same in both directions."""
 
     mtu_bytes: SizeBytes = Field(1500, ge=576, le=9000)
     """Largest IP packet."""
 
-    def shape(self) -> Shape:
-        """As plain data."""
-        return self.applied_to(Shape())
+    def parameters(self) -> LinkParameters:
+        """The link's parameters as plain data."""
+        return self.applied_to(LinkParameters())
 
     @model_validator(mode="after")
     def _jitter_fits(self) -> Self:
-        refuse_early_jitter(self.shape(), "jitter")
+        refuse_early_jitter(self.parameters(), "jitter")
         return self
 
 
-def refuse_early_jitter(shape: Shape, *path: str) -> None:
+def refuse_early_jitter(parameters: LinkParameters, *path: str) -> None:
     """Raise a problem if jitter could make a packet early."""
-    if shape.jitter_us > shape.delay_us:
+    if parameters.jitter_us > parameters.delay_us:
         raise problem("is more than the delay: a packet cannot leave before it comes", *path)
 
 
-class Lan(LinkShape):
+class Lan(BaseLink):
     """A region's network: every host hangs on a link of this kind, so two hosts are twice the delay apart."""
 
     delay_us: DurationUs = Field(1_000, le=DELAY_US_MAX)
@@ -108,17 +108,17 @@ class Region(StrictModel):
     """The links between hosts and gateway."""
 
 
-class Link(LinkShape):
+class Link(BaseLink):
     """A wide-area link between the gateways of two regions."""
 
     between: LinkEnds
     """The two regions; forward is from the first to the second."""
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
     """One-way delay; may be left out if `forward` and `backward` both give theirs."""
-    forward: ShapeChange | None = None
-    """What is different from the first region to the second."""
-    backward: ShapeChange | None = None
-    """What is different from the second region to the first."""
+    forward: LinkOverrides | None = None
+    """Values that differ from the first region to the second."""
+    backward: LinkOverrides | None = None
+    """Values that differ from the second region to the first."""
 
     @property
     def name(self) -> str:
@@ -126,14 +126,14 @@ class Link(LinkShape):
         return "-".join(self.between)
 
     @property
-    def forward_shape(self) -> Shape:
-        """What the link does from its first region to its second."""
-        return self.forward.applied_to(self.shape()) if self.forward else self.shape()
+    def forward_parameters(self) -> LinkParameters:
+        """The link's parameters from its first region to its second."""
+        return self.forward.applied_to(self.parameters()) if self.forward else self.parameters()
 
     @property
-    def backward_shape(self) -> Shape:
-        """What the link does from its second region to its first."""
-        return self.backward.applied_to(self.shape()) if self.backward else self.shape()
+    def backward_parameters(self) -> LinkParameters:
+        """The link's parameters from its second region to its first."""
+        return self.backward.applied_to(self.parameters()) if self.backward else self.parameters()
 
     @model_validator(mode="after")
     def _jitter_fits(self) -> Self:
@@ -144,13 +144,13 @@ class Link(LinkShape):
                 without = "forward" if given == ["backward"] else "backward"
                 raise problem(f"is missing, and {without} gives none" if given else "is missing", "delay")
         if self.delay_us is not None:
-            refuse_early_jitter(self.shape(), "jitter")
-        refuse_early_jitter(self.forward_shape, "forward", "jitter")
-        refuse_early_jitter(self.backward_shape, "backward", "jitter")
+            refuse_early_jitter(self.parameters(), "jitter")
+        refuse_early_jitter(self.forward_parameters, "forward", "jitter")
+        refuse_early_jitter(self.backward_parameters, "backward", "jitter")
         return self
 
 
-def _delay_of(change: ShapeChange | None) -> int | None:
+def _delay_of(change: LinkOverrides | None) -> int | None:
     return change.delay_us if change else None
 
 

@@ -14,7 +14,7 @@ from analysis.timelines.link_flow import GUARD_NS, Flow, bounds
 from analysis.timelines.link_replay import ns_per_byte, queue_limit, step
 from analysis.timelines.periods import Period
 from analysis.timelines.pieces import NEVER
-from topologies.shape import ETHERNET_BYTES
+from topologies.link_parameters import ETHERNET_BYTES
 
 STAMP_NS = 200_000
 """A queue's length is told from time stamps; by so much those of capture and link emulator may differ."""

@@ -22,7 +22,7 @@ import numpy as np
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.link_segments import Side
 from analysis.timelines.periods import Period
-from topologies.shape import ETHERNET_BYTES, PACE_NS, Shape, queue_limit_packets
+from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
 
 NS_PER_S = 1_000_000_000
 
@@ -99,7 +99,7 @@ def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
 def queue_limit(period: Period) -> int | None:
     """How many segments may wait for the period's rate; None without one."""
     return queue_limit_packets(
-        Shape(
+        LinkParameters(
             delay_us=period.delay_us,
             rate_bits_per_s=period.rate_bits_per_s,
             queue_packets=period.queue_packets,

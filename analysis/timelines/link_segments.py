@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.timelines.arrays import Bools, Ints, ints
-from topologies.shape import ETHERNET_BYTES
+from topologies.link_parameters import ETHERNET_BYTES
 
 PROTO_TCP = 6
 KEY_COLUMNS = (

@@ -100,7 +100,7 @@ class MessagesToEvents:
 
 @dataclass(frozen=True, slots=True)
 class MeasureLink:
-    """Both directions of one link, from the captures at its middle."""
+    """Both directions of one link, from the captures on both sides of its emulator."""
 
     packets: Path
     crossings: tuple[Crossing, ...]

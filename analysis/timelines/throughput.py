@@ -3,7 +3,7 @@ it.
 
 Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
 those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends
-sent each other. Bytes of a link are what arrived on the far side of its middle, on the wire. Each host and
+sent each other. Bytes of a link are what arrived on the far side of its emulator, on the wire. Each host and
 each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
 before is connecting and probing, and until the run ended: what is dated later (`run_window`) has no bin.
 """

@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.faults.application import Carried, Change
 from testbed.network.routes import hops
 from testbed.runner.specs import node_specs
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 
 def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
@@ -62,9 +62,9 @@ def pairs_kept_apart(plan: Plan) -> Iterator[Hop]:
                 yield hosts[peer], hosts[change.process]
 
 
-def line_of(shape: Shape) -> Line:
+def line_of(parameters: LinkParameters) -> Line:
     """The simulator knows no jitter and no limit of queues."""
-    return Line(shape.delay_us, shape.rate_bits_per_s, shape.loss)
+    return Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss)
 
 
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
@@ -116,7 +116,7 @@ class VirtualFaults:
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)
         way = (change.link, change.direction)
-        self._network.shape(*hop, line_of(change.shape))
+        self._network.shape(*hop, line_of(change.parameters))
         is_cut = change.state is not LinkState.UP
         if is_cut and way not in self._cut:
             self._cut.add(way)

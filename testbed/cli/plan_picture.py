@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
-from testbed.cli.plan_text import owned, shape_text
+from testbed.cli.plan_text import link_parameters_text, owned
 from topologies.label_placement import Box, Line, placed
 from topologies.layout import layout, spaced
 from topologies.palette import colour_of
@@ -147,9 +147,9 @@ class _Label:
 
 
 def _label(plan: Plan, link: LinkPlan) -> _Label:
-    text = shape_text(link.forward)
+    text = link_parameters_text(link.forward)
     if link.backward != link.forward:
-        text += f" / {shape_text(link.backward)}"
+        text += f" / {link_parameters_text(link.backward)}"
     return _Label(text, ", ".join(_touched_by(plan, link)))
 
 

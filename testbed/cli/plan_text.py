@@ -27,9 +27,9 @@ from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command
 from testbed.sweeps import Chosen
+from topologies.link_parameters import LinkParameters
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
-from topologies.shape import Shape
 
 PYTHON = "python"  # its path says nothing about the plan
 ROWS_MAX = 40  # of a section, unless the whole is asked for
@@ -72,19 +72,19 @@ def plan_lines(plan: Plan, chosen: Chosen, *, full: bool) -> Iterator[str]:
         yield from _section(title, list(rows), full=full)
 
 
-def shape_text(shape: Shape) -> str:
+def link_parameters_text(parameters: LinkParameters) -> str:
     """`15ms, 10gbit`, with what differs from a plain link."""
-    parts = [DURATION.format(shape.delay_us)]
-    if shape.jitter_us:
-        order = ", may reorder" if shape.reorder else ""
-        parts[0] += f" ± {DURATION.format(shape.jitter_us)}{order}"
-    parts.append(RATE.format(shape.rate_bits_per_s) if shape.rate_bits_per_s else "no rate limit")
-    if shape.loss:
-        parts.append(f"loss {FRACTION.format(shape.loss)}")
-    if shape.queue_packets:
-        parts.append(f"queue {PACKETS.format(shape.queue_packets)}")
-    if shape.mtu_bytes != Shape().mtu_bytes:
-        parts.append(f"MTU {SIZE.format(shape.mtu_bytes)}")
+    parts = [DURATION.format(parameters.delay_us)]
+    if parameters.jitter_us:
+        order = ", may reorder" if parameters.reorder else ""
+        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{order}"
+    parts.append(RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit")
+    if parameters.loss:
+        parts.append(f"loss {FRACTION.format(parameters.loss)}")
+    if parameters.queue_packets:
+        parts.append(f"queue {PACKETS.format(parameters.queue_packets)}")
+    if parameters.mtu_bytes != LinkParameters().mtu_bytes:
+        parts.append(f"MTU {SIZE.format(parameters.mtu_bytes)}")
     return ", ".join(parts)
 
 
@@ -172,8 +172,8 @@ def _wan_rows(plan: Plan) -> Iterator[Row]:
 
 def _both_ways(link: LinkPlan) -> str:
     if link.forward == link.backward:
-        return shape_text(link.forward)
-    return f"{shape_text(link.forward)}; back {shape_text(link.backward)}"
+        return link_parameters_text(link.forward)
+    return f"{link_parameters_text(link.forward)}; back {link_parameters_text(link.backward)}"
 
 
 def _lan_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
@@ -233,7 +233,7 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
             parts.append(f"{change.process} {change.action}{peers}")
         else:
             up = change.state is LinkState.UP
-            what = f"up: {shape_text(change.shape)}" if up else str(change.state)
+            what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)
             ways[change.link, what].append(change.direction)
     for (link, what), directions in ways.items():
         only = f" ({directions[0]} only)" if len(directions) == 1 else ""

@@ -15,7 +15,7 @@ from itertools import groupby
 
 from experiments.plan import LinkChange, ProcessChange
 from testbed.errors import TestbedError
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 
 Change = LinkChange | ProcessChange
 

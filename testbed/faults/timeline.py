@@ -37,8 +37,8 @@ from experiments.faults import (
     SetLink,
 )
 from experiments.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
+from topologies.link_parameters import LinkParameters
 from topologies.model import Link, Topology
-from topologies.shape import Shape
 
 FOREVER_US = 1 << 62
 STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
@@ -67,14 +67,16 @@ class LinkHold:
 
 
 def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[LinkChange]:
-    """Every change of a link's state or shape, by time."""
+    """Every change of a link's state or parameters, by time."""
     holds_of: defaultdict[Way, list[LinkHold]] = defaultdict(list)
     for hold in link_holds(faults, topology):
         if hold.start_us < hold.end_us:
             holds_of[hold.way].append(hold)
-    shapes = _configured(topology)
-    changes = [change for way, holds in holds_of.items() for change in _changes_of(way, shapes[way], holds)]
-    positions = {way: number for number, way in enumerate(shapes)}
+    parameters_of = _configured(topology)
+    changes = [
+        change for way, holds in holds_of.items() for change in _changes_of(way, parameters_of[way], holds)
+    ]
+    positions = {way: number for number, way in enumerate(parameters_of)}
     changes = [change for change in changes if change.at_us < duration_us]
     return sorted(changes, key=lambda change: (change.at_us, positions[change.link, change.direction]))
 
@@ -174,15 +176,15 @@ def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
     return []
 
 
-def _configured(topology: Topology) -> dict[Way, Shape]:
-    shapes = {}
+def _configured(topology: Topology) -> dict[Way, LinkParameters]:
+    parameters_of = {}
     for link in topology.links:
-        shapes[link.name, Direction.FORWARD] = link.forward_shape
-        shapes[link.name, Direction.BACKWARD] = link.backward_shape
-    return shapes
+        parameters_of[link.name, Direction.FORWARD] = link.forward_parameters
+        parameters_of[link.name, Direction.BACKWARD] = link.backward_parameters
+    return parameters_of
 
 
-def _changes_of(way: Way, configured: Shape, holds: Sequence[LinkHold]) -> Iterator[LinkChange]:
+def _changes_of(way: Way, configured: LinkParameters, holds: Sequence[LinkHold]) -> Iterator[LinkChange]:
     """Go through the instants at which holds of one direction begin or end."""
     begins: defaultdict[int, list[LinkHold]] = defaultdict(list)
     ends: defaultdict[int, list[LinkHold]] = defaultdict(list)
@@ -198,14 +200,14 @@ def _changes_of(way: Way, configured: Shape, holds: Sequence[LinkHold]) -> Itera
             yield LinkChange(at_us, _cause(begins[at_us], ends[at_us]), *way, *now)
 
 
-def _effect(configured: Shape, active: Sequence[LinkHold]) -> tuple[LinkState, Shape]:
+def _effect(configured: LinkParameters, active: Sequence[LinkHold]) -> tuple[LinkState, LinkParameters]:
     states = {hold.state for hold in active}
     state = next((s for s in (LinkState.DOWN, LinkState.BLACKHOLE) if s in states), LinkState.UP)
     values: dict[str, Any] = {}
     for hold in sorted(active, key=lambda hold: hold.order):
         values.update(hold.values)
-    shape = replace(configured, **values)
-    return state, replace(shape, jitter_us=min(shape.jitter_us, shape.delay_us))
+    parameters = replace(configured, **values)
+    return state, replace(parameters, jitter_us=min(parameters.jitter_us, parameters.delay_us))
 
 
 def _cause(begun: Sequence[LinkHold], ended: Sequence[LinkHold]) -> str:

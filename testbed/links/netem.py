@@ -1,11 +1,11 @@
-"""The netem kind of middle: bridges whose ports carry the kernel's own delay, loss and rate.
+"""The netem link emulator: bridges whose ports carry the kernel's own delay, loss and rate.
 
-What it is made of, and why, stands in `netem_commands`; here the lines are executed, changes are put into
-effect, and the queueing disciplines' counters are added up. The kernel does the work, so there is no process
-to die and no lateness to measure.
+How links are built, and why, stands in `netem_commands`; here the commands are executed, changes are applied,
+and the queueing disciplines' counters are added up. The kernel does the work, so there is no process that
+could die and no lateness to measure.
 
-netem counts its drops in one number. They are losses while the shape loses, and the queue's otherwise: on a
-link with both, the queue's drops are among the losses.
+netem counts all its drops in one number. They count as losses while loss is configured, and as queue drops
+otherwise: on a link with both, the queue's drops are among the losses.
 """
 
 import json
@@ -19,20 +19,20 @@ from typing import Any
 from experiments.plan import Direction
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
-from testbed.links.model import Applied, LinkCounters, LinkWiring
+from testbed.links.emulator import Applied, LinkCounters, LinkWiring
 from testbed.links.netem_commands import (
-    Middle,
+    NetemLink,
     Stages,
     delay_line,
     is_limited,
     limit_line,
-    make_middle,
+    netem_link,
     offload_lines,
     stage_seed,
     unwire_lines,
     wire_lines,
 )
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 HANDLES = (1, 2)  # of a stage's netem, in turn
 _NOTHING = {"packets": 0, "bytes": 0, "drops": 0, "qlen": 0}
@@ -42,15 +42,15 @@ Readings = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(slots=True)
-class _Way:
-    """One direction of a link as it is now, and what it has done so far."""
+class _DirectionState:
+    """The present state of one link direction, and its counters so far."""
 
     stages: Stages
-    shape: Shape
+    parameters: LinkParameters
     blackhole: bool = False
     limit_handle: int = HANDLES[0]
     delay_handle: int = HANDLES[0]
-    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # what has been added up already
+    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # what is in the counters already
     frames: int = 0
     bytes: int = 0
     dropped_loss: int = 0
@@ -58,7 +58,7 @@ class _Way:
     dropped_blackhole: int = 0
 
     def settle(self, readings: Readings) -> None:
-        """Add what happened since the last reading to what the present state accounts for."""
+        """Add what happened since the last reading to the counters of the present state."""
         since = {}
         for interface in (self.stages.limit, self.stages.delay):
             now, before = readings[interface], self.read.get(interface, _NOTHING)
@@ -70,138 +70,150 @@ class _Way:
         if self.blackhole:
             self.dropped_blackhole += before_limit + at_limit
         else:
-            self.dropped_loss += at_limit if self.shape.loss > 0 else 0
-            self.dropped_queue += before_limit + (0 if self.shape.loss > 0 else at_limit)
+            self.dropped_loss += at_limit if self.parameters.loss > 0 else 0
+            self.dropped_queue += before_limit + (0 if self.parameters.loss > 0 else at_limit)
 
-    def swallow(self, interface: str) -> None:
-        """The netem of this interface was replaced, and what it held is gone."""
+    def drop_in_flight(self, interface: str) -> None:
+        """Count what the netem of this interface held when it was replaced."""
         self.dropped_blackhole += self.read[interface]["qlen"]
         del self.read[interface]
 
 
-class NetemMiddles:
-    """All middles of a run, carried by the kernel. The methods may be called from several threads."""
+class NetemEmulator:
+    """Emulates all links of a run in the kernel. The methods may be called from several threads."""
 
     kind = "netem"
 
     def __init__(self, seed: int | None = None) -> None:
-        """seed: makes losses and jitter repeatable; None where tc or the kernel knows no seeds."""
+        """seed: makes losses and jitter repeatable; None where tc or the kernel does not support seeds."""
         self._seed = seed
         self._changes = 0
-        self._middles: list[Middle] = []
-        self._ways: dict[tuple[str, Direction], _Way] = {}
+        self._links: list[NetemLink] = []
+        self._states: dict[tuple[str, Direction], _DirectionState] = {}
         self._lock = threading.Lock()
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
-        """Wire and shape every link, in the caller's network namespace."""
-        self._middles = [make_middle(number, wiring) for number, wiring in enumerate(wirings)]
-        for middle in self._middles:
-            for direction, shape in middle.wiring.shapes.items():
-                self._ways[middle.wiring.name, direction] = _Way(middle.stages(direction), shape)
-        wiring_lines = [line for middle in self._middles for line in wire_lines(middle)]
+        """Wire every link and configure its netems, in the caller's network namespace."""
+        self._links = [netem_link(number, wiring) for number, wiring in enumerate(wirings)]
+        for link in self._links:
+            for direction, parameters in link.wiring.parameters.items():
+                self._states[link.wiring.name, direction] = _DirectionState(
+                    link.stages(direction), parameters
+                )
+        wiring_lines = [line for link in self._links for line in wire_lines(link)]
         run_batch("ip", wiring_lines, doing="wiring the links")
-        shaping_lines = [
+        qdisc_lines = [
             line
-            for way in self._ways.values()
+            for state in self._states.values()
             for line in (
-                self._limit_line("add", way, way.shape),
-                self._delay_line("add", way, way.shape),
+                self._limit_line("add", state, state.parameters),
+                self._delay_line("add", state, state.parameters),
             )
         ]
-        run_batch("tc", shaping_lines, doing="shaping the links")
+        run_batch("tc", qdisc_lines, doing="configuring netem")
 
-    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
-        """See `Middles`."""
+    def change(
+        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+    ) -> Applied:
+        """See `LinkEmulator`."""
         requested_ns = time.time_ns()
         with self._lock:
-            if (link, direction) not in self._ways:
+            if (link, direction) not in self._states:
                 raise TestbedError(f"changing the link {link}: there is no such link")
-            way, doing = self._ways[link, direction], f"changing the link {link}"
+            state, doing = self._states[link, direction], f"changing the link {link}"
             self._changes += 1
-            way.settle(_read(way.stages))
-            if is_limited(shape) != is_limited(way.shape):
-                run_batch("ip", offload_lines(way.stages, shape), doing=doing)
-            if blackhole and not way.blackhole:
-                self._cut(way, shape, doing)
-            elif way.blackhole and not blackhole:
-                self._heal(way, shape, doing)
+            state.settle(_read(state.stages))
+            if is_limited(parameters) != is_limited(state.parameters):
+                run_batch("ip", offload_lines(state.stages, parameters), doing=doing)
+            if blackhole and not state.blackhole:
+                self._cut(state, parameters, doing)
+            elif state.blackhole and not blackhole:
+                self._heal(state, parameters, doing)
             else:
                 lines = (
-                    self._limit_line("change", way, shape, blackhole=blackhole),
-                    self._delay_line("change", way, shape, blackhole=blackhole),
+                    self._limit_line("change", state, parameters, blackhole=blackhole),
+                    self._delay_line("change", state, parameters, blackhole=blackhole),
                 )
                 run_batch("tc", lines, doing=doing)
             applied_ns = time.time_ns()
-            if way.blackhole and not blackhole:
-                way.settle(_read(way.stages))  # what was dropped until a moment ago is the blackhole's
-            way.shape, way.blackhole = shape, blackhole
+            if state.blackhole and not blackhole:
+                state.settle(_read(state.stages))  # what was dropped until now is the blackhole's
+            state.parameters, state.blackhole = parameters, blackhole
             return Applied(requested_ns, applied_ns)
 
-    def _cut(self, way: _Way, shape: Shape, doing: str) -> None:
-        """Lose everything from now on; the limit comes first, for then nothing leaves any more."""
-        replace = way.read[way.stages.limit]["qlen"] > 0 or way.shape.rate_bits_per_s is not None
+    def _cut(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
+        """Drop everything from now on. The limit is changed first, so that nothing leaves any more."""
+        replace = state.read[state.stages.limit]["qlen"] > 0 or state.parameters.rate_bits_per_s is not None
         if replace:
-            way.limit_handle = _other(way.limit_handle)
+            state.limit_handle = _other(state.limit_handle)
         lines = (
-            self._limit_line("replace" if replace else "change", way, shape, blackhole=True),
-            self._delay_line("change", way, shape, blackhole=True),
+            self._limit_line("replace" if replace else "change", state, parameters, blackhole=True),
+            self._delay_line("change", state, parameters, blackhole=True),
         )
         run_batch("tc", lines, doing=doing)
         if replace:
-            way.swallow(way.stages.limit)
+            state.drop_in_flight(state.stages.limit)
 
-    def _heal(self, way: _Way, shape: Shape, doing: str) -> None:
-        """Let frames pass again, but not those that are still in flight from before."""
-        replace = way.read[way.stages.delay]["qlen"] > 0
+    def _heal(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
+        """Forward frames again, but none that are still in flight from before the cut."""
+        replace = state.read[state.stages.delay]["qlen"] > 0
         if replace:
-            way.delay_handle = _other(way.delay_handle)
+            state.delay_handle = _other(state.delay_handle)
         lines = (
-            self._delay_line("replace" if replace else "change", way, shape),
-            self._limit_line("change", way, shape),
+            self._delay_line("replace" if replace else "change", state, parameters),
+            self._limit_line("change", state, parameters),
         )
         run_batch("tc", lines, doing=doing)
         if replace:
-            way.swallow(way.stages.delay)
+            state.drop_in_flight(state.stages.delay)
 
-    def _limit_line(self, action: str, way: _Way, shape: Shape, *, blackhole: bool = False) -> str:
-        seed = self._drawn(way.stages.limit)
-        return limit_line(action, way.stages, way.limit_handle, shape, blackhole=blackhole, seed=seed)
+    def _limit_line(
+        self, action: str, state: _DirectionState, parameters: LinkParameters, *, blackhole: bool = False
+    ) -> str:
+        seed = self._stage_seed(state.stages.limit)
+        return limit_line(
+            action, state.stages, state.limit_handle, parameters, blackhole=blackhole, seed=seed
+        )
 
-    def _delay_line(self, action: str, way: _Way, shape: Shape, *, blackhole: bool = False) -> str:
-        seed = self._drawn(way.stages.delay)
-        return delay_line(action, way.stages, way.delay_handle, shape, blackhole=blackhole, seed=seed)
+    def _delay_line(
+        self, action: str, state: _DirectionState, parameters: LinkParameters, *, blackhole: bool = False
+    ) -> str:
+        seed = self._stage_seed(state.stages.delay)
+        return delay_line(
+            action, state.stages, state.delay_handle, parameters, blackhole=blackhole, seed=seed
+        )
 
-    def _drawn(self, interface: str) -> int | None:
+    def _stage_seed(self, interface: str) -> int | None:
         return None if self._seed is None else stage_seed(self._seed, interface, self._changes)
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
-        """See `Middles`."""
+        """See `LinkEmulator`."""
         with self._lock:
-            readings = _read(*(way.stages for way in self._ways.values()))
-            for way in self._ways.values():
-                way.settle(readings)
+            readings = _read(*(state.stages for state in self._states.values()))
+            for state in self._states.values():
+                state.settle(readings)
             return {
                 key: LinkCounters(
-                    frames=way.frames,
-                    bytes=way.bytes,
-                    dropped_loss=way.dropped_loss,
-                    dropped_queue=way.dropped_queue,
-                    dropped_blackhole=way.dropped_blackhole,
+                    frames=state.frames,
+                    bytes=state.bytes,
+                    dropped_loss=state.dropped_loss,
+                    dropped_queue=state.dropped_queue,
+                    dropped_blackhole=state.dropped_blackhole,
                     dropped_kernel=0,
                 )
-                for key, way in self._ways.items()
+                for key, state in self._states.items()
             }
 
     def failure(self) -> str | None:
-        """Always None: what the kernel does goes on for as long as the sandbox."""
+        """Always None: the kernel's links last as long as the sandbox."""
         return None
 
     def stop(self) -> None:
-        """Remove bridges and pairs; the ends of the links are not ours."""
+        """Remove bridges and pairs, but not the links' ends, which belong to the network."""
         with self._lock:
-            middles, self._middles = self._middles, []
-            self._ways = {}
-            run_batch("ip", unwire_lines(middles), doing="removing the links' middles")
+            emulator, self._links = self._links, []
+            self._states = {}
+            run_batch("ip", unwire_lines(emulator), doing="removing the links")
 
 
 def _other(handle: int) -> int:

@@ -1,6 +1,6 @@
-"""The `ip` and `tc` lines of netem's middles. Pure; nothing is executed here.
+"""The `ip` and `tc` commands by which netem emulates links. Pure; nothing is executed here.
 
-The middle of a link, for frames from a to b (the other direction is its mirror image):
+An emulated link, for frames from a to b (the other direction is its mirror image):
 
     a_interface - bridge - near = far - bridge - b_interface
                             |                        |
@@ -16,8 +16,8 @@ The middle of a link, for frames from a to b (the other direction is its mirror 
 - A netem with a rate never lets a packet leave before an earlier one. So where jitter must not reorder, the
   delay has a rate, too, that is too high to matter.
 - A blackhole loses everything at both stages, so that also what is in flight is lost when its delay is over.
-  What waits for the rate, and what a short cut leaves in flight, is swallowed by *replacing* the netem under
-  another handle, at which the kernel drops what the old one holds.
+  What waits for the rate, and what a short cut leaves in flight, is dropped by *replacing* the netem under
+  another handle: the kernel then drops what the old one holds.
 
 Sources: tc-netem(8), tc(8), ip-link(8), linux/net/sched/sch_netem.c.
 """
@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from experiments.plan import Direction
-from testbed.links.model import LinkWiring
-from topologies.shape import Shape, queue_limit_packets
+from testbed.links.emulator import LinkWiring
+from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 IN_FLIGHT_PACKETS_MAX = 1_000_000
 """What a delay may hold: 150 ms of full-sized segments at 80 Gbit/s, or of 200-byte ones at 10 Gbit/s."""
@@ -47,8 +47,8 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class Middle:
-    """The names of what a middle is made of."""
+class NetemLink:
+    """The names of the interfaces that emulate one link."""
 
     wiring: LinkWiring
     near: str
@@ -57,30 +57,30 @@ class Middle:
     far_bridge: str
 
     def stages(self, direction: Direction) -> Stages:
-        """Where the direction's two netems are."""
+        """The interfaces of the direction's two netems."""
         if direction is Direction.FORWARD:
             return Stages(self.near, self.wiring.b_interface)
         return Stages(self.far, self.wiring.a_interface)
 
 
-def make_middle(number: int, wiring: LinkWiring) -> Middle:
-    """Name the parts of a middle by a number, because an interface's name has at most 15 characters."""
-    return Middle(wiring, f"nx{number}", f"ny{number}", f"na{number}", f"nb{number}")
+def netem_link(number: int, wiring: LinkWiring) -> NetemLink:
+    """Name a link's interfaces by a number, because an interface's name has at most 15 characters."""
+    return NetemLink(wiring, f"nx{number}", f"ny{number}", f"na{number}", f"nb{number}")
 
 
-def is_limited(shape: Shape) -> bool:
-    """Whether segments have to be told apart, so that offloaded frames must be cut up."""
-    return shape.loss > 0 or shape.rate_bits_per_s is not None
+def is_limited(parameters: LinkParameters) -> bool:
+    """Whether loss, rate or queue act on single segments, so that offloaded frames must be cut up."""
+    return parameters.loss > 0 or parameters.rate_bits_per_s is not None
 
 
-def wire_lines(middle: Middle) -> list[str]:
-    """For `ip -batch`: make bridges and pair, and join them."""
-    wiring = middle.wiring
+def wire_lines(link: NetemLink) -> list[str]:
+    """The `ip -batch` lines that create bridges and veth pair, and join them."""
+    wiring = link.wiring
     size = f"mtu {MTU_BYTES_MAX} numtxqueues 1 numrxqueues 1"
-    lines = [f"link add {middle.near} {size} type veth peer name {middle.far} {size}"]
+    lines = [f"link add {link.near} {size} type veth peer name {link.far} {size}"]
     sides = (
-        (middle.near_bridge, wiring.a_interface, middle.near),
-        (middle.far_bridge, wiring.b_interface, middle.far),
+        (link.near_bridge, wiring.a_interface, link.near),
+        (link.far_bridge, wiring.b_interface, link.far),
     )
     for bridge, outer, inner in sides:
         lines.append(f"link add {bridge} type bridge stp_state 0 mcast_snooping 0")
@@ -89,23 +89,23 @@ def wire_lines(middle: Middle) -> list[str]:
             lines.append(f"link set {port} up master {bridge}")
             # Between two ports there is nothing to learn.
             lines.append(f"link set {port} type bridge_slave learning off flood on")
-    for direction, shape in wiring.shapes.items():
-        lines += offload_lines(middle.stages(direction), shape)
+    for direction, parameters in wiring.parameters.items():
+        lines += offload_lines(link.stages(direction), parameters)
     return lines
 
 
-def unwire_lines(middles: Sequence[Middle]) -> list[str]:
-    """For `ip -force -batch`: remove what `wire_lines` made."""
+def unwire_lines(emulator: Sequence[NetemLink]) -> list[str]:
+    """The `ip -force -batch` lines that remove what `wire_lines` created."""
     return [
-        f"link del {name}"
-        for middle in middles
-        for name in (middle.near, middle.near_bridge, middle.far_bridge)
+        f"link del {name}" for link in emulator for name in (link.near, link.near_bridge, link.far_bridge)
     ]
 
 
-def offload_lines(stages: Stages, shape: Shape) -> list[str]:
-    """For `ip -batch`: cut offloaded frames up on their way out of the delay, or let them through."""
-    segments = 1 if is_limited(shape) else OFFLOADED_SEGMENTS_MAX
+def offload_lines(stages: Stages, parameters: LinkParameters) -> list[str]:
+    """The `ip -batch` lines that make the kernel cut up offloaded frames behind the delay, or pass them
+    whole.
+    """
+    segments = 1 if is_limited(parameters) else OFFLOADED_SEGMENTS_MAX
     return [f"link set {stages.delay} gso_max_segs {segments}"]
 
 
@@ -113,17 +113,17 @@ def limit_line(
     action: str,
     stages: Stages,
     handle: int,
-    shape: Shape,
+    parameters: LinkParameters,
     *,
     blackhole: bool = False,
     seed: int | None = None,
 ) -> str:
-    """For `tc -batch`: the stage with loss, rate and queue.
+    """The `tc -batch` line for the stage with loss, rate and queue.
 
-    action: "add" makes it; "change" changes it in place; "replace" with a new handle makes a new one and
-    drops what the old one holds. seed: of its losses, where tc and kernel know seeds.
+    action: "add" creates it; "change" changes it in place; "replace" with a new handle creates a new one and
+    drops what the old one holds. seed: of its losses, where tc and kernel support seeds.
     """
-    options = limit_options(shape, loss=1.0 if blackhole else shape.loss)
+    options = limit_options(parameters, loss=1.0 if blackhole else parameters.loss)
     return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}{_seeded(seed)}"
 
 
@@ -131,18 +131,18 @@ def delay_line(
     action: str,
     stages: Stages,
     handle: int,
-    shape: Shape,
+    parameters: LinkParameters,
     *,
     blackhole: bool = False,
     seed: int | None = None,
 ) -> str:
-    """For `tc -batch`: the stage with delay and jitter; `action` and `seed` as for `limit_line`."""
-    options = delay_options(shape, loss=1.0 if blackhole else 0.0)
+    """The `tc -batch` line for the stage with delay and jitter; `action` and `seed` as in `limit_line`."""
+    options = delay_options(parameters, loss=1.0 if blackhole else 0.0)
     return f"qdisc {action} dev {stages.delay} root handle {handle}: netem {options}{_seeded(seed)}"
 
 
 def stage_seed(seed: int, interface: str, changes: int) -> int:
-    """A seed of its own for each stage's netem and each of its changes: a change draws anew."""
+    """A separate seed for each stage and each change of it."""
     return crc32(f"{seed}/{interface}/{changes}".encode())
 
 
@@ -150,20 +150,20 @@ def _seeded(seed: int | None) -> str:
     return "" if seed is None else f" seed {seed}"
 
 
-def delay_options(shape: Shape, *, loss: float) -> str:
-    """netem's options for delay and jitter. All are given each time: a change keeps what it does not name."""
-    keeps_order = shape.jitter_us == 0 or not shape.reorder
+def delay_options(parameters: LinkParameters, *, loss: float) -> str:
+    """netem's options for delay and jitter, always all of them: a change keeps what it does not name."""
+    keeps_order = parameters.jitter_us == 0 or not parameters.reorder
     rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
-    delay = f"delay {shape.delay_us}us {shape.jitter_us}us"
+    delay = f"delay {parameters.delay_us}us {parameters.jitter_us}us"
     return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
 
 
-def limit_options(shape: Shape, *, loss: float) -> str:
+def limit_options(parameters: LinkParameters, *, loss: float) -> str:
     """netem's options for loss, rate and queue."""
     # One more than may wait: netem also counts the segment that is being sent.
-    waiting = queue_limit_packets(shape)
+    waiting = queue_limit_packets(parameters)
     limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1
-    rate = shape.rate_bits_per_s or 0
+    rate = parameters.rate_bits_per_s or 0
     return f"limit {limit} delay 0us 0us rate {rate}bit loss random {_percent(loss)}"
 
 

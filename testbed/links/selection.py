@@ -1,7 +1,7 @@
-"""Which kind of middle a run gets: netem where the kernel has it, otherwise the relay.
+"""Selects the link emulator of a run: netem where the kernel supports it, otherwise the relay.
 
-Whether the kernel has netem is found out by trying, in namespaces of its own and as whoever runs this,
-because a module may be there but forbidden, or loaded on demand.
+Whether the kernel supports netem is found by trying, in new namespaces and as the same user, because a module
+may be present but forbidden, or loaded on demand.
 """
 
 import os
@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Sequence
 
 from testbed.errors import MachineError
-from testbed.links.model import Middles
-from testbed.links.netem import NetemMiddles
-from testbed.links.relay.client import RelayMiddles
+from testbed.links.emulator import LinkEmulator
+from testbed.links.netem import NetemEmulator
+from testbed.links.relay.controller import RelayEmulator
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.permission import user_namespace_needed
 from testbed.sandbox.tools import SANDBOX_TOOLS, missing_tools, search_path
@@ -29,21 +29,21 @@ def kernel_has_netem() -> bool:
     return _why_no_netem() is None
 
 
-def select_middles(kind: str, seed: int) -> Middles:
-    """The middles for a run.
+def select_emulator(kind: str, seed: int) -> LinkEmulator:
+    """The link emulator for a run.
 
     kind: "netem", "relay", or "auto" for netem where it works and otherwise the relay.
-    seed: makes losses and jitter repeatable; netem draws its own where tc or the kernel knows no seeds.
-    Raises MachineError if netem is asked for and does not work here.
+    seed: makes losses and jitter repeatable; netem picks its own seed where tc or the kernel does not support
+    seeds. Raises MachineError if netem is requested and does not work here.
     """
     assert kind in KINDS, kind  # noqa: S101 (the plan is checked)
     if kind == "relay":
-        return RelayMiddles(seed)
+        return RelayEmulator(seed)
     problem = _why_no_netem()
     if problem is None:
-        return NetemMiddles(seed if netem_takes_seeds() else None)
+        return NetemEmulator(seed if netem_takes_seeds() else None)
     if kind == "auto":
-        return RelayMiddles(seed)
+        return RelayEmulator(seed)
     raise MachineError(
         f"links of kind netem do not work here: {problem}. Load the module (`sudo modprobe sch_netem`; on"
         " Ubuntu it is in linux-modules-extra-$(uname -r), Debian has it in linux-image-amd64 but not in its"
@@ -52,20 +52,20 @@ def select_middles(kind: str, seed: int) -> Middles:
 
 
 def netem_takes_seeds() -> bool:
-    """Whether tc and the kernel both know seeds (iproute2 and Linux 6.6): an older kernel ignores them, so it
-    is asked what it made of one.
+    """Whether tc and the kernel both support seeds (iproute2 and Linux 6.6). An older kernel ignores them, so
+    a seed is set and read back.
     """
     result = _try(TRY_SEED)
     return isinstance(result, subprocess.CompletedProcess) and says_seed(result.stdout)
 
 
 def says_seed(shown: str) -> bool:
-    """Whether the kernel has the seed of `TRY_SEED`, by what `tc qdisc show` says."""
+    """Whether `tc qdisc show` reports the seed of `TRY_SEED`."""
     return f"seed {SEED_TRIED}" in shown
 
 
 def _try(command: Sequence[str]) -> subprocess.CompletedProcess[str] | str:
-    """What came of a command in a sandbox, or why it could not be tried."""
+    """The result of a command in a sandbox, or why it could not be run."""
     try:
         return subprocess.run(
             sandbox_command(command, user_namespace=user_namespace_needed()),
@@ -81,7 +81,7 @@ def _try(command: Sequence[str]) -> subprocess.CompletedProcess[str] | str:
 
 
 def _why_no_netem() -> str | None:
-    """What the kernel says when it is asked for a netem, or None if it makes one."""
+    """The kernel's error when a netem is created, or None if that works."""
     if missing := missing_tools(TRY_TOOLS):
         return f"not installed: {missing[0]}"
     result = _try(TRY)

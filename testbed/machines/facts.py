@@ -17,7 +17,7 @@ from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
 from testbed.one_line import one_line
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.tools import RUN_TOOLS
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 Said = Annotated[str, AfterValidator(one_line)]
 """Text that can be shown."""
@@ -140,7 +140,7 @@ def best_reading(readings: Sequence[tuple[int, int, int]]) -> ClockReading:
 
 MACHINE_TOOLS = {**RUN_TOOLS, **TRY_TOOLS}
 """Programs, and the Debian packages that bring them."""
-PROBE_BYTES = Shape().mtu_bytes + VXLAN_OVERHEAD_BYTES
+PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
 """Of packets that links of the usual MTU put into the experiment network."""
 
 

@@ -41,7 +41,9 @@ _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
 class Shaping(StrEnum):
-    """Who delays, loses and paces what crosses between machines: our middles on them, or the site's links."""
+    """Who delays, loses and paces what crosses between machines: our link emulators on them, or the site's
+    links.
+    """
 
     HOSTS = "hosts"
     EMULAB = "emulab"

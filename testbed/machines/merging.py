@@ -58,8 +58,8 @@ def merged(base: Content, parts: Mapping[str, Content], order: Sequence[str]) ->
         if not all("drained_ns" in part["times"] for part in known.values()):
             content["times"].pop("drained_ns", None)
         content["links"] = "+".join(sorted({part["links"] for part in known.values()}))
-        content["links_without_middle"] = sorted(
-            {link for part in known.values() for link in part.get("links_without_middle", [])}
+        content["links_without_emulator"] = sorted(
+            {link for part in known.values() for link in part.get("links_without_emulator", [])}
         )
         content["tcp"] = first["tcp"]
         content["phase"] = min((Phase(part["phase"]) for part in known.values()), key=_PHASES.index)

@@ -18,7 +18,7 @@ from testbed.network.commands import OUTSIDE_MTU_BYTES
 from testbed.share import Share
 from testbed.tunnel import Tunnel
 from topologies.errors import InputError
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 VXLAN_OVERHEAD_BYTES = 50
 """Outer IPv4, UDP and VXLAN headers, and the inner Ethernet header (RFC 7348, section 5)."""
@@ -91,7 +91,7 @@ def fitted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: in
         links=tuple(fit.get(link.name, link) for link in plan.links),
         captures=(*plan.captures, *wires),
         changes=tuple(
-            replace(change, shape=_fit(change.shape, largest))
+            replace(change, parameters=_fit(change.parameters, largest))
             if isinstance(change, LinkChange) and change.link in fit
             else change
             for change in plan.changes
@@ -202,11 +202,11 @@ def _address(inventory: Inventory, machine: Machine, link: str) -> str:
 
 
 def _check_changes(plan: Plan, inventory: Inventory, tunnelled: set[str]) -> None:
-    shapes = {link.name: {link.forward, link.backward} for link in plan.links}
+    parameters_of = {link.name: {link.forward, link.backward} for link in plan.links}
     for change in plan.changes:
         if not isinstance(change, LinkChange) or change.link not in tunnelled:
             continue
-        if change.shape not in shapes[change.link]:
+        if change.parameters not in parameters_of[change.link]:
             raise _error(
                 inventory,
                 "shaping",
@@ -219,8 +219,8 @@ def _smaller(link: LinkPlan, largest: int) -> LinkPlan:
     return replace(link, forward=_fit(link.forward, largest), backward=_fit(link.backward, largest))
 
 
-def _fit(shape: Shape, largest: int) -> Shape:
-    return replace(shape, mtu_bytes=min(shape.mtu_bytes, largest))
+def _fit(parameters: LinkParameters, largest: int) -> LinkParameters:
+    return replace(parameters, mtu_bytes=min(parameters.mtu_bytes, largest))
 
 
 def _error(inventory: Inventory, field: str, text: str) -> InputError:

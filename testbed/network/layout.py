@@ -1,10 +1,10 @@
 """Which interface, address and route goes where, computed from a plan. Pure; nothing is executed here.
 
 Outside the hosts, in the sandbox's root namespace, names are numbers, because the kernel allows 15
-characters: `l7a` and `l7b` are the two ends between which the middle of link 7 stands, `l7p` the port of a
+characters: `l7a` and `l7b` are the two ends between which link 7 is emulated, `l7p` the port of a
 region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a
 host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
-A link without a middle (`testbed.links.model`) is one pair: a host's and its port, or two gateways'.
+A link without an emulator (`testbed.links.emulator`) is one pair: a host's and its port, or two gateways'.
 
 Where other machines carry out parts of the plan, the layout holds what is here; `t7` is the tunnel that takes
 the place of the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.share`).
@@ -19,9 +19,9 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
 from experiments.plan import CapturePlan, Direction, HostPlan, Plan
-from testbed.links.model import LinkWiring, links_without_middle
+from testbed.links.emulator import LinkWiring, links_without_emulator
 from testbed.network.routes import next_links
-from testbed.share import Share, everything, shapes_here
+from testbed.share import Share, everything, parameters_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Neighbour:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The whole network. Routes and neighbours are by host, in the order of the plan. `wirings` are the links
-    with a middle, `pairs` the WAN links without one.
+    with an emulator, `pairs` the WAN links without one.
     """
 
     interfaces: tuple[Interface, ...]
@@ -119,7 +119,7 @@ def mac_address(address: str) -> str:
 def make_layout(plan: Plan, share: Share | None = None) -> Layout:
     """Lay out the network of a plan, or what this share of it has."""
     share = everything(plan) if share is None else share
-    direct = frozenset(links_without_middle(plan, share))
+    direct = frozenset(links_without_emulator(plan, share))
     interfaces = tuple(_interfaces(plan, direct))
     here = tuple(interface for interface in interfaces if interface.host in share.hosts)
     return Layout(
@@ -141,7 +141,7 @@ def _of(share: Share, by_host: Mapping[str, _Of]) -> dict[str, _Of]:
 
 
 def capture_point(layout: Layout, plan: Plan, share: Share, capture: CapturePlan) -> str:
-    """The interface at which a capture listens: a host's own, the one at a side of a link's middle, or a
+    """The interface at which a capture listens: a host's own, the one at a side of an emulated link, or a
     tunnel.
     """
     if capture.link is None:
@@ -183,10 +183,10 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
             continue
         prefix = IPv4Network(link.subnet).prefixlen
         ends = ((link.a, link.a_address, link.forward, "a"), (link.b, link.b_address, link.backward, "b"))
-        for region, address, shape, side in ends:
+        for region, address, parameters, side in ends:
             used[region] += 1
             name, outside = f"eth{used[region]}", "" if link.name in direct else f"l{number}{side}"
-            yield Interface(gateways[region], name, address, prefix, outside, shape.mtu_bytes, link.name)
+            yield Interface(gateways[region], name, address, prefix, outside, parameters.mtu_bytes, link.name)
 
 
 def _lan_mtu(plan: Plan, region: str) -> int:
@@ -230,17 +230,17 @@ def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Por
 def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkWiring]:
     host_at = {host.lan_link: host for host in plan.hosts if host.lan_link}
     for number, link in enumerate(plan.links):
-        shapes = shapes_here(plan, share, link)
-        if not shapes or link.name in direct:
+        parameters_of = parameters_here(plan, share, link)
+        if not parameters_of or link.name in direct:
             continue
         a, b = f"l{number}a", f"l{number}b"
         if tunnel := share.tunnel(link.name):
-            a, b = (a, tunnel.interface) if Direction.FORWARD in shapes else (tunnel.interface, b)
+            a, b = (a, tunnel.interface) if Direction.FORWARD in parameters_of else (tunnel.interface, b)
         host = host_at.get(link.name)
         if host is None or tunnel:
-            yield LinkWiring(link.name, a, b, shapes)
+            yield LinkWiring(link.name, a, b, parameters_of)
         else:
-            yield LinkWiring(link.name, a, b, shapes, host.region, mac_address(host.address))
+            yield LinkWiring(link.name, a, b, parameters_of, host.region, mac_address(host.address))
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:

@@ -1,9 +1,9 @@
 """The network of a run: brought up from a plan, changed while it runs, measured; it dies with its sandbox.
 
 Mininet gives each host a shell in namespaces of its own; interfaces, bridges, addresses, routes and
-neighbours then come in a few batches (`commands`), and the middles carry the links. Bringing up goes from the
-outside in: the hosts' file and the hosts, their settings, all interfaces at once, then what is inside each
-host. Interfaces are not deleted at the end: the sandbox's namespaces take them along.
+neighbours then come in a few batches (`commands`), and the link emulator carries the links. Bringing up goes
+from the outside in: the hosts' file and the hosts, their settings, all interfaces at once, then what is
+inside each host. Interfaces are not deleted at the end: the sandbox's namespaces take them along.
 
 Does not start node processes or captures, and does not decide when something changes.
 """
@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
-from testbed.links.model import Applied, Middles
+from testbed.links.emulator import Applied, LinkEmulator
 from testbed.network import commands, probes
 from testbed.network.layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
 from testbed.network.namespaces import inside_each, write_settings
 from testbed.network.neighbour_table import NeighbourTable
-from testbed.share import Share, everything, part_of, shapes_here
+from testbed.share import Share, everything, parameters_here, part_of
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -48,16 +48,16 @@ class Network:
     reach out of the sandbox.
     """
 
-    def __init__(self, plan: Plan, middles: Middles, share: Share | None = None) -> None:
+    def __init__(self, plan: Plan, emulator: LinkEmulator, share: Share | None = None) -> None:
         self._plan = plan
         self._share = everything(plan) if share is None else share
         self._hosts = tuple(host for host in plan.hosts if host.name in self._share.hosts)
-        self._middles = middles
+        self._emulator = emulator
         self._layout = make_layout(plan, self._share)
-        self._shapes = {
-            (link.name, direction): shape
+        self._parameters_of = {
+            (link.name, direction): parameters
             for link in plan.links
-            for direction, shape in shapes_here(plan, self._share, link).items()
+            for direction, parameters in parameters_here(plan, self._share, link).items()
         }
         self._down: set[tuple[str, Direction]] = set()
         self._resources = contextlib.ExitStack()
@@ -76,8 +76,8 @@ class Network:
             self._start_hosts(stack)
             _await_interfaces(tunnels)
             self._configure()
-            stack.callback(self._middles.stop)
-            self._middles.start(self._layout.wirings)
+            stack.callback(self._emulator.stop)
+            self._emulator.start(self._layout.wirings)
             self._resources = stack.pop_all()
         for host in self._kept_apart():
             self._neighbour_table(host)  # now: in time of a fault it is one more thing that may come late
@@ -115,12 +115,14 @@ class Network:
         key = (change.link, change.direction)
         is_down, was_down = change.state is LinkState.DOWN, key in self._down
         sender = self._layout.sender(change.link, change.direction)
-        if change.shape.mtu_bytes != self._shapes[key].mtu_bytes and isinstance(sender, Interface):
-            line = f"link set {sender.name} mtu {change.shape.mtu_bytes}"
+        if change.parameters.mtu_bytes != self._parameters_of[key].mtu_bytes and isinstance(
+            sender, Interface
+        ):
+            line = f"link set {sender.name} mtu {change.parameters.mtu_bytes}"
             self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
-        self._shapes[key] = change.shape
+        self._parameters_of[key] = change.parameters
         blackhole = change.state is not LinkState.UP
-        done = self._middles.change(change.link, change.direction, change.shape, blackhole=blackhole)
+        done = self._emulator.change(change.link, change.direction, change.parameters, blackhole=blackhole)
         if is_down and not was_down:
             self._run_at(sender, [f"link set {sender.name} down"], doing=f"taking {change.link} down")
             self._down.add(key)

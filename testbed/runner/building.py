@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 
 from experiments.plan import Plan
 from testbed.captures import CapturePoint, Captures
-from testbed.links.model import links_without_middle
-from testbed.links.selection import select_middles
+from testbed.links.emulator import links_without_emulator
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.meeting import Meeting, MeetingPlace
@@ -38,11 +38,11 @@ async def build(
     processes = Processes(on_exit=lambda node: _on_exit(stage, node))
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
-    middles = select_middles(plan.links_kind, plan.seed)
-    network = stack.enter_context(Network(plan, middles, share))
+    emulator = select_emulator(plan.links_kind, plan.seed)
+    network = stack.enter_context(Network(plan, emulator, share))
     record.time("network_ns")
-    record.content["links"] = middles.kind
-    record.content["links_without_middle"] = list(links_without_middle(plan, share))
+    record.content["links"] = emulator.kind
+    record.content["links_without_emulator"] = list(links_without_emulator(plan, share))
     record.content["tcp"] = {"congestion_control": network.congestion_control}
     if plan.congestion_control not in {None, network.congestion_control}:
         record.problem(
@@ -52,7 +52,7 @@ async def build(
     stack.push_async_callback(captures.stop)
     here = part_of(plan, share)
     specs = node_specs(plan, here.processes, record.directory, network.netns)
-    stage = Stage(here, share, meeting, record, ending, network, middles, captures, processes, specs)
+    stage = Stage(here, share, meeting, record, ending, network, emulator, captures, processes, specs)
     await ending.or_done(_start_all(stage))
     return stage
 

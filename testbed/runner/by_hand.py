@@ -16,7 +16,7 @@ from experiments.plan import LinkChange, LinkState, ProcessAction, plan_to_json
 from testbed.errors import TestbedError
 from testbed.faults.application import NAP_S, Carried, Change, carry_out_together
 from testbed.faults.by_hand import FaultsByHand
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from testbed.runner.running import record_change
 from testbed.runner.stage import Stage
 from topologies.model import Topology
@@ -102,9 +102,9 @@ class FaultsAsAsked:
         configured = {link.name: link for link in self._stage.plan.links}
         found = {}
         for (name, direction), change in links.items():
-            shape = getattr(configured[name], direction)
-            if change.state is not LinkState.UP or change.shape != shape:
-                found[f"{name} {direction}"] = _as_text(change, shape)
+            parameters = getattr(configured[name], direction)
+            if change.state is not LinkState.UP or change.parameters != parameters:
+                found[f"{name} {direction}"] = _as_text(change, parameters)
         return {"links": found, "stopped": [name for name, is_so in stopped.items() if is_so]}
 
     def _now_us(self) -> int:
@@ -135,17 +135,17 @@ def _as_text(change: LinkChange, configured: Any) -> str:
     """`down`, or the values that differ: `delay 80 ms, loss 1%`."""
     if change.state is not LinkState.UP:
         return str(change.state)
-    shape = change.shape
+    parameters = change.parameters
     said = {
-        "delay": f"{shape.delay_us / 1000:g} ms",
-        "jitter": f"{shape.jitter_us / 1000:g} ms",
-        "loss": f"{shape.loss * 100:g}%",
-        "rate": f"{(shape.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
+        "delay": f"{parameters.delay_us / 1000:g} ms",
+        "jitter": f"{parameters.jitter_us / 1000:g} ms",
+        "loss": f"{parameters.loss * 100:g}%",
+        "rate": f"{(parameters.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
     }
     fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "rate": "rate_bits_per_s"}
     differing = [
         f"{name} {said[name]}"
         for name, field in fields.items()
-        if getattr(shape, field) != getattr(configured, field)
+        if getattr(parameters, field) != getattr(configured, field)
     ]
     return ", ".join(differing) or "changed"

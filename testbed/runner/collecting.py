@@ -56,7 +56,7 @@ def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
 
 
 def _note_counters(stage: Stage) -> None:
-    for (link, direction), counters in stage.middles.counters().items():
+    for (link, direction), counters in stage.emulator.counters().items():
         entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
         stage.record.append("counters", entry)
         if counters.dropped_kernel:

@@ -118,7 +118,7 @@ async def _watch(stage: Stage) -> None:
     ending, record = stage.ending, stage.record
     await monitor.watch(
         record.directory.path,
-        failure=stage.middles.failure,
+        failure=stage.emulator.failure,
         on_busy=lambda t_ns, busy: record.append("cpu", {"t_ns": t_ns, "busy": busy}),
         on_disk_low=lambda free: ending.interrupt(
             f"stopped before its time: only {free >> 20} MiB of disk are left at {record.directory.path}"

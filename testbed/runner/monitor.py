@@ -1,7 +1,7 @@
 """Watches the machine while a run goes on: processors, disk, and whether the links still work.
 
 Once a second: how busy all processors were (from /proc/stat, for the fidelity verdict) and how much disk is
-left; more often: whether the middles of the links are alive. It only reports; what follows is the caller's
+left; more often: whether the link emulator is alive. It only reports; what follows is the caller's
 decision.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.plan import LinkChange, ProcessAction, ProcessChange
 from testbed.faults.application import LATE_NS, Carried, Change, carry_out
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
 from testbed.runner.stage import Stage

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.plan import Plan
 from testbed.captures import Captures
-from testbed.links.model import Middles
+from testbed.links.emulator import LinkEmulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.meeting import Meeting
@@ -78,7 +78,7 @@ class Stage:
     record: RunRecord
     ending: Ending
     network: Network
-    middles: Middles
+    emulator: LinkEmulator
     captures: Captures
     processes: Processes
     specs: dict[str, dict[str, Any]]

@@ -18,11 +18,11 @@ from statistics import quantiles
 from typing import Any
 
 from experiments.plan import Direction
-from testbed.links.relay.client import RelayMiddles
+from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer
 from tests.testbed.sandboxed import sandboxed_as_ordinary_user
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 DELAY_MS = 15
 THROUGHPUT_DELAY_MS = 20
@@ -80,7 +80,7 @@ def measure() -> list[dict[str, Any]]:
 
 def precision() -> dict[str, dict[int, float]]:
     """Percentiles of how late datagrams came over an idle link, and of how late a plain timer was."""
-    with Lab("relay", {"link": Shape(delay_us=DELAY_MS * 1000)}) as lab:
+    with Lab("relay", {"link": LinkParameters(delay_us=DELAY_MS * 1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         timer_us = send_steadily([stamper], 2000, 0.001)
         stamper.collect_until_quiet(0.2)
@@ -95,15 +95,17 @@ def _percentiles(values: Sequence[float]) -> dict[int, float]:
 
 def gigabit() -> float:
     """TCP's goodput over a link of 1 Gbit/s, as a share of what the rate leaves for payload."""
-    shape = Shape(delay_us=5000, rate_bits_per_s=GIGABIT)
-    with Lab("relay", {"link": {Direction.FORWARD: shape, Direction.BACKWARD: Shape(delay_us=5000)}}) as lab:
+    parameters = LinkParameters(delay_us=5000, rate_bits_per_s=GIGABIT)
+    with Lab(
+        "relay", {"link": {Direction.FORWARD: parameters, Direction.BACKWARD: LinkParameters(delay_us=5000)}}
+    ) as lab:
         done = transfer(lab.tcp("link"), STREAMS_S, start_s=START_S)
         return done.goodput_bits_per_s / (GIGABIT * HEADERS_SHARE)
 
 
 def throughput() -> float:
     """Bits a second that TCP carries over a link without a limit; the windows are what the machine gives."""
-    with Lab("relay", {"link": Shape(delay_us=THROUGHPUT_DELAY_MS * 1000)}) as lab:
+    with Lab("relay", {"link": LinkParameters(delay_us=THROUGHPUT_DELAY_MS * 1000)}) as lab:
         pairs = [lab.tcp("link", stream) for stream in range(STREAMS)]
         children = [_forked(_send_forever, sender) for sender, _ in pairs]
         children += [_forked(_receive_forever, receiver) for _, receiver in pairs]
@@ -119,21 +121,21 @@ def throughput() -> float:
 
 def cost(frames_per_s: int) -> dict[str, float]:
     """The share of a core that the relay takes for small frames over many links."""
-    shape = Shape(delay_us=5000, rate_bits_per_s=GIGABIT)
-    with Lab("relay", {str(n): shape for n in range(LINKS)}) as lab:
+    parameters = LinkParameters(delay_us=5000, rate_bits_per_s=GIGABIT)
+    with Lab("relay", {str(n): parameters for n in range(LINKS)}) as lab:
         pairs = [lab.udp(str(n)) for n in range(LINKS)]
-        assert isinstance(lab.middles, RelayMiddles)
+        assert isinstance(lab.emulator, RelayEmulator)
         children = [
             _forked(partial(_send_frames, frames_per_s), [sender for sender, _ in pairs]),
             _forked(_receive_frames, [receiver for _, receiver in pairs]),
         ]
         try:
             time.sleep(START_S)
-            begin, cpu_s, frames = time.monotonic(), _cpu_s(lab.middles.pid), _frames(lab)
+            begin, cpu_s, frames = time.monotonic(), _cpu_s(lab.emulator.pid), _frames(lab)
             time.sleep(STREAMS_S)
             seconds = time.monotonic() - begin
             return {
-                "share": (_cpu_s(lab.middles.pid) - cpu_s) / seconds,
+                "share": (_cpu_s(lab.emulator.pid) - cpu_s) / seconds,
                 "frames_per_s": (_frames(lab) - frames) / seconds,
             }
         finally:
@@ -141,7 +143,7 @@ def cost(frames_per_s: int) -> dict[str, float]:
 
 
 def _frames(lab: Lab) -> int:
-    return sum(row.frames for (_, way), row in lab.middles.counters().items() if way is Direction.FORWARD)
+    return sum(row.frames for (_, way), row in lab.emulator.counters().items() if way is Direction.FORWARD)
 
 
 def _cpu_s(pid: int | None) -> float:

@@ -7,7 +7,7 @@ import statistics
 import time
 from typing import Any
 
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.plans import make_plan
 from tests.testbed.sandboxed import sandboxed
@@ -22,7 +22,7 @@ CASES = (
 def bring_up(regions: int, hosts: int) -> dict[str, float]:
     """Seconds to bring a network up, to probe it, and to release it. Runs in a sandbox."""
     started_s = time.monotonic()
-    with Network(make_plan(regions, hosts), select_middles("relay", 1)) as network:
+    with Network(make_plan(regions, hosts), select_emulator("relay", 1)) as network:
         up_s = time.monotonic()
         network.probe("before")
         probed_s = time.monotonic()

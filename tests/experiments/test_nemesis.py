@@ -98,10 +98,10 @@ def test_every_seed_makes_a_plan_whose_links_end_as_they_began(seed):
     plan = make_plan(EXPERIMENT, TOPOLOGY, seed=seed, links_kind="auto")
     drawn = EXPERIMENT.drawn(seed)
     last = {(change.link, change.direction): change for change in plan.changes if hasattr(change, "link")}
-    shapes = {link.name: (link.forward, link.backward) for link in plan.links}
+    parameters_of = {link.name: (link.forward, link.backward) for link in plan.links}
     for (link, direction), change in last.items():
         assert change.state == "up"
-        assert change.shape == shapes[link][direction == "backward"]
+        assert change.parameters == parameters_of[link][direction == "backward"]
     assert {fault.name for fault in plan.faults} == {fault.name for fault in faults(seed, drawn)}
 
 

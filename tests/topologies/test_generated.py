@@ -87,26 +87,28 @@ def test_cross_links_join_what_the_tree_does_not(load):
 def test_delays_are_drawn_from_the_range_by_the_seed(load):
     fields = ["kind: mesh", "regions: 10", f"delays: {RANGE}"]
     one = load(*fields)
-    delays_us = [link.forward_shape.delay_us for link in one.links]
+    delays_us = [link.forward_parameters.delay_us for link in one.links]
     assert min(delays_us) >= 1_000
     assert max(delays_us) <= 150_000
     assert len(set(delays_us)) > 40
-    assert all(link.forward_shape == link.backward_shape for link in one.links)
+    assert all(link.forward_parameters == link.backward_parameters for link in one.links)
     assert load(*fields) == one
     assert load(*fields, "seed: 2") != one
 
 
 def test_directions_draw_their_own_delays_if_asked(load):
     topology = load("kind: ring", "regions: 8", "delays: {from: 1ms, to: 150ms, asymmetric: true}")
-    assert all(link.forward_shape.delay_us != link.backward_shape.delay_us for link in topology.links)
+    assert all(
+        link.forward_parameters.delay_us != link.backward_parameters.delay_us for link in topology.links
+    )
 
 
 def test_delays_may_be_listed_link_by_link(load):
     topology = load(
         "kind: ring", "regions: 3", "delays: [1ms, 2ms, 300us]", "link: {rate: 1mbit, jitter: 100us}"
     )
-    assert [link.forward_shape.delay_us for link in topology.links] == [1000, 2000, 300]
-    assert {link.backward_shape.rate_bits_per_s for link in topology.links} == {1_000_000}
+    assert [link.forward_parameters.delay_us for link in topology.links] == [1000, 2000, 300]
+    assert {link.backward_parameters.rate_bits_per_s for link in topology.links} == {1_000_000}
 
 
 def test_what_is_generated_is_a_plain_topology_that_reads_back():

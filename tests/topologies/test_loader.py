@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
 from topologies.loader import FOLDER, load_topology, topology_names
 from topologies.model import Topology
-from topologies.shape import Shape
 
 GOOD = """
 name: pair
@@ -45,11 +45,11 @@ def test_every_topology_here_can_be_used_and_is_named_as_its_file(name):
 
 def test_four_regions_has_the_latencies_of_figure_8():
     topology = load_topology("four-regions")
-    delays_ms = {link.name: link.forward_shape.delay_us / 1000 for link in topology.links}
+    delays_ms = {link.name: link.forward_parameters.delay_us / 1000 for link in topology.links}
     assert delays_ms == {"r0-r1": 15, "r2-r3": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 35, "r1-r3": 40}
-    assert {link.forward_shape.rate_bits_per_s for link in topology.links} == {10_000_000_000}
-    lans = {region.lan.shape() for region in topology.regions.values()}
-    assert lans == {Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)}
+    assert {link.forward_parameters.rate_bits_per_s for link in topology.links} == {10_000_000_000}
+    lans = {region.lan.parameters() for region in topology.regions.values()}
+    assert lans == {LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}
 
 
 def test_the_narrow_topology_differs_in_rate_alone():
@@ -61,14 +61,16 @@ def test_the_narrow_topology_differs_in_rate_alone():
 
 
 def test_a_lan_that_is_not_described_is_1_ms_and_1_gbit(load):
-    assert load(GOOD).regions["r1"].lan.shape() == Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)
+    assert load(GOOD).regions["r1"].lan.parameters() == LinkParameters(
+        delay_us=1000, rate_bits_per_s=1_000_000_000
+    )
 
 
 def test_directions_differ_where_they_are_told_to(load):
     text = changed("delay: 20ms, rate: 1gbit", "delay: 20ms, loss: 1%, backward: {delay: 50ms, jitter: 5ms}")
     link = load(text).links[0]
-    assert link.forward_shape == Shape(delay_us=20_000, loss=0.01)
-    assert link.backward_shape == Shape(delay_us=50_000, jitter_us=5_000, loss=0.01)
+    assert link.forward_parameters == LinkParameters(delay_us=20_000, loss=0.01)
+    assert link.backward_parameters == LinkParameters(delay_us=50_000, jitter_us=5_000, loss=0.01)
 
 
 def test_plain_json_of_a_topology_reads_back_as_the_same(load):
@@ -101,8 +103,8 @@ def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(loa
     directions = "forward: {delay: 100ms}, backward: {delay: 30ms}, jitter: 20ms"
     topology = load(changed("delay: 20ms", directions))
     (link,) = topology.links
-    assert (link.forward_shape.delay_us, link.backward_shape.delay_us) == (100_000, 30_000)
-    assert link.backward_shape.jitter_us == 20_000
+    assert (link.forward_parameters.delay_us, link.backward_parameters.delay_us) == (100_000, 30_000)
+    assert link.backward_parameters.jitter_us == 20_000
     assert (
         Topology.model_validate(topology.model_dump(mode="json", by_alias=True, exclude_none=True))
         == topology

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
-from topologies.model import DELAY_US_MAX, LINKS_MAX, REGIONS_MAX, Lan, ShapeChange, Topology
+from topologies.model import DELAY_US_MAX, LINKS_MAX, REGIONS_MAX, Lan, LinkOverrides, Topology
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem
 
 Edge = tuple[int, int]  # two regions, by number; forward is from the first to the second
@@ -104,7 +104,7 @@ class GeneratedGraph(Generated):
 
     delays: Delays
     """One-way delays of the links: a range to draw from, or one for each link, in their order."""
-    link: ShapeChange = Field(default_factory=lambda: ShapeChange.model_validate({}))
+    link: LinkOverrides = Field(default_factory=lambda: LinkOverrides.model_validate({}))
     """What links do beside their delay."""
     mtu_bytes: SizeBytes = Field(1500, ge=576, le=9000)
     """Largest IP packet of the links."""

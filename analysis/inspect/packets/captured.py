@@ -29,7 +29,7 @@ from topologies.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """One capture: of a host, or of one side of a link's middle."""
+    """One capture: of a host, or of one side of an emulated link."""
 
     name: str
     path: Path

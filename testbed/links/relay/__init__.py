@@ -1,12 +1,12 @@
-"""The relay: the kind of middle that needs nothing of the kernel but veth and packet sockets.
+"""The relay: a link emulator that needs nothing of the kernel but veth and packet sockets.
 
-One process (`python -m testbed.links.relay`, started by `client.RelayMiddles`) moves the frames of all
-links of a run between their ends and holds each until its time. The way of a frame:
+One process (`python -m testbed.links.relay`, started by `controller.RelayEmulator`) moves the frames of all
+links of a run between their ends and delays each until its release time. The path of a frame:
 
-    ring.Port (receive ring of an interface) -> lane.Lane (loss, queue, rate, delay: gives it its time)
-    -> the heap of held frames -> loop (sends it outwards when due)
+    port.Port (receive rings of an interface) -> link_direction.LinkDirection (loss, queue, rate, delay: sets
+    its release time) -> link_direction.DelayQueue -> loop.Loop (sends it when due)
 
-`segments` knows offloaded frames, `lateness` counts how late frames leave, `priority` asks the scheduler
-for promptness, `orders` is the protocol on the control socket. Nothing here imports more than the standard
-library: the process starts in a few hundredths of a second.
+`offload` cuts offloaded frames, `lateness` counts how late frames leave, `priority` raises the process's
+scheduling priority, `control_socket` is the protocol between testbed and relay. Nothing here imports more
+than the standard library: the process starts in a few hundredths of a second.
 """

@@ -1,50 +1,78 @@
-"""`python -m testbed.links.relay DESCRIPTOR`: the relay process, under orders from that socket."""
+"""`python -m testbed.links.relay DESCRIPTOR`: the relay process, controlled through that socket."""
 
 import resource
 import select
 import socket
 import sys
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from random import Random
 from typing import Any, TypeVar
 
+from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
+from testbed.links.relay.ingress import Ingress
 from testbed.links.relay.lan_switch import LanSwitch
-from testbed.links.relay.lane import Hold, Lane
+from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.loop import Loop
-from testbed.links.relay.orders import Line, shape_from_json
 from testbed.links.relay.port import Outlet, Port
-from testbed.links.relay.priority import be_prompt
+from testbed.links.relay.priority import raise_priority
 from testbed.links.relay.ring_sizes import port_blocks
-from testbed.links.relay.together import together
-from testbed.links.relay.way import Way
 
 
-def build_ways(order: dict[str, Any], hold: Hold, stack: ExitStack) -> list[Way]:
-    """Open the ends of every link and join them by lanes, in the directions that have a shape.
+def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitStack) -> list[Ingress]:
+    """Open the ends of every link and create its directions that are emulated here.
 
     Raises OSError, naming the interface.
     """
-    lanes = [
-        (link["name"], direction, link[source], link[sink], shape_from_json(link["shapes"][direction]))
+    link_directions = [
+        (
+            link["name"],
+            direction,
+            link[source],
+            link[sink],
+            parameters_from_json(link["parameters"][direction]),
+        )
         for link in order["links"]
         for direction, source, sink in (("forward", "a", "b"), ("backward", "b", "a"))
-        if direction in link["shapes"]
+        if direction in link["parameters"]
     ]
-    rates = {source: shape.rate_bits_per_s for _, _, source, _, shape in lanes}
+    rates = {source: parameters.rate_bits_per_s for _, _, source, _, parameters in link_directions}
     sources = dict(zip(rates, port_blocks(list(rates.values())), strict=True))
-    silent = dict.fromkeys(sink for _, _, _, sink, _ in lanes if sink not in sources)
+    silent = dict.fromkeys(sink for _, _, _, sink, _ in link_directions if sink not in sources)
     ports = _opened(lambda interface: Port(interface, sources[interface]), sources, stack)
     outlets = _opened(Outlet, silent, stack)
-    ways = []
-    for name, direction, source, sink, shape in lanes:
+    ingresses = []
+    for name, direction, source, sink, parameters in link_directions:
         out = ports[sink].out if sink in ports else outlets[sink].out
         random = Random(f"{order['seed']}/{name}/{direction}")  # noqa: S311  loss, not secrets
-        ways.append(Way(name, direction, ports[source], Lane(out, shape, random, hold), hold))
-    return ways
+        ingresses.append(
+            Ingress(
+                name,
+                direction,
+                ports[source],
+                LinkDirection(out, parameters, random, delay_queue),
+                delay_queue,
+            )
+        )
+    return ingresses
 
+
+THREADS_MAX = 96
 
 End = TypeVar("End", Port, Outlet)
+Result = TypeVar("Result")
+
+
+def in_parallel(work: Callable[[Any], Result], items: Iterable[Any]) -> list[Result]:
+    """`work` of every item, in their order. All are tried; raises the error of the first that failed.
+
+    The kernel waits for an RCU grace period, some 10 ms, whenever a receive ring is created or closed; waits
+    of different threads share their grace periods.
+    """
+    with ThreadPoolExecutor(THREADS_MAX) as pool:
+        futures = [pool.submit(work, item) for item in items]
+    return [future.result() for future in futures]
 
 
 def _opened(open_end: Callable[[str], End], interfaces: Iterable[str], stack: ExitStack) -> dict[str, End]:
@@ -55,30 +83,30 @@ def _opened(open_end: Callable[[str], End], interfaces: Iterable[str], stack: Ex
             raise OSError(error.errno, f"{error.strerror} (opening {interface})") from error
 
     names = list(interfaces)
-    ends = together(open_named, names)
-    stack.callback(together, lambda end: end.close(), ends)
+    ends = in_parallel(open_named, names)
+    stack.callback(in_parallel, lambda end: end.close(), ends)
     return dict(zip(names, ends, strict=True))
 
 
 def main(descriptor: int) -> int:
-    """Serve one run. Returns the exit code."""
+    """Emulate the links of one run. Returns the exit code."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack:
         poll = stack.enter_context(select.epoll())  # first: `select` takes no descriptor above 1023
-        line = Line(socket.socket(fileno=descriptor))
-        stack.callback(line.close)
-        order = line.hear()
+        control = ControlSocket(socket.socket(fileno=descriptor))
+        stack.callback(control.close)
+        order = control.receive()
         if order is None:
             return 0
-        hold = Hold()
+        delay_queue = DelayQueue()
         try:
-            ways = build_ways(order, hold, stack)
+            ingresses = build_ingresses(order, delay_queue, stack)
         except OSError as error:
-            line.say({"error": str(error)})
+            control.send({"error": str(error)})
             return 1
-        loop = Loop(ways, LanSwitch(order["links"], ways), hold, line)
-        line.say({"did": "start", "scheduling": be_prompt()})
+        loop = Loop(ingresses, LanSwitch(order["links"], ingresses), delay_queue, control)
+        control.send({"did": "start", "scheduling": raise_priority()})
         loop.run(poll)
         return 0
 

@@ -1,36 +1,37 @@
-"""The backlog: link directions with frames that were taken out of the rings and not admitted yet, by turns.
+"""The backlog: link directions with frames that were read from the rings and not admitted yet, served round
+robin.
 
-Each turn is a portion of work, after which the relay sends what is due and looks at the rings again. A
-direction that has more than its portion goes to the end of the line: a burst on one link, or what has piled
-up on it while the relay was held up, does not keep the others waiting for longer than a portion of each.
+After each portion of work the relay sends what is due and polls the rings again. A direction with more than
+one portion goes to the end of the queue: a burst on one link, or frames that piled up while the relay was
+delayed, keep the others waiting for at most one portion each.
 """
 
-from testbed.links.relay.way import Way
+from testbed.links.relay.ingress import Ingress
 
-PORTION_BYTES = 200_000  # of frames admitted before the loop goes on, see `way.FRAME_COST_BYTES`
+PORTION_BYTES = 200_000  # of frames admitted before the loop goes on, see `ingress.FRAME_COST_BYTES`
 
 
 class Backlog:
-    """Empty at first. False while it is empty."""
+    """A round-robin queue of link directions; false while it is empty."""
 
-    __slots__ = ("_ways",)
+    __slots__ = ("_ingresses",)
 
     def __init__(self) -> None:
-        self._ways: dict[Way, None] = {}  # in the order of their turns
+        self._ingresses: dict[Ingress, None] = {}  # in round-robin order
 
     def __bool__(self) -> bool:
-        return bool(self._ways)
+        return bool(self._ingresses)
 
-    def add(self, way: Way) -> None:
-        """Let a direction have its turn, after those that are waiting already."""
-        self._ways[way] = None
+    def add(self, ingress: Ingress) -> None:
+        """Put a direction at the end of the queue, unless it is queued already."""
+        self._ingresses[ingress] = None
 
     def admit_portion(self) -> None:
-        """Admit a portion, of more than one direction if the first have less."""
-        ways, room_bytes = self._ways, PORTION_BYTES
-        while ways and room_bytes > 0:
-            way = next(iter(ways))
-            del ways[way]
-            room_bytes = way.admit(room_bytes)
-            if way.taken:
-                ways[way] = None
+        """Admit one portion of frames, from several directions if the first have less."""
+        ingresses, room_bytes = self._ingresses, PORTION_BYTES
+        while ingresses and room_bytes > 0:
+            ingress = next(iter(ingresses))
+            del ingresses[ingress]
+            room_bytes = ingress.admit(room_bytes)
+            if ingress.pending:
+                ingresses[ingress] = None

@@ -1,14 +1,15 @@
-"""The relay's loop: send what is due, wait, take what came, obey orders. One thread, written for speed.
+"""The relay's event loop: send due frames, wait, receive, handle orders. One thread, written for speed.
 
-A frame is sent when the clock has passed its time, never before; how much later counts in the lane's
-histogram. The kernel stamps frames as they arrive, so what comes can lie in the rings until shortly before it
-may be due: while frames come often, the loop looks at the rings at intervals (`patience_ns`) instead of being
-woken by each, and what falls due within `GAP_NS` leaves together, as network cards moderate their interrupts.
-While few come it waits for them in `select` on one epoll descriptor: `select` knows microseconds where
-`epoll_wait` knows only whole milliseconds, and epoll spares asking dozens of sockets each time.
+A frame is sent when the clock has passed its release time, never before; the lateness is counted in the link
+direction's histogram. The kernel stamps frames as they arrive, so they may stay in the rings until shortly
+before they could be due: under load the loop polls the rings at intervals (`poll_interval_ns`) instead of
+being woken by each frame, and frames that fall due within `GAP_NS` leave together, as network cards moderate
+their interrupts. Otherwise it waits for frames in `select` on one epoll descriptor: `select` knows
+microseconds where `epoll_wait` knows only whole milliseconds, and epoll spares asking dozens of sockets each
+time.
 
-What came is first taken out of all rings and then admitted, a portion at a time: the kernel's slots are free
-again while a burst is worked on.
+Frames are first read from all rings and then admitted, a portion at a time, so that the kernel's slots are
+free again while a burst is processed.
 """
 
 import os
@@ -19,50 +20,54 @@ from heapq import heappop
 from typing import Any
 
 from testbed.links.relay.backlog import PORTION_BYTES, Backlog
+from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
+from testbed.links.relay.ingress import Ingress
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
-from testbed.links.relay.lane import Hold
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
-from testbed.links.relay.orders import Line, shape_from_json
-from testbed.links.relay.way import Way
-from topologies.shape import Shape
+from testbed.links.relay.link_direction import DelayQueue
+from topologies.link_parameters import LinkParameters
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again
-TAKEN_MAX = 16_384  # frames of one port that are not admitted; more stay in its rings
+PENDING_MAX = 16_384  # frames of one port that wait to be admitted; more stay in its rings
 GAP_NS = 100_000  # between wake-ups while frames come often
-PATIENCE_NS_MAX = 1_000_000  # between looks at the rings, which have slots for several times as long
-MARGIN_NS = 150_000  # by which a look comes before what it may find is due
-WAIT_S_MAX = 1.0  # nothing depends on it: every event wakes the loop
+POLL_INTERVAL_NS_MAX = 1_000_000  # the rings have slots for several times as long
+MARGIN_NS = 150_000  # by which rings are polled before their frames may be due
+WAIT_S_MAX = 1.0  # arbitrary: every event wakes the loop
 NS_PER_S = 1_000_000_000
 
 
-def patience_ns(shapes: Iterable[Shape]) -> int:
-    """How long frames may lie in the rings of these lanes; 0 if some may be due as soon as they come."""
-    shortest_us = min((shape.delay_us - shape.jitter_us for shape in shapes), default=0)
-    return max(0, min(shortest_us * 1000 - MARGIN_NS, PATIENCE_NS_MAX))
+def poll_interval_ns(parameters_of: Iterable[LinkParameters]) -> int:
+    """How long frames may stay in the rings of these link directions; 0 if some may be due on arrival."""
+    shortest_us = min((parameters.delay_us - parameters.jitter_us for parameters in parameters_of), default=0)
+    return max(0, min(shortest_us * 1000 - MARGIN_NS, POLL_INTERVAL_NS_MAX))
 
 
 class Loop:
-    """Serves the ways of all links until told to stop."""
+    """Serves all link directions until it is told to stop."""
 
-    def __init__(self, ways: Sequence[Way], switch: LanSwitch, hold: Hold, line: Line) -> None:
+    def __init__(
+        self, ingresses: Sequence[Ingress], switch: LanSwitch, delay_queue: DelayQueue, control: ControlSocket
+    ) -> None:
         self._switch = switch
-        self._ways = {(way.link, way.direction): way for way in ways}
-        self._by_descriptor = {descriptor: way for way in ways for descriptor in way.port.descriptors()}
-        self._hold = hold
-        self._line = line
+        self._ingresses = {(ingress.link, ingress.direction): ingress for ingress in ingresses}
+        self._by_descriptor = {
+            descriptor: ingress for ingress in ingresses for descriptor in ingress.port.descriptors()
+        }
+        self._delay_queue = delay_queue
+        self._control = control
         self._running = True
         self._backlog = Backlog()
-        self._handed: dict[Way, None] = {}  # ways that got frames from other lanes since they were looked at
-        self._patience_ns = patience_ns(way.lane.shape for way in ways)
+        self._handed_over: dict[Ingress, None] = {}  # those to which frames were handed over
+        self._poll_interval_ns = poll_interval_ns(ingress.link_direction.parameters for ingress in ingresses)
 
     def run(self, poll: select.epoll) -> None:
         """Move frames, waiting with `poll`, until an order to stop or the end of the control socket."""
-        for descriptor in (*self._by_descriptor, self._line.fileno()):
+        for descriptor in (*self._by_descriptor, self._control.fileno()):
             poll.register(descriptor, select.EPOLLIN)
         self._serve(poll)
 
     def _serve(self, poll: select.epoll) -> None:
-        heap, waitables, backlog = self._hold.heap, [poll.fileno()], self._backlog
+        heap, waitables, backlog = self._delay_queue.heap, [poll.fileno()], self._backlog
         wait, sleep = select.select, time.sleep
         found_ns = look_ns = often_until_ns = 0  # last found something; looks next; frames come often until
         while self._running:
@@ -81,73 +86,79 @@ class Loop:
                 continue
             now_ns = time.monotonic_ns()
             if self._look(poll):
-                if now_ns - found_ns < 2 * self._patience_ns:
-                    often_until_ns = now_ns + 2 * self._patience_ns
+                if now_ns - found_ns < 2 * self._poll_interval_ns:
+                    often_until_ns = now_ns + 2 * self._poll_interval_ns
                 found_ns = now_ns
-            look_ns = now_ns + self._patience_ns
+            look_ns = now_ns + self._poll_interval_ns
 
     def _look(self, poll: select.epoll) -> bool:
-        """Take what came in everywhere, admit a portion of it, and obey; whether there was anything."""
-        ahead_ns = -time.time_ns() + time.monotonic_ns()  # so read, a hold-up between means late, not early
+        """Read all rings, admit a portion, and handle orders; whether there was anything to do."""
+        ahead_ns = (
+            -time.time_ns() + time.monotonic_ns()
+        )  # read in this order, an interruption in between means late, not early
         ready = poll.poll(0)
         for descriptor, events in ready:
-            way = self._by_descriptor.get(descriptor)
-            if way is None:
-                self._obey()
+            ingress = self._by_descriptor.get(descriptor)
+            if ingress is None:
+                self._handle_order()
                 continue
             if events & select.EPOLLERR:
-                way.port.clear_errors()
-            if len(way.taken) < TAKEN_MAX:
-                way.take(ahead_ns)
-                if way.taken:
-                    self._backlog.add(way)
+                ingress.port.clear_errors()
+            if len(ingress.pending) < PENDING_MAX:
+                ingress.take(ahead_ns)
+                if ingress.pending:
+                    self._backlog.add(ingress)
         self._backlog.admit_portion()
         return bool(ready)
 
     def _send_due(self) -> int:
-        """Send frames whose time has come, at most `SENDS_MAX`; returns the time after the last."""
-        heap, hold, handed = self._hold.heap, self._hold, self._handed
+        """Send due frames, at most `SENDS_MAX`; returns the time after the last."""
+        heap, delay_queue, handed_over = self._delay_queue.heap, self._delay_queue, self._handed_over
         monotonic_ns, write = time.monotonic_ns, os.write
         sent_bytes = 0
         now_ns = monotonic_ns()
         for _ in range(SENDS_MAX):
             if not heap or heap[0][0] > now_ns:
                 break
-            release_ns, _, lane, frame = heappop(heap)
+            release_ns, _, link_direction, frame = heappop(heap)
             sent_bytes += len(frame)
-            way: Way | None = lane.stations.get(frame[DESTINATION]) if lane.stations is not None else None
-            if way is not None and frame[DESTINATION] != frame[SOURCE]:
-                if way.is_idle:
-                    way.lane.admit(frame, release_ns)
+            ingress: Ingress | None = (
+                link_direction.lan_table.get(frame[DESTINATION])
+                if link_direction.lan_table is not None
+                else None
+            )
+            if ingress is not None and frame[DESTINATION] != frame[SOURCE]:
+                if ingress.is_idle:
+                    ingress.link_direction.admit(frame, release_ns)
                 else:
-                    way.hand_over(release_ns, frame)
-                    handed[way] = None
+                    ingress.hand_over(release_ns, frame)
+                    handed_over[ingress] = None
             else:
                 try:
-                    write(lane.out, frame)
+                    write(link_direction.out, frame)
                 except OSError:
                     # An interface that is down (ENETDOWN, ENXIO) or has no room (ENOBUFS, EAGAIN) loses the
                     # frame, as a cable would; the count tells.
-                    lane.dropped_send += lane.uncount(frame)
+                    link_direction.dropped_send += link_direction.uncount(frame)
             now_ns = monotonic_ns()
             cell = (now_ns - release_ns) // CELL_NS
-            lane.lateness[cell if cell < CELLS else -1] += 1
-        hold.held_bytes -= sent_bytes
-        if handed:
-            self._take_handed()
+            link_direction.lateness[cell if cell < CELLS else -1] += 1
+        delay_queue.queued_bytes -= sent_bytes
+        if handed_over:
+            self._take_handed_over()
         return now_ns
 
-    def _take_handed(self) -> None:
-        """Admit what was handed over, with what came in at the same port before it."""
+    def _take_handed_over(self) -> None:
+        """Admit frames that were handed over, merged with those that their ports received before."""
         ahead_ns = -time.time_ns() + time.monotonic_ns()
-        for way in self._handed:
-            way.take(ahead_ns)
-            self._backlog.add(way)
-        self._handed.clear()
+        for ingress in self._handed_over:
+            ingress.take(ahead_ns)
+            self._backlog.add(ingress)
+        self._handed_over.clear()
         self._backlog.admit_portion()
 
-    def _obey(self) -> None:
-        order = self._line.hear()
+    def _handle_order(self) -> None:
+        order = self._control.receive()
         if order is None:
             self._running = False
             return
@@ -156,58 +167,63 @@ class Loop:
         except (KeyError, TypeError, ValueError) as error:
             answer = {"error": str(error) if type(error) is ValueError else repr(error)}
         try:
-            self._line.say(answer)
+            self._control.send(answer)
         except OSError:
-            self._running = False  # the client is gone, as at the socket's end
+            self._running = False  # the testbed is gone, as when the socket closes
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         match order["do"]:
             case "change":
                 return {"did": "change", "applied_ns": self._change(order)}
             case "counters":
-                return {"did": "counters", "rows": [_counters(way) for way in self._ways.values()]}
+                return {
+                    "did": "counters",
+                    "rows": [_counters(ingress) for ingress in self._ingresses.values()],
+                }
             case "stop":
                 self._running = False
                 return {"did": "stop"}
         raise ValueError(f"unknown order {order['do']!r}")
 
     def _change(self, order: dict[str, Any]) -> int:
-        """Carry out a change; returns when it held, CLOCK_REALTIME ns."""
-        way = self._ways.get((order["link"], order["direction"]))
-        if way is None:
+        """Apply a change; returns when it was in effect, CLOCK_REALTIME ns."""
+        ingress = self._ingresses.get((order["link"], order["direction"]))
+        if ingress is None:
             raise ValueError(f"there is no link {order['link']}")
-        shape = shape_from_json(order["shape"])
-        self._settle(way)
-        while self._hold.heap and self._hold.heap[0][0] <= time.monotonic_ns():
+        parameters = parameters_from_json(order["parameters"])
+        self._settle(ingress)
+        while self._delay_queue.heap and self._delay_queue.heap[0][0] <= time.monotonic_ns():
             self._send_due()  # what was due before the change leaves before it, however late we are
-            self._settle(way)
-        way.lane.change(shape, time.monotonic_ns(), blackhole=order["blackhole"])
-        if way.lane.blackhole:
-            self._switch.cut(way)
-        self._patience_ns = patience_ns(each.lane.shape for each in self._ways.values())
+            self._settle(ingress)
+        ingress.link_direction.change(parameters, time.monotonic_ns(), blackhole=order["blackhole"])
+        if ingress.link_direction.blackhole:
+            self._switch.cut(ingress)
+        self._poll_interval_ns = poll_interval_ns(
+            each.link_direction.parameters for each in self._ingresses.values()
+        )
         return time.time_ns()
 
-    def _settle(self, way: Way) -> None:
-        """Admit all that came: what came before a change is treated as before it."""
-        way.take(-time.time_ns() + time.monotonic_ns())
-        while way.taken:
-            way.admit(PORTION_BYTES)
+    def _settle(self, ingress: Ingress) -> None:
+        """Admit all frames that have arrived, so that those from before a change are treated as before it."""
+        ingress.take(-time.time_ns() + time.monotonic_ns())
+        while ingress.pending:
+            ingress.admit(PORTION_BYTES)
 
 
-def _counters(way: Way) -> dict[str, Any]:
-    lane, port = way.lane, way.port
+def _counters(ingress: Ingress) -> dict[str, Any]:
+    link_direction, port = ingress.link_direction, ingress.port
     return {
-        "link": way.link,
-        "direction": way.direction,
-        "frames": lane.frames,
-        "bytes": lane.bytes,
-        "dropped_loss": lane.dropped_loss,
-        "dropped_queue": lane.dropped_queue,
-        "dropped_blackhole": lane.dropped_blackhole,
+        "link": ingress.link,
+        "direction": ingress.direction,
+        "frames": link_direction.frames,
+        "bytes": link_direction.bytes,
+        "dropped_loss": link_direction.dropped_loss,
+        "dropped_queue": link_direction.dropped_queue,
+        "dropped_blackhole": link_direction.dropped_blackhole,
         "dropped_kernel": port.dropped,
-        "dropped_size": lane.dropped_size,
-        "dropped_send": lane.dropped_send,
+        "dropped_size": link_direction.dropped_size,
+        "dropped_send": link_direction.dropped_send,
         "ring_peak": round(port.peak, 3),
-        "lateness_p50_us": percentile_us(lane.lateness, 0.5),
-        "lateness_p99_us": percentile_us(lane.lateness, 0.99),
+        "lateness_p50_us": percentile_us(link_direction.lateness, 0.5),
+        "lateness_p99_us": percentile_us(link_direction.lateness, 0.99),
     }

@@ -1,9 +1,9 @@
-"""One end of a link's middle: what arrives at its interface, in order, and a descriptor to send through.
+"""One end of an emulated link: receives the frames of its interface in order, and sends through it.
 
 Slots for whole offloaded frames cost 68 KiB each, so few fit into memory and a burst of small frames would
-overrun them. Hence a ring for each of some sizes (`ring_sizes`), merged by the kernel's stamps. A frame found
-in one ring may have a predecessor in another that came just after that one was read: `receive` leaves what it
-cannot be sure of to the next call.
+overrun them. Hence one ring for each range of sizes (`ring_sizes`), merged by the kernel's timestamps. A
+frame in one ring may have a predecessor in another that arrived just after that ring was read: `receive`
+leaves frames whose order is not certain to the next call.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Port:
     """Open from construction to `close`. Frames written to `out` leave through the interface."""
 
     def __init__(self, interface: str, blocks: Sequence[int]) -> None:
-        """Open `interface` with rings of so many blocks, one of each of `KINDS`. Raises OSError."""
+        """Open `interface` with one ring of each of `KINDS`, of so many blocks. Raises OSError."""
         with ExitStack() as stack:
             rings = []
             for kind, count in zip(KINDS, blocks, strict=True):
@@ -33,12 +33,12 @@ class Port:
         self.out = self._small.fileno()
 
     def descriptors(self) -> tuple[int, ...]:
-        """What to wait on."""
+        """The descriptors to wait on."""
         return tuple(ring.fileno() for ring in self._rings)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has arrived that `receive` would give."""
+        """Whether `receive` would return no frame."""
         small, medium, large = self._small, self._medium, self._large
         return not (
             small.status[small.mark] or medium.status[medium.mark] or large.status[large.mark] or self.left
@@ -62,12 +62,12 @@ class Port:
 
     @property
     def dropped(self) -> int:
-        """Frames lost for want of slots, since the start."""
+        """The number of frames dropped since the start because the rings were full."""
         return sum(ring.dropped() for ring in self._rings)
 
     @property
     def peak(self) -> float:
-        """How full the fullest of its rings ever was, 0 to 1."""
+        """The highest fill level that any of its rings ever had, 0 to 1."""
         return max(ring.peak for ring in self._rings)
 
     def clear_errors(self) -> None:
@@ -81,7 +81,9 @@ class Port:
 
 
 class Outlet:
-    """An interface that is only sent through: what arrives there is not the relay's. Open until `close`."""
+    """An interface that is only used to send: frames that arrive there are not the relay's. Open until
+    `close`.
+    """
 
     def __init__(self, interface: str) -> None:
         """Raises OSError."""

@@ -2,9 +2,8 @@
 
 A ring makes the speed independent of `net.core.rmem_max`, which an ordinary user cannot raise. The kernel
 copies each frame into a slot of fixed size, the 10 bytes of its vnet header (PACKET_VNET_HDR: offloaded
-frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so being late to read
-it does not make it late to leave. A ring takes frames of some sizes only, by a socket filter: `port` says
-why.
+frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so reading it late
+does not make it leave late. A socket filter limits a ring to frames of a range of sizes; `port` says why.
 """
 
 import ctypes
@@ -13,8 +12,8 @@ import os
 import socket
 import struct
 
+from testbed.links.relay.offload import VNET_BYTES
 from testbed.links.relay.ring_sizes import RingKind
-from testbed.links.relay.segments import VNET_BYTES
 
 SO_ATTACH_FILTER = 26
 FILTER_INSTRUCTIONS = 5
@@ -39,7 +38,7 @@ class Ring:
     """One socket on one interface, for frames of a range of sizes; open from construction to `close`."""
 
     def __init__(self, interface: str, kind: RingKind, blocks: int) -> None:
-        """Take frames of this kind (their length with the Ethernet header). Raises OSError."""
+        """Receive frames of this kind (by their length with the Ethernet header). Raises OSError."""
         self._dropped = self._truncated = 0
         self._slots = [
             block * kind.block_bytes + slot * kind.slot_bytes
@@ -72,7 +71,7 @@ class Ring:
         sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filter_)
 
     def _make_ring(self, request: bytes) -> None:
-        """Python's own `setsockopt` would keep its other threads waiting for as long as the kernel does."""
+        """Call setsockopt(2) through ctypes, which releases the interpreter lock while the kernel works."""
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setsockopt(self._socket.fileno(), SOL_PACKET, PACKET_RX_RING, request, len(request)) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -87,7 +86,7 @@ class Ring:
         return self._socket.fileno()
 
     def take(self) -> list[Frame]:
-        """Take what has arrived, oldest first, at most one ring full."""
+        """Read the frames that have arrived, oldest first, at most one ring full."""
         status, mark = self.status, self.mark
         frames: list[Frame] = []
         if not status[mark]:
@@ -111,28 +110,30 @@ class Ring:
 
     @property
     def peak(self) -> float:
-        """The largest part of the slots that was full at once, 0 to 1: at 1 the kernel begins to drop."""
+        """The highest fill level so far, 0 to 1: at 1 the kernel begins to drop."""
         return self._most / len(self._slots)
 
     def dropped(self) -> int:
-        """Frames that the kernel had no slot for, or only a part of one, since the start."""
+        """The number of frames since the start that the kernel dropped or truncated for lack of space."""
         _, drops = struct.unpack("=II", self._socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         self._dropped += drops  # reading resets the kernel's count
         return self._dropped + self._truncated
 
     def clear_error(self) -> int:
-        """Take the pending error: ENETDOWN, after the interface went down; it hears again once that is up."""
+        """Clear the pending error (ENETDOWN after the interface went down), so that it receives again once it
+        is up.
+        """
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
     def close(self) -> None:
-        """Close the socket; idempotent. The kernel waits until it is gone, see `together`."""
+        """Close the socket; idempotent. The kernel waits until it is gone, see `in_parallel`."""
         self.status.release()
         self._memory.close()
         self._socket.close()
 
 
 def sending_socket(interface: str) -> socket.socket:
-    """A packet socket that sends as a ring's does and hears nothing. Raises OSError."""
+    """A packet socket that only sends. Raises OSError."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:
         sock.setblocking(False)
@@ -145,7 +146,7 @@ def sending_socket(interface: str) -> socket.socket:
 
 
 def _size_filter(sizes: range) -> bytes:
-    """A classic BPF program (linux/filter.h) that takes frames whose length is in `sizes`."""
+    """A classic BPF program (linux/filter.h) that accepts frames whose length is in `sizes`."""
     return b"".join(
         struct.pack("=HBBI", *instruction)
         for instruction in (

@@ -1,23 +1,22 @@
-"""How many frames the receive rings of a port hold: by the rate of its link, and the time for which the relay
-may be away.
+"""The sizes of a port's receive rings, from the rate of its link and the longest pause of the relay.
 
-While the relay is away (it admits a burst, or the scheduler has given its processor to others) the kernel
-puts what arrives into the rings, and drops what finds no slot. A slot is as large as the largest frame of its
-ring, so there are three kinds: single segments, offloaded frames of a few segments, which a sender makes
-whose window is small or that catches up in small pieces, and offloaded frames of up to 64 KiB.
+While the relay does not read (it admits a burst, or other processes have its processor) the kernel puts
+arriving frames into the rings, and drops those that find no slot. A slot is as large as the largest frame of
+its ring, so there are three kinds: single segments, offloaded frames of a few segments, from senders with a
+small window or that catch up in small pieces, and offloaded frames of up to 64 KiB.
 
-All rings of a run share a bounded memory. Where it does not suffice, all are shorter by the same factor, down
-to a smallest size that every port gets in any case.
+All rings of a run share a bounded memory. If it does not suffice, all are scaled down by the same factor, but
+not below a smallest size.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
-AWAY_US = 10_000  # for which the relay may be away; its own turns between two looks take some 2 ms
-UNLIMITED_BITS_PER_S = 4_000_000_000  # at which frames come where no rate limits: what a processor can send
+PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
+UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
 NARROW_BITS_PER_S = (
-    300_000_000  # a narrower link is entered faster than it is left: from a LAN, into its queue
+    300_000_000  # a slower link is filled faster than its own rate: from a LAN, into its queue
 )
 
 
@@ -25,7 +24,7 @@ NARROW_BITS_PER_S = (
 class RingKind:
     """Rings for frames of `above_bytes` + 1 to `frame_bytes_max`.
 
-    usual_bytes: how small such frames are when there are many. least_bytes: the shortest ring.
+    usual_bytes: the size of such frames under load. least_bytes: the size of the smallest ring.
     """
 
     above_bytes: int
@@ -49,9 +48,10 @@ KINDS = (  # the ring's own headers take some 100 bytes of a slot
 
 
 def port_blocks(rates_bits_per_s: Sequence[int | None]) -> list[tuple[int, ...]]:
-    """Blocks of each of its rings (`KINDS`), for every port, given its link's rate (None: unlimited).
+    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate (None:
+    unlimited).
 
-    All stay within `RINGS_BYTES_MAX`, unless there are so many ports that their shortest rings do not.
+    The total stays within `RINGS_BYTES_MAX`, unless even the smallest rings of all ports exceed it.
     """
     wanted = [[_wanted_bytes(kind, rate) for kind in KINDS] for rate in rates_bits_per_s]
     least = [kind.least_bytes for kind in KINDS]
@@ -68,8 +68,8 @@ def port_blocks(rates_bits_per_s: Sequence[int | None]) -> list[tuple[int, ...]]
 
 
 def _wanted_bytes(kind: RingKind, rate_bits_per_s: int | None) -> int:
-    """Memory for what comes in `AWAY_US`, all of it as frames of this kind."""
+    """Memory for what arrives in `PAUSE_US`, all of it as frames of this kind."""
     rate_bits_per_s = max(rate_bits_per_s or UNLIMITED_BITS_PER_S, NARROW_BITS_PER_S)
-    away_bytes = rate_bits_per_s * AWAY_US // 8_000_000
-    slots = -(-away_bytes // kind.usual_bytes)
+    pause_bytes = rate_bits_per_s * PAUSE_US // 8_000_000
+    slots = -(-pause_bytes // kind.usual_bytes)
     return -(-slots // kind.block_slots) * kind.block_bytes

@@ -17,9 +17,9 @@ from ipaddress import IPv4Address, IPv4Network
 from testbed.machines.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
 from testbed.machines.inventory import MACHINES_MAX, Shaping
 from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
 from topologies.quantities import DURATION, RATE
-from topologies.shape import Shape
 
 SHARED = IPv4Network("10.10.1.0/24")
 FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
@@ -47,11 +47,11 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class SiteLink:
-    """A network between ports. `shapes` are what it does from port to port, none if we shape ourselves."""
+    """A network between ports. `parameters` apply from port to port; none if we shape ourselves."""
 
     name: str
     ports: tuple[Port, ...]
-    shapes: tuple[tuple[Port, Port, Shape], ...] = ()
+    parameters: tuple[tuple[Port, Port, LinkParameters], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ class _Wanted:
 
     name: str
     machines: tuple[str, ...]
-    forward: Shape | None = None
-    backward: Shape | None = None
+    forward: LinkParameters | None = None
+    backward: LinkParameters | None = None
 
 
 def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iterator[_Wanted]:
@@ -144,9 +144,12 @@ def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iter
         a, b = (machines_of[end][0] for end in link.between)
         if a == b:
             continue
-        for direction, shape in (("forward", link.forward_shape), ("backward", link.backward_shape)):
-            _refuse_special(topology.name, f"{link.name}.{direction}", shape)
-        yield _Wanted(link.name, (a, b), link.forward_shape, link.backward_shape)
+        for direction, parameters in (
+            ("forward", link.forward_parameters),
+            ("backward", link.backward_parameters),
+        ):
+            _refuse_special(topology.name, f"{link.name}.{direction}", parameters)
+        yield _Wanted(link.name, (a, b), link.forward_parameters, link.backward_parameters)
     for region, machines in machines_of.items():
         if len(machines) > 1:
             yield _Wanted(region_lan(region), machines)
@@ -166,7 +169,7 @@ class _Networks:
                 self._port(machine, str(IPv4Address(base + side)), str(first.netmask))
                 for side, machine in enumerate(link.machines, 1)
             )
-            yield SiteLink(link.name, ports, _shapes(link, ports))
+            yield SiteLink(link.name, ports, _parameters_of(link, ports))
 
     def _port(self, machine: str, address: str, netmask: str) -> Port:
         number = self._used.get(machine, 0)
@@ -174,17 +177,17 @@ class _Networks:
         return Port(machine, number, address, netmask)
 
 
-def _shapes(link: _Wanted, ports: tuple[Port, ...]) -> tuple[tuple[Port, Port, Shape], ...]:
+def _parameters_of(link: _Wanted, ports: tuple[Port, ...]) -> tuple[tuple[Port, Port, LinkParameters], ...]:
     if link.forward is None or link.backward is None:
         return ()
     a, b = ports
     return ((a, b, link.forward), (b, a, link.backward))
 
 
-def _refuse_special(topology: str, field: str, shape: Shape) -> None:
-    plain = Shape()
+def _refuse_special(topology: str, field: str, parameters: LinkParameters) -> None:
+    plain = LinkParameters()
     for name, said in NOT_ON_SITE.items():
-        if getattr(shape, name) != getattr(plain, name):
+        if getattr(parameters, name) != getattr(plain, name):
             raise InputError(
                 topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
             )
@@ -197,15 +200,17 @@ RATE_BITS_PER_S_MAX = 1_000_000_000
 def doubts(request: SiteRequest) -> Iterator[str]:
     """A line for each link that asks for more than the FAQ promises."""
     for link in request.links:
-        shapes = [shape for _, _, shape in link.shapes]
-        for said in dict.fromkeys(said for shape in shapes for said in _of_shape(shape)):
+        parameters_of = [parameters for _, _, parameters in link.parameters]
+        for said in dict.fromkeys(
+            said for parameters in parameters_of for said in _of_parameters(parameters)
+        ):
             yield f"{link.name}: {said}"
 
 
-def _of_shape(shape: Shape) -> Iterator[str]:
-    if 0 < shape.delay_us < DELAY_US_MIN:
-        asked, least = DURATION.format(shape.delay_us), DURATION.format(DELAY_US_MIN)
+def _of_parameters(parameters: LinkParameters) -> Iterator[str]:
+    if 0 < parameters.delay_us < DELAY_US_MIN:
+        asked, least = DURATION.format(parameters.delay_us), DURATION.format(DELAY_US_MIN)
         yield f"{asked} is less than the {least} that Emulab promises"
-    if shape.rate_bits_per_s is not None and shape.rate_bits_per_s > RATE_BITS_PER_S_MAX:
-        asked, most = RATE.format(shape.rate_bits_per_s), RATE.format(RATE_BITS_PER_S_MAX)
+    if parameters.rate_bits_per_s is not None and parameters.rate_bits_per_s > RATE_BITS_PER_S_MAX:
+        asked, most = RATE.format(parameters.rate_bits_per_s), RATE.format(RATE_BITS_PER_S_MAX)
         yield f"{asked} is more than the {most} that Emulab promises"

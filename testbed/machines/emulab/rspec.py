@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from testbed.doctor import packages
 from testbed.machines.emulab.request import Hardware, Port, SiteLink, SiteRequest
 from testbed.machines.emulab.vocabulary import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 SLIVER = "raw-pc"  # a whole machine: its clock and its processors are nobody else's
 
@@ -59,22 +59,22 @@ def _add_link(root: ElementTree.Element, link: SiteLink) -> None:
     element = ElementTree.SubElement(root, "link", {"client_id": link.name})
     for port in link.ports:
         ElementTree.SubElement(element, "interface_ref", {"client_id": port.name})
-    for source, target, shape in link.shapes:
+    for source, target, parameters in link.parameters:
         ends = {"source_id": source.name, "dest_id": target.name}
-        ElementTree.SubElement(element, "property", ends | _properties(shape))
+        ElementTree.SubElement(element, "property", ends | _properties(parameters))
     if link.name.startswith(LAN_PREFIX):
         ElementTree.SubElement(element, "link_type", {"name": "lan"})
 
 
-def _properties(shape: Shape) -> dict[str, str]:
+def _properties(parameters: LinkParameters) -> dict[str, str]:
     """capacity in kbit/s (rounded up), latency in ms, packet_loss from 0 to 1; only what is given."""
     properties = {}
-    if shape.rate_bits_per_s is not None:
-        properties["capacity"] = str(-(-shape.rate_bits_per_s // 1000))
-    if shape.delay_us:
-        properties["latency"] = _plain(Decimal(shape.delay_us) / 1000)
-    if shape.loss:
-        properties["packet_loss"] = _plain(Decimal(repr(shape.loss)))
+    if parameters.rate_bits_per_s is not None:
+        properties["capacity"] = str(-(-parameters.rate_bits_per_s // 1000))
+    if parameters.delay_us:
+        properties["latency"] = _plain(Decimal(parameters.delay_us) / 1000)
+    if parameters.loss:
+        properties["packet_loss"] = _plain(Decimal(repr(parameters.loss)))
     return properties
 
 

@@ -44,7 +44,7 @@ class _Part(BaseModel):
     problems: list[str]
     times: dict[str, StrictInt]
     links: str
-    links_without_middle: list[str] = []
+    links_without_emulator: list[str] = []
     tcp: Content
     phase: Phase
     outcome: Outcome | None

@@ -1,7 +1,7 @@
 """A simulated world as a run directory: captures with real messages, records of deliveries, run.json.
 
 Hosts' captures hold what the analysis needs of each host: what arrived at clients, what was published at and
-exchanged between proxies. Links' captures hold the packets between proxies on both sides of the middle.
+exchanged between proxies. Links' captures hold the packets between proxies on both sides of the emulator.
 """
 
 import json

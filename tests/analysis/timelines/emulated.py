@@ -1,5 +1,5 @@
-"""One direction of a link, emulated in virtual time by the relay's own lane, and what captures at both of its
-sides would show of it.
+"""One direction of a link, emulated in virtual time by the relay's own link direction, and what captures at
+both of its sides would show of it.
 """
 
 import struct
@@ -15,9 +15,9 @@ from analysis.timelines.crossings import PACKET_COLUMNS
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period
-from testbed.links.relay.lane import Hold, Lane
-from tests.testbed.links.relay.frames import Sent
-from topologies.shape import Shape
+from testbed.links.relay.link_direction import DelayQueue, LinkDirection
+from tests.testbed.links.relay.vnet_frames import Sent
+from topologies.link_parameters import LinkParameters
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -31,7 +31,7 @@ class Change:
     """What a link is told at a time."""
 
     at_ns: int
-    shape: Shape
+    parameters: LinkParameters
     blackhole: bool = False
 
 
@@ -41,10 +41,10 @@ class Captured:
 
     near: pa.Table
     far: pa.Table
-    lane: Lane
+    link_direction: LinkDirection
 
     def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
-        """Held beside what the changes, the first of them at time 0, say of the link."""
+        """QueuedFrame beside what the changes, the first of them at time 0, say of the link."""
         near, far = side(self.near, 1500), side(self.far, 1500)
         return measure(near, far, periods_of(changes), (0, END_NS))
 
@@ -57,13 +57,13 @@ def periods_of(changes: Sequence[Change]) -> list[Period]:
             start_ns=change.at_ns if number else None,
             end_ns=end_ns,
             state="blackhole" if change.blackhole else "up",
-            delay_us=change.shape.delay_us,
-            jitter_us=change.shape.jitter_us,
-            loss=change.shape.loss,
-            rate_bits_per_s=change.shape.rate_bits_per_s,
-            queue_packets=change.shape.queue_packets,
-            mtu_bytes=change.shape.mtu_bytes,
-            reorder=change.shape.reorder,
+            delay_us=change.parameters.delay_us,
+            jitter_us=change.parameters.jitter_us,
+            loss=change.parameters.loss,
+            rate_bits_per_s=change.parameters.rate_bits_per_s,
+            queue_packets=change.parameters.queue_packets,
+            mtu_bytes=change.parameters.mtu_bytes,
+            reorder=change.parameters.reorder,
         )
         for number, (change, end_ns) in enumerate(zip(changes, ends, strict=True))
     ]
@@ -73,15 +73,15 @@ def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed
     """arrivals: when each frame comes, in order, and how many bytes of payload it has: more than a segment's
     is an offloaded frame, 0 a pure acknowledgement.
     """
-    hold = Hold()
-    lane = Lane(0, changes[0].shape, Random(seed), hold)
+    delay_queue = DelayQueue()
+    link_direction = LinkDirection(0, changes[0].parameters, Random(seed), delay_queue)
     near: list[tuple[int, bytes]] = []
     far: list[tuple[int, bytes]] = []
 
     def send_until(now_ns: int) -> None:
-        while hold.heap and hold.heap[0][0] <= now_ns:
-            release_ns, _, _, frame = heappop(hold.heap)
-            hold.held_bytes -= len(frame)
+        while delay_queue.heap and delay_queue.heap[0][0] <= now_ns:
+            release_ns, _, _, frame = heappop(delay_queue.heap)
+            delay_queue.queued_bytes -= len(frame)
             far.append((release_ns, frame))
 
     templates: dict[int, bytes] = {}
@@ -91,7 +91,7 @@ def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed
         while coming and coming[0].at_ns <= t_ns:
             change = coming.pop(0)
             send_until(change.at_ns)
-            lane.change(change.shape, change.at_ns, blackhole=change.blackhole)
+            link_direction.change(change.parameters, change.at_ns, blackhole=change.blackhole)
         send_until(t_ns)
         if payload not in templates:
             templates[payload] = Sent(bytes(payload)).frame()
@@ -100,9 +100,9 @@ def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed
         struct.pack_into("!I", frame, SEQUENCE, sequence % (1 << 32))
         sequence += payload + 1
         near.append((t_ns, bytes(frame)))
-        lane.admit(bytes(frame), t_ns)
+        link_direction.admit(bytes(frame), t_ns)
     send_until(1 << 62)
-    return Captured(_packets(near), _packets(far), lane)
+    return Captured(_packets(near), _packets(far), link_direction)
 
 
 def _packets(frames: Sequence[tuple[int, bytes]]) -> pa.Table:

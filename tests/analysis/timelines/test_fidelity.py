@@ -1,4 +1,4 @@
-"""What links did is read from both sides of their middles without being fooled, and held against the
+"""What links did is read from both sides of their emulators without being fooled, and held against the
 configuration.
 """
 

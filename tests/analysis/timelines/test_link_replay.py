@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED, judge
 from tests.analysis.timelines.emulated import MS, Captured, Change, S, emulate, periods_of
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
-NARROW = Shape(delay_us=20_000, rate_bits_per_s=10_000_000, queue_packets=60)
+NARROW = LinkParameters(delay_us=20_000, rate_bits_per_s=10_000_000, queue_packets=60)
 SIZES = (0, 100, 1448, 1448, 3 * 1448, 20 * 1448, 44 * 1448 + 7)
 
 
@@ -36,23 +36,23 @@ def reasons(captured: Captured, changes: list[Change]) -> list[str]:
     return [judge(period, did).reason or "" for period, did in judged]
 
 
-shapes = st.builds(
-    Shape,
+parameters_of = st.builds(
+    LinkParameters,
     delay_us=st.sampled_from([0, 1_000, 30_000, 150_000]),
     loss=st.sampled_from([0.0, 0.0, 0.05]),
     rate_bits_per_s=st.sampled_from([None, 2_000_000, 20_000_000, 1_000_000_000]),
     queue_packets=st.sampled_from([None, 10, 100]),
 )
-changed = st.lists(st.tuples(st.integers(1_100, 2_000), shapes, st.booleans()), max_size=4)
+changed = st.lists(st.tuples(st.integers(1_100, 2_000), parameters_of, st.booleans()), max_size=4)
 
 
 @settings(deadline=None, max_examples=30)
-@given(shapes, changed, st.floats(1, 30), st.integers(0, 1_000))
+@given(parameters_of, changed, st.floats(1, 30), st.integers(0, 1_000))
 def test_the_replay_is_what_the_relay_does_to_the_nanosecond(first, later, mean_gap_ms, seed):
     changes = [Change(0, first)]
-    for at_ms, shape, blackhole in sorted(later, key=lambda each: each[0]):
+    for at_ms, parameters, blackhole in sorted(later, key=lambda each: each[0]):
         if at_ms * MS > changes[-1].at_ns:
-            changes.append(Change(at_ms * MS, shape, blackhole))
+            changes.append(Change(at_ms * MS, parameters, blackhole))
     captured = emulate(changes, traffic(1.2, mean_gap_ms, seed), seed)
     assert captured.near.num_rows > 5
     for period, did in zip(periods_of(changes), captured.measured(changes), strict=True):
@@ -66,57 +66,57 @@ def test_what_was_lost_is_told_apart():
     lossy = replace(NARROW, loss=0.02)
     changes = [Change(0, lossy), Change(3 * S, lossy, blackhole=True), Change(4 * S, lossy)]
     captured = emulate(changes, traffic(5, 15))
-    lane, found = captured.lane, [did.lost for did in captured.measured(changes)]
-    assert lane.dropped_queue > 300
-    assert sum(lost.queue for lost in found) == pytest.approx(lane.dropped_queue, rel=0.03)
-    assert sum(lost.chance for lost in found) == pytest.approx(lane.dropped_loss, rel=0.35)
-    assert sum(lost.cut for lost in found) == pytest.approx(lane.dropped_blackhole, rel=0.05)
+    link_direction, found = captured.link_direction, [did.lost for did in captured.measured(changes)]
+    assert link_direction.dropped_queue > 300
+    assert sum(lost.queue for lost in found) == pytest.approx(link_direction.dropped_queue, rel=0.03)
+    assert sum(lost.chance for lost in found) == pytest.approx(link_direction.dropped_loss, rel=0.35)
+    assert sum(lost.cut for lost in found) == pytest.approx(link_direction.dropped_blackhole, rel=0.05)
     assert states(captured, changes) == [PROVEN] * 3
 
 
 OVERLOADED = [
-    Shape(delay_us=150_000, rate_bits_per_s=10_000_000),
-    Shape(delay_us=20_000, rate_bits_per_s=20_000_000, loss=0.005),
-    Shape(delay_us=30_000, jitter_us=5_000, rate_bits_per_s=15_000_000, queue_packets=80, loss=0.01),
-    Shape(delay_us=10_000, jitter_us=8_000, rate_bits_per_s=15_000_000, reorder=True),
+    LinkParameters(delay_us=150_000, rate_bits_per_s=10_000_000),
+    LinkParameters(delay_us=20_000, rate_bits_per_s=20_000_000, loss=0.005),
+    LinkParameters(delay_us=30_000, jitter_us=5_000, rate_bits_per_s=15_000_000, queue_packets=80, loss=0.01),
+    LinkParameters(delay_us=10_000, jitter_us=8_000, rate_bits_per_s=15_000_000, reorder=True),
 ]
 
 
-@pytest.mark.parametrize("shape", OVERLOADED)
+@pytest.mark.parametrize("parameters", OVERLOADED)
 @pytest.mark.parametrize("seed", range(3))
-def test_an_overloaded_link_that_does_as_configured_is_proven(shape, seed):
+def test_an_overloaded_link_that_does_as_configured_is_proven(parameters, seed):
     changes = [
-        Change(0, shape),
-        Change(4 * S, replace(shape, rate_bits_per_s=5_000_000)),
-        Change(7 * S, replace(shape, delay_us=shape.delay_us + 40_000, rate_bits_per_s=30_000_000)),
-        Change(9 * S, shape, blackhole=True),
-        Change(10 * S, replace(shape, rate_bits_per_s=None)),
-        Change(12 * S, shape),
+        Change(0, parameters),
+        Change(4 * S, replace(parameters, rate_bits_per_s=5_000_000)),
+        Change(7 * S, replace(parameters, delay_us=parameters.delay_us + 40_000, rate_bits_per_s=30_000_000)),
+        Change(9 * S, parameters, blackhole=True),
+        Change(10 * S, replace(parameters, rate_bits_per_s=None)),
+        Change(12 * S, parameters),
     ]
     captured = emulate(changes, traffic(15, 4), seed)
-    assert captured.lane.dropped_queue > 1_000
+    assert captured.link_direction.dropped_queue > 1_000
     assert VIOLATED not in states(captured, changes), reasons(captured, changes)
-    assert shape.jitter_us or UNPROVEN not in states(captured, changes), reasons(captured, changes)
+    assert parameters.jitter_us or UNPROVEN not in states(captured, changes), reasons(captured, changes)
 
 
-def faster(shape, factor):
-    return replace(shape, rate_bits_per_s=round(shape.rate_bits_per_s * factor))
+def faster(parameters, factor):
+    return replace(parameters, rate_bits_per_s=round(parameters.rate_bits_per_s * factor))
 
 
-def later(shape, us):
-    return replace(shape, delay_us=shape.delay_us + us)
+def later(parameters, us):
+    return replace(parameters, delay_us=parameters.delay_us + us)
 
 
 @pytest.mark.parametrize(
     ("did", "said"),
     [
-        (lambda shape: faster(shape, 0.98), "rate -2.0% off"),
-        (lambda shape: faster(shape, 1.02), "too early"),
-        (lambda shape: later(shape, 1_000), "median 1.0"),
-        (lambda shape: later(shape, -1_000), "ms too early"),
-        (lambda shape: replace(shape, queue_packets=120), "queue that was longer"),
-        (lambda shape: replace(shape, queue_packets=30), "lost by chance"),
-        (lambda shape: replace(shape, loss=0.002), "lost by chance"),
+        (lambda parameters: faster(parameters, 0.98), "rate -2.0% off"),
+        (lambda parameters: faster(parameters, 1.02), "too early"),
+        (lambda parameters: later(parameters, 1_000), "median 1.0"),
+        (lambda parameters: later(parameters, -1_000), "ms too early"),
+        (lambda parameters: replace(parameters, queue_packets=120), "queue that was longer"),
+        (lambda parameters: replace(parameters, queue_packets=30), "lost by chance"),
+        (lambda parameters: replace(parameters, loss=0.002), "lost by chance"),
     ],
 )
 @pytest.mark.parametrize("base", [NARROW, replace(NARROW, delay_us=150_000)])
@@ -129,20 +129,20 @@ def test_an_emulator_that_is_a_little_off_is_caught(did, said, base):
 @pytest.mark.parametrize(
     "did",
     [
-        lambda shape: later(shape, 1_000),
-        lambda shape: later(shape, -1_000),
-        lambda shape: replace(shape, jitter_us=3_000),
-        lambda shape: replace(shape, jitter_us=7_000),
-        lambda shape: replace(shape, jitter_us=0),
+        lambda parameters: later(parameters, 1_000),
+        lambda parameters: later(parameters, -1_000),
+        lambda parameters: replace(parameters, jitter_us=3_000),
+        lambda parameters: replace(parameters, jitter_us=7_000),
+        lambda parameters: replace(parameters, jitter_us=0),
     ],
 )
 @pytest.mark.parametrize("reorder", [False, True])
 def test_jitter_that_is_off_is_caught(did, reorder):
-    shape = Shape(delay_us=30_000, jitter_us=5_000, reorder=reorder)
+    parameters = LinkParameters(delay_us=30_000, jitter_us=5_000, reorder=reorder)
     sent = traffic(8, 6)
-    captured = emulate([Change(0, did(shape))], sent)
-    assert states(captured, [Change(0, shape)]) == [VIOLATED]
-    assert states(emulate([Change(0, shape)], sent), [Change(0, shape)]) == [PROVEN]
+    captured = emulate([Change(0, did(parameters))], sent)
+    assert states(captured, [Change(0, parameters)]) == [VIOLATED]
+    assert states(emulate([Change(0, parameters)], sent), [Change(0, parameters)]) == [PROVEN]
 
 
 def test_a_change_that_was_not_carried_out_is_caught():
@@ -160,8 +160,8 @@ def test_a_loss_of_half_a_percent_is_told_from_one_percent():
 
 
 def test_a_link_that_lost_as_configured_is_wrongly_accused_once_in_thousands_of_times():
-    shape, sent = Shape(loss=0.005), [(S + n * MS, 100) for n in range(1_000)]
-    alone = [Change(0, shape)]
+    parameters, sent = LinkParameters(loss=0.005), [(S + n * MS, 100) for n in range(1_000)]
+    alone = [Change(0, parameters)]
     assert [states(emulate(alone, sent, seed), alone) for seed in range(60)] == [[PROVEN]] * 60
 
 

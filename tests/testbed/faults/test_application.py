@@ -7,11 +7,11 @@ import pytest
 from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, Carried, Change, carry_out, carry_out_together
-from testbed.links.model import Applied
-from topologies.shape import Shape
+from testbed.links.emulator import Applied
+from topologies.link_parameters import LinkParameters
 
 ZERO_NS = 1_700_000_000_000_000_000
-CUT = LinkChange(19_000_000, "cut", "r2-r3", Direction.FORWARD, LinkState.BLACKHOLE, Shape())
+CUT = LinkChange(19_000_000, "cut", "r2-r3", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters())
 KILL = ProcessChange(20_500_000, "end of it", "r2/proxy-0", ProcessAction.KILL)
 MANY = 5
 FAR_TOO_LONG_S = 20.0

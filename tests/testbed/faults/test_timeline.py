@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 from experiments.faults import Fault, Faults
 from experiments.plan import Direction, LinkChange, LinkState
 from testbed.faults.timeline import fault_plans, link_changes, process_changes
+from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
-from topologies.shape import Shape
 
 SECOND = 1_000_000
 DURATION_S = 30
@@ -161,17 +161,19 @@ def test_the_latest_active_set_gives_each_value():
         {"at": "6s", "set": ["r0", "r1"], "delay": "90ms", "for": "2s"},
         {"at": "10s", "restore": "set-1"},
     )
-    shapes = [
-        (c.at_us // SECOND, c.shape.delay_us, c.shape.loss) for c in changes if c.direction == "forward"
+    parameters_of = [
+        (c.at_us // SECOND, c.parameters.delay_us, c.parameters.loss)
+        for c in changes
+        if c.direction == "forward"
     ]
-    assert shapes == [(5, 80_000, 0.01), (6, 90_000, 0.01), (8, 80_000, 0.01), (10, 20_000, 0.0)]
+    assert parameters_of == [(5, 80_000, 0.01), (6, 90_000, 0.01), (8, 80_000, 0.01), (10, 20_000, 0.0)]
 
 
 def test_a_cut_link_keeps_what_is_set_for_when_it_heals():
     changes = changes_of(
         {"at": "5s", "cut": ["r0", "r1"], "for": "5s"}, {"at": "6s", "set": ["r0", "r1"], "delay": "80ms"}
     )
-    assert [(c.state, c.shape.delay_us) for c in changes if c.direction == "forward"] == [
+    assert [(c.state, c.parameters.delay_us) for c in changes if c.direction == "forward"] == [
         ("blackhole", 20_000),
         ("blackhole", 80_000),
         ("up", 80_000),
@@ -180,7 +182,7 @@ def test_a_cut_link_keeps_what_is_set_for_when_it_heals():
 
 def test_jitter_never_exceeds_the_delay_that_results():
     changes = changes_of({"at": "5s", "set": ["r0", "r1"], "delay": "2ms"})
-    assert {(c.shape.delay_us, c.shape.jitter_us) for c in changes} == {(2_000, 2_000)}
+    assert {(c.parameters.delay_us, c.parameters.jitter_us) for c in changes} == {(2_000, 2_000)}
 
 
 def test_plans_of_faults_say_when_their_effect_ends():
@@ -302,7 +304,9 @@ def active(faults: Sequence[Given], number: int, link: str, forward: bool, insta
     return "flap" not in fault or since % (fault["down"] + fault["up"]) < fault["down"]
 
 
-def at_instant(faults: Sequence[Given], link: str, forward: bool, instant: float) -> tuple[str, Shape]:
+def at_instant(
+    faults: Sequence[Given], link: str, forward: bool, instant: float
+) -> tuple[str, LinkParameters]:
     running = [
         (faults[number]["at"], number)
         for number in range(len(faults))
@@ -319,7 +323,7 @@ def at_instant(faults: Sequence[Given], link: str, forward: bool, instant: float
                 values["loss"] = 0.01
     values["jitter_us"] = min(values["jitter_us"], values["delay_us"])
     state = "down" if "down" in modes_now else "blackhole" if "blackhole" in modes_now else "up"
-    return state, Shape(**values)
+    return state, LinkParameters(**values)
 
 
 @settings(max_examples=300)
@@ -336,7 +340,9 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
             for half_seconds in range(2 * DURATION_S):
                 instant = half_seconds / 2
                 past = [c for c in mine if c.at_us <= instant * SECOND]
-                now = (past[-1].state, past[-1].shape) if past else (LinkState.UP, Shape(**BASE))
+                now = (
+                    (past[-1].state, past[-1].parameters) if past else (LinkState.UP, LinkParameters(**BASE))
+                )
                 assert now == at_instant(faults, link, forward, instant)
 
 
@@ -345,9 +351,10 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
 def test_every_change_changes_something_and_names_a_fault(faults):
     known = {f"f{number}" for number in range(len(faults))}
     last = dict.fromkeys(
-        ((link, direction) for link in LINKS for direction in Direction), (LinkState.UP, Shape(**BASE))
+        ((link, direction) for link in LINKS for direction in Direction),
+        (LinkState.UP, LinkParameters(**BASE)),
     )
     for change in link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND):
-        assert (change.state, change.shape) != last[change.link, change.direction]
-        last[change.link, change.direction] = (change.state, change.shape)
+        assert (change.state, change.parameters) != last[change.link, change.direction]
+        last[change.link, change.direction] = (change.state, change.parameters)
         assert change.fault in known

@@ -1,4 +1,4 @@
-"""Every test that takes `kind` runs for each kind of middle; netem's half where the kernel has netem."""
+"""Runs every test that takes `kind` for each link emulator; for netem where the kernel supports it."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """A bench for links: two hosts, and as many links between them as a test asks for. Runs inside the sandbox.
 
-Host "a" is one network namespace and host "b" another; each link has an interface in both, and its middle,
-of the kind under test, between the other ends in the root namespace. So links of different shapes can be
-measured at the same time.
+Host "a" is one network namespace and host "b" another; each link has an interface in both, and its emulator,
+of the kind under test, between the other ends in the root namespace. So links with different parameters can
+be measured at the same time.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from typing import TypeVar
 from experiments.plan import Direction
 from node.tcp.network_namespace import CLONE_NEWNET
 from testbed.batches import run_batch
-from testbed.links.model import LinkWiring, Middles
-from testbed.links.selection import select_middles
+from testbed.links.emulator import LinkEmulator, LinkWiring
+from testbed.links.selection import select_emulator
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
 from testbed.network.namespaces import inside_each, write_settings
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 SEED = 7
 STOCK_BUFFER_BYTES = 212_992  # what Linux ships as net.core.rmem_max
@@ -32,15 +32,17 @@ Result = TypeVar("Result")
 
 
 class Lab(contextlib.AbstractContextManager["Lab"]):
-    """Links by name, all carried by middles of one kind."""
+    """Links by name, all carried by one kind of emulator."""
 
-    def __init__(self, kind: str, links: Mapping[str, Shape | Mapping[Direction, Shape]]) -> None:
-        """A single shape is both directions'. One without a shape is another machine's."""
-        self.middles: Middles = select_middles(kind, SEED)
+    def __init__(
+        self, kind: str, links: Mapping[str, LinkParameters | Mapping[Direction, LinkParameters]]
+    ) -> None:
+        """Single parameters apply to both directions; one without any is another machine's."""
+        self.emulator: LinkEmulator = select_emulator(kind, SEED)
         self.number = {name: number for number, name in enumerate(links)}
         self.wirings = [
-            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", _by_direction(shapes))
-            for name, shapes in links.items()
+            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", _by_direction(parameters_of))
+            for name, parameters_of in links.items()
         ]
         self._stack = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
@@ -54,8 +56,8 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
                 self._namespaces[side] = f"/proc/{os.getpid()}/fd/{descriptor}"
                 self.inside(side, lambda: write_settings(HOST_SETTINGS, optional=OPTIONAL_SETTINGS))
             self._wire()
-            stack.callback(self.middles.stop)
-            self.middles.start(self.wirings)
+            stack.callback(self.emulator.stop)
+            self.emulator.start(self.wirings)
             self._stack = stack.pop_all()
         return self
 
@@ -96,12 +98,12 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         """Wait until all that was sent from host a has been lost or has arrived."""
 
         def passed() -> bool:
-            row = self.middles.counters()[link, Direction.FORWARD]
+            row = self.emulator.counters()[link, Direction.FORWARD]
             lost = row.dropped_loss + row.dropped_queue + row.dropped_blackhole + row.dropped_kernel
             return row.frames + lost == len(stamper.sent)
 
         wait_until(passed, f"{len(stamper.sent)} frames to pass {link} or be lost")
-        stamper.collect_all(self.middles.counters()[link, Direction.FORWARD].frames)
+        stamper.collect_all(self.emulator.counters()[link, Direction.FORWARD].frames)
 
     def switch_offloads_off(self, link: str) -> None:
         """Let neither host send frames of more than one segment on a link."""
@@ -144,8 +146,14 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         return sock
 
 
-def _by_direction(shapes: Shape | Mapping[Direction, Shape]) -> Mapping[Direction, Shape]:
-    return dict.fromkeys(Direction, shapes) if isinstance(shapes, Shape) else shapes
+def _by_direction(
+    parameters_of: LinkParameters | Mapping[Direction, LinkParameters],
+) -> Mapping[Direction, LinkParameters]:
+    return (
+        dict.fromkeys(Direction, parameters_of)
+        if isinstance(parameters_of, LinkParameters)
+        else parameters_of
+    )
 
 
 def address(side: str, number: int) -> str:

@@ -1,16 +1,16 @@
 """What is done to links, and what is seen then. Each runs inside a sandbox of its own and returns plain data.
 
-Arguments are the kind of middle, and what the test varies. Nothing is judged here: the tests do that.
+Arguments are the kind of link emulator, and what the test varies. Nothing is judged here: the tests do that.
 """
 
 from statistics import median
 from typing import Any
 
 from experiments.plan import Direction
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 QUIET_S = 1.0
 LOST_S = 0.05  # what has not come by then may be lost: the counters know
@@ -19,7 +19,7 @@ MS = 1_000_000  # ns
 
 def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
     """Delays of datagrams over idle links, one link for each of `delays_ms`."""
-    with Lab(kind, {str(ms): Shape(delay_us=ms * 1000) for ms in delays_ms}) as lab:
+    with Lab(kind, {str(ms): LinkParameters(delay_us=ms * 1000) for ms in delays_ms}) as lab:
         stampers = {ms: Stamper(lab.udp(str(ms))) for ms in delays_ms}
         timer_us = send_steadily(list(stampers.values()), 200, 0.005)
         for stamper in stampers.values():
@@ -32,8 +32,8 @@ def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
 
 def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str, Any]:
     """Delays with jitter, datagrams every millisecond."""
-    shape = Shape(delay_us=delay_ms * 1000, jitter_us=jitter_ms * 1000, reorder=reorder)
-    with Lab(kind, {"link": shape}) as lab:
+    parameters = LinkParameters(delay_us=delay_ms * 1000, jitter_us=jitter_ms * 1000, reorder=reorder)
+    with Lab(kind, {"link": parameters}) as lab:
         stamper = Stamper(lab.udp("link"))
         timer_us = send_steadily([stamper], 500, 0.001)
         stamper.collect_all()
@@ -42,7 +42,7 @@ def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str,
 
 def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[str, Any]:
     """Datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
-    with Lab(kind, {"link": Shape(loss=loss)}) as lab:
+    with Lab(kind, {"link": LinkParameters(loss=loss)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(frames):
             if per_frame == 1:
@@ -57,7 +57,7 @@ def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[s
 
 def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
     """A link of which only one direction is shaped here: datagrams and bulk transfers, both ways."""
-    with Lab(kind, {"link": {Direction(towards): Shape(delay_us=delay_ms * 1000)}}) as lab:
+    with Lab(kind, {"link": {Direction(towards): LinkParameters(delay_us=delay_ms * 1000)}}) as lab:
         a, b = lab.udp("link")
         b.connect(a.getsockname())
         stampers = {Direction.FORWARD: Stamper((a, b)), Direction.BACKWARD: Stamper((b, a))}
@@ -72,13 +72,13 @@ def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
                 for direction, stamper in stampers.items()
             },
             "intact": intact,
-            "counted": [direction for _, direction in lab.middles.counters()],
+            "counted": [direction for _, direction in lab.emulator.counters()],
         }
 
 
 def mixed_sizes(kind: str) -> dict[str, Any]:
     """Single datagrams and offloaded frames of many, in turns and as fast as they go."""
-    with Lab(kind, {"link": Shape(delay_us=2000)}) as lab:
+    with Lab(kind, {"link": LinkParameters(delay_us=2000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for turn in range(300):
             for _ in range(turn % 3):
@@ -89,10 +89,12 @@ def mixed_sizes(kind: str) -> dict[str, Any]:
         return _observed(stamper)
 
 
-def tcp(kind: str, shape: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
+def tcp(kind: str, parameters: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
     """A bulk transfer."""
-    backward = Shape(delay_us=shape.get("delay_us", 0))
-    with Lab(kind, {"link": {Direction.FORWARD: Shape(**shape), Direction.BACKWARD: backward}}) as lab:
+    backward = LinkParameters(delay_us=parameters.get("delay_us", 0))
+    with Lab(
+        kind, {"link": {Direction.FORWARD: LinkParameters(**parameters), Direction.BACKWARD: backward}}
+    ) as lab:
         if not offloads:
             lab.switch_offloads_off("link")
         done = transfer(lab.tcp("link"), seconds, start_s=seconds / 3)
@@ -107,13 +109,13 @@ def tcp(kind: str, shape: dict[str, Any], seconds: float, offloads: bool) -> dic
 
 def cut(kind: str, delay_ms: int) -> dict[str, Any]:
     """A datagram every millisecond; the link is cut for 300 ms in the middle."""
-    shape = Shape(delay_us=delay_ms * 1000)
-    with Lab(kind, {"link": shape}) as lab:
+    parameters = LinkParameters(delay_us=delay_ms * 1000)
+    with Lab(kind, {"link": parameters}) as lab:
         stamper = Stamper(lab.udp("link"))
         applied = []
         for blackhole in (True, False):
             send_steadily([stamper], 300, 0.001)
-            applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=blackhole))
+            applied.append(lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=blackhole))
         send_steadily([stamper], 300, 0.001)
         stamper.collect_until_last()
         return _observed(stamper) | _changes(applied) | {"counters": _counters(lab)}
@@ -121,10 +123,10 @@ def cut(kind: str, delay_ms: int) -> dict[str, Any]:
 
 def one_way_cut(kind: str) -> dict[str, Any]:
     """Whether datagrams get through each way while the way forward is cut."""
-    shape = Shape(delay_us=1000)
-    with Lab(kind, {"link": shape}) as lab:
+    parameters = LinkParameters(delay_us=1000)
+    with Lab(kind, {"link": parameters}) as lab:
         sender, receiver = lab.udp("link")
-        lab.middles.change("link", Direction.FORWARD, shape, blackhole=True)
+        lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=True)
         receiver.connect(sender.getsockname())
         forward, backward = Stamper((sender, receiver)), Stamper((receiver, sender))
         send_steadily([forward, backward], 20, 0.001)
@@ -135,7 +137,7 @@ def one_way_cut(kind: str) -> dict[str, Any]:
 
 def down_and_up(kind: str) -> dict[str, Any]:
     """Datagrams before, during and after the receiving host's end was down."""
-    with Lab(kind, {"link": Shape(delay_us=5000)}) as lab:
+    with Lab(kind, {"link": LinkParameters(delay_us=5000)}) as lab:
         stamper = Stamper(lab.udp("link"))
 
         def got_through(*, up: bool) -> int:
@@ -153,13 +155,13 @@ def down_and_up(kind: str) -> dict[str, Any]:
         lab.up("b", "link")
         after = got_through(up=True)
         return {
-            "before": before, "while_down": while_down, "after": after, "failure": lab.middles.failure()
+            "before": before, "while_down": while_down, "after": after, "failure": lab.emulator.failure()
         }  # fmt: skip
 
 
 def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
     """A burst of 1000-byte datagrams at once into a slow link with a short queue."""
-    with Lab(kind, {"link": Shape(rate_bits_per_s=1_000_000, queue_packets=queue)}) as lab:
+    with Lab(kind, {"link": LinkParameters(rate_bits_per_s=1_000_000, queue_packets=queue)}) as lab:
         stamper = Stamper(lab.udp("link"), size=1000)
         for _ in range(burst):
             stamper.send()
@@ -169,12 +171,12 @@ def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
 
 def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
     """Datagrams every 2 ms while the delay takes one value after the other."""
-    with Lab(kind, {"link": Shape(delay_us=delays_ms[0] * 1000)}) as lab:
+    with Lab(kind, {"link": LinkParameters(delay_us=delays_ms[0] * 1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         applied, timer_us = [], []
         for ms in delays_ms:
-            shape = Shape(delay_us=ms * 1000)
-            applied.append(lab.middles.change("link", Direction.FORWARD, shape, blackhole=False))
+            parameters = LinkParameters(delay_us=ms * 1000)
+            applied.append(lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=False))
             timer_us += send_steadily([stamper], 150, 0.002)
         stamper.collect_all()
         return _observed(stamper) | _changes(applied) | {"timer_late_us": median(timer_us)}
@@ -193,7 +195,7 @@ def _changes(applied: list[Applied]) -> dict[str, Any]:
 
 def _counters(lab: Lab) -> dict[str, int]:
     """Of the way forward of link "link"."""
-    row = lab.middles.counters()["link", Direction.FORWARD]
+    row = lab.emulator.counters()["link", Direction.FORWARD]
     return {
         "frames": row.frames,
         "bytes": row.bytes,

@@ -114,9 +114,9 @@ def test_segments_of_tcp_are_lost_one_by_one_and_the_stream_stays_whole(kind: st
 @pytest.mark.parametrize("megabits_per_s", [10, 100])
 def test_tcp_gets_the_rate_less_its_headers(kind: str, megabits_per_s: int) -> None:
     rate_bits_per_s = min(megabits_per_s * 1_000_000, carried_bits_per_s(kind))
-    shape = {"delay_us": 5000, "rate_bits_per_s": rate_bits_per_s}
+    parameters = {"delay_us": 5000, "rate_bits_per_s": rate_bits_per_s}
     asked = rate_bits_per_s * 1448 / 1514
-    observed = sandboxed(scenarios.tcp, kind, shape, 3.0, True)
+    observed = sandboxed(scenarios.tcp, kind, parameters, 3.0, True)
     assert observed["intact"]
     assert asked * 0.97 <= observed["goodput_bits_per_s"] <= asked * 1.03
 

@@ -1,32 +1,32 @@
-"""The exact lines of netem's middles."""
+"""The exact lines of links that netem emulates."""
 
 from experiments.plan import Direction
-from testbed.links.model import LinkWiring
+from testbed.links.emulator import LinkWiring
 from testbed.links.netem_commands import (
     delay_line,
     delay_options,
     limit_line,
     limit_options,
-    make_middle,
+    netem_link,
     offload_lines,
     stage_seed,
     unwire_lines,
     wire_lines,
 )
 from testbed.links.selection import says_seed
-from topologies.shape import Shape, queue_limit_packets
+from topologies.link_parameters import LinkParameters, queue_limit_packets
 
-DELAY = Shape(delay_us=15_000)
-LIMITED = Shape(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)
-MIDDLE = make_middle(
+DELAY = LinkParameters(delay_us=15_000)
+LIMITED = LinkParameters(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)
+LINK = netem_link(
     7, LinkWiring("r0-r1", "l7a", "l7b", {Direction.FORWARD: DELAY, Direction.BACKWARD: LIMITED})
 )
-FORWARD, BACKWARD = MIDDLE.stages(Direction.FORWARD), MIDDLE.stages(Direction.BACKWARD)
+FORWARD, BACKWARD = LINK.stages(Direction.FORWARD), LINK.stages(Direction.BACKWARD)
 
 
-def test_a_middle_is_two_bridges_joined_by_a_pair() -> None:
+def test_an_emulated_link_is_two_bridges_joined_by_a_pair() -> None:
     size = "mtu 65535 numtxqueues 1 numrxqueues 1"
-    assert wire_lines(MIDDLE) == [
+    assert wire_lines(LINK) == [
         f"link add nx7 {size} type veth peer name ny7 {size}",
         "link add na7 type bridge stp_state 0 mcast_snooping 0",
         "link set na7 up",
@@ -46,7 +46,7 @@ def test_a_middle_is_two_bridges_joined_by_a_pair() -> None:
 
 
 def test_what_was_made_is_removed() -> None:
-    assert unwire_lines([MIDDLE]) == ["link del nx7", "link del na7", "link del nb7"]
+    assert unwire_lines([LINK]) == ["link del nx7", "link del na7", "link del nb7"]
 
 
 def test_each_direction_is_delayed_at_the_pair_and_limited_where_it_leaves() -> None:
@@ -80,26 +80,28 @@ def test_a_blackhole_loses_everything_at_both_stages() -> None:
 
 
 def test_jitter_keeps_the_order_unless_it_is_to_reorder() -> None:
-    jitter = Shape(delay_us=10_000, jitter_us=2_500)
+    jitter = LinkParameters(delay_us=10_000, jitter_us=2_500)
     assert "delay 10000us 2500us rate 1000000000000bit" in delay_options(jitter, loss=0)
-    reordering = Shape(delay_us=10_000, jitter_us=2_500, reorder=True)
+    reordering = LinkParameters(delay_us=10_000, jitter_us=2_500, reorder=True)
     assert "delay 10000us 2500us rate 0bit" in delay_options(reordering, loss=0)
 
 
 def test_a_queue_that_is_not_given_is_computed_as_for_every_kind() -> None:
-    shape = Shape(delay_us=100_000, rate_bits_per_s=100_000_000)
-    assert limit_options(shape, loss=0).startswith(f"limit {(queue_limit_packets(shape) or 0) + 1} ")
+    parameters = LinkParameters(delay_us=100_000, rate_bits_per_s=100_000_000)
+    assert limit_options(parameters, loss=0).startswith(
+        f"limit {(queue_limit_packets(parameters) or 0) + 1} "
+    )
 
 
 def test_offloaded_frames_are_cut_up_on_links_with_a_loss_or_a_rate_only() -> None:
-    for limited in (Shape(loss=0.1), Shape(rate_bits_per_s=1_000_000)):
+    for limited in (LinkParameters(loss=0.1), LinkParameters(rate_bits_per_s=1_000_000)):
         assert offload_lines(FORWARD, limited) == ["link set nx7 gso_max_segs 1"]
-    for unlimited in (Shape(delay_us=5), Shape(jitter_us=5, delay_us=5)):
+    for unlimited in (LinkParameters(delay_us=5), LinkParameters(jitter_us=5, delay_us=5)):
         assert offload_lines(FORWARD, unlimited) == ["link set nx7 gso_max_segs 65535"]
 
 
 def test_small_losses_are_not_rounded_away() -> None:
-    assert limit_options(Shape(), loss=0.000_012_5).endswith("loss random 0.00125%")
+    assert limit_options(LinkParameters(), loss=0.000_012_5).endswith("loss random 0.00125%")
 
 
 def test_a_seed_stands_last_and_is_another_for_each_stage_and_change() -> None:

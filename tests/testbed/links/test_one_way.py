@@ -1,13 +1,13 @@
-"""The exact lines of links of which another machine shapes a direction."""
+"""The exact lines of links with a direction that another machine emulates."""
 
 from experiments.plan import Direction
-from testbed.links.model import LinkWiring
+from testbed.links.emulator import LinkWiring
 from testbed.links.one_way import one_way_lines, remove_lines
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
-BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, Shape()))
-SENT_BY_A = LinkWiring("r0-r2", "l1a", "t1", {Direction.FORWARD: Shape()})
-SENT_BY_B = LinkWiring("r2-r0", "t2", "l2b", {Direction.BACKWARD: Shape()})
+BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, LinkParameters()))
+SENT_BY_A = LinkWiring("r0-r2", "l1a", "t1", {Direction.FORWARD: LinkParameters()})
+SENT_BY_B = LinkWiring("r2-r0", "t2", "l2b", {Direction.BACKWARD: LinkParameters()})
 
 
 def port_lines(bridge: str, port: str, flood: str) -> list[str]:

@@ -1,16 +1,16 @@
-"""Which kind of middle a run gets."""
+"""Which link emulator a run gets."""
 
 import pytest
 
 from testbed.errors import MachineError
-from testbed.links.selection import kernel_has_netem, select_middles
+from testbed.links.selection import kernel_has_netem, select_emulator
 from tests.testbed.sandboxed import sandboxed
 
 pytestmark = pytest.mark.network
 
 
 def _kind(asked: str) -> str:
-    return select_middles(asked, 1).kind
+    return select_emulator(asked, 1).kind
 
 
 def test_the_relay_is_taken_when_it_is_asked_for() -> None:
@@ -28,4 +28,4 @@ def test_the_answer_is_the_same_inside_a_sandbox() -> None:
 @pytest.mark.skipif(kernel_has_netem(), reason="this kernel has netem")
 def test_netem_asked_for_in_vain_says_what_to_do() -> None:
     with pytest.raises(MachineError, match=r"sch_netem.*modprobe sch_netem.*--links relay"):
-        select_middles("netem", 1)
+        select_emulator("netem", 1)

@@ -8,7 +8,7 @@ from experiments.plan import Direction
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily
 from tests.testbed.sandboxed import sandboxed
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 pytestmark = pytest.mark.network
 
@@ -16,15 +16,15 @@ MS = 1_000_000  # ns
 TOLERANCE_MS = 10
 
 
-def _cut_and_heal_at_once(kind: str, shape: dict[str, Any], burst: int) -> dict[str, int]:
+def _cut_and_heal_at_once(kind: str, parameters: dict[str, Any], burst: int) -> dict[str, int]:
     """A burst, a cut that is healed at once, then some more datagrams."""
-    link = Shape(**shape)
+    link = LinkParameters(**parameters)
     with Lab(kind, {"link": link}) as lab:
         stamper = Stamper(lab.udp("link"), size=1000)
         for _ in range(burst):
             stamper.send()
         cut, _ = (
-            lab.middles.change("link", Direction.FORWARD, link, blackhole=blackhole)
+            lab.emulator.change("link", Direction.FORWARD, link, blackhole=blackhole)
             for blackhole in (True, False)
         )
         send_steadily([stamper], 10, 0.001)
@@ -32,7 +32,7 @@ def _cut_and_heal_at_once(kind: str, shape: dict[str, Any], burst: int) -> dict[
         of_burst = [arrival for arrival in stamper.arrivals if arrival.number < burst]
         after = [arrival.number for arrival in stamper.arrivals if arrival.number >= burst]
         late = [each for each in of_burst if each.arrived_ns > cut.applied_ns + TOLERANCE_MS * MS]
-        counters = lab.middles.counters()["link", Direction.FORWARD]
+        counters = lab.emulator.counters()["link", Direction.FORWARD]
         return {
             "before": len(of_burst) - len(late),
             "late": len(late),

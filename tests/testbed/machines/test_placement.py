@@ -13,8 +13,8 @@ from testbed.network.layout import Layout, make_layout
 from testbed.planning import make_plan
 from testbed.share import part_of, share_from_json, share_to_json
 from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
 from topologies.loader import load_topology
-from topologies.shape import Shape
 
 FIRST_NETWORK = 0xFFFFFE  # two before the last one there can be
 
@@ -89,7 +89,11 @@ def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, mac
     parts = layouts(plan, machines)
     for link in plan.links:
         wirings = [wiring for part in parts.values() for wiring in part.wirings if wiring.name == link.name]
-        shaped = [(direction, shape) for wiring in wirings for direction, shape in wiring.shapes.items()]
+        shaped = [
+            (direction, parameters)
+            for wiring in wirings
+            for direction, parameters in wiring.parameters.items()
+        ]
         assert sorted(shaped) == [(Direction.BACKWARD, link.backward), (Direction.FORWARD, link.forward)]
         assert len(wirings) == 1 or link.kind == "wan"
 
@@ -133,7 +137,7 @@ def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Pla
     assert mtus["lan-r2-client-0"] == 1450, "r2's LAN is partly a tunnel"
     assert mtus["lan-r0-client-0"] == 1500
     changed = [change for change in fit.changes if isinstance(change, LinkChange)]
-    assert {change.shape.mtu_bytes for change in changed} == {1450}
+    assert {change.parameters.mtu_bytes for change in changed} == {1450}
 
 
 def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: Plan) -> None:
@@ -150,14 +154,18 @@ def test_where_the_site_shapes_we_only_cut(plan: Plan) -> None:
     for share in shares(plan, site, placement, 1).values():
         for wiring in make_layout(plan, share).wirings:
             if wiring.name in {tunnel.link for tunnel in share.tunnels}:
-                assert list(wiring.shapes.values()) == [Shape()]
+                assert list(wiring.parameters.values()) == [LinkParameters()]
         changes = part_of(plan, share).changes
-        assert all(change.shape == Shape() for change in changes if isinstance(change, LinkChange))
+        assert all(
+            change.parameters == LinkParameters() for change in changes if isinstance(change, LinkChange)
+        )
 
 
 def test_where_the_site_shapes_a_fault_that_changes_delays_is_refused(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
-    slower = LinkChange(5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, Shape(80_000))  # type: ignore[union-attr]
+    slower = LinkChange(
+        5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, LinkParameters(80_000)
+    )  # type: ignore[union-attr]
     with pytest.raises(InputError, match="the fault slow cannot change it: only cuts are possible"):
         fitted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)
 

@@ -74,5 +74,5 @@ def rate_lines(rate_bits_per_s: int | None) -> list[str]:
     ends = (CONTROLLER_END, CONTROLLER_PORT)
     if rate_bits_per_s is None:
         return [f"qdisc replace dev {end} root noqueue" for end in ends]
-    shape = f"tbf rate {rate_bits_per_s}bit burst {max(rate_bits_per_s // 400, 3000)} latency 200ms"
-    return [f"qdisc replace dev {end} root {shape}" for end in ends]
+    parameters = f"tbf rate {rate_bits_per_s}bit burst {max(rate_bits_per_s // 400, 3000)} latency 200ms"
+    return [f"qdisc replace dev {end} root {parameters}" for end in ends]

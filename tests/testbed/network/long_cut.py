@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from experiments.plan import LinkState
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import (
     ECHO_PORT,
@@ -29,7 +29,7 @@ INTERVAL_S = 0.5
 
 def long_cut() -> dict[str, Any]:
     """What the hosts at both ends hear during the cut, and whether it heals."""
-    with Network(PLAN, select_middles("auto", 1)) as network:
+    with Network(PLAN, select_emulator("auto", 1)) as network:
         sockets = [_icmp_socket(network, host.name) for host in PLAN.hosts]
         senders = [
             _sender(network, "r0-proxy-0", "10.1.0.2"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan import Direction, LinkState, Plan
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
 from testbed.machines.placement import Placement, shares
 from testbed.network import Network
@@ -125,7 +125,7 @@ def be_machine(kind: str, name: str) -> None:
 def be_inside(kind: str, name: str) -> None:
     """Have the network, and do as asked."""
     subprocess.run(["mount", "-n", "-t", "sysfs", "sysfs", "/sys"], check=True)
-    with Network(PLAN, select_middles(kind, 1), shares_of_all()[name]) as network:
+    with Network(PLAN, select_emulator(kind, 1), shares_of_all()[name]) as network:
         _tell("up")
         for line in sys.stdin:
             message = json.loads(line)

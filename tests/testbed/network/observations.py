@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from experiments.plan import Direction, LinkChange, LinkState, Plan
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from testbed.network import Network
 from testbed.network.namespaces import inside_each
 
@@ -60,11 +60,11 @@ def timer_lateness_us() -> float:
 def set_link(
     network: Network, plan: Plan, name: str, state: LinkState, *directions: Direction
 ) -> list[Applied]:
-    """Put a link into a state, both directions unless some are given; its shape stays."""
+    """Put a link into a state, both directions unless some are given; its parameters stay."""
     link = next(link for link in plan.links if link.name == name)
-    shapes = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    parameters_of = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
     return [
-        network.change(LinkChange(0, "fault", name, direction, state, shapes[direction]))
+        network.change(LinkChange(0, "fault", name, direction, state, parameters_of[direction]))
         for direction in directions or tuple(Direction)
     ]
 

@@ -5,24 +5,24 @@ from itertools import combinations
 
 from experiments.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
 from testbed.links.selection import kernel_has_netem
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
-LAN = Shape(delay_us=1_000)
-WAN = Shape(delay_us=10_000)
+LAN = LinkParameters(delay_us=1_000)
+WAN = LinkParameters(delay_us=10_000)
 
 
 def make_plan(
     regions: int = 2,
     hosts: int = 1,
     *,
-    wan: Shape = WAN,
-    lan: Shape = LAN,
+    wan: LinkParameters = WAN,
+    lan: LinkParameters = LAN,
     pairs: Sequence[tuple[int, int]] | None = None,
-    shapes: dict[tuple[int, int], Shape] | None = None,
+    parameters_of: dict[tuple[int, int], LinkParameters] | None = None,
 ) -> Plan:
     """Regions in a full mesh, or joined as `pairs` says, with some hosts each.
 
-    shapes: for pairs whose link is not like `wan`.
+    parameters_of: for pairs whose link is not like `wan`.
     """
     pairs = list(combinations(range(regions), 2)) if pairs is None else pairs
     names = [f"r{number}-proxy-{index}" for number in range(regions) for index in range(hosts)]
@@ -32,8 +32,8 @@ def make_plan(
             kind="wan",
             a=f"r{a}",
             b=f"r{b}",
-            forward=(shapes or {}).get((a, b), wan),
-            backward=(shapes or {}).get((a, b), wan),
+            forward=(parameters_of or {}).get((a, b), wan),
+            backward=(parameters_of or {}).get((a, b), wan),
             a_address=f"10.255.{number // 64}.{number % 64 * 4 + 1}",
             b_address=f"10.255.{number // 64}.{number % 64 * 4 + 2}",
             subnet=f"10.255.{number // 64}.{number % 64 * 4}/30",
@@ -89,5 +89,7 @@ def make_plan(
 
 
 def kinds_here() -> list[str]:
-    """The kinds of middle that can be tested here: netem also is in user-mode Linux (tests/testbed/uml)."""
+    """The kinds of link emulator that can be tested here: netem also is in user-mode Linux
+    (tests/testbed/uml).
+    """
     return ["relay", "netem"] if kernel_has_netem() else ["relay"]

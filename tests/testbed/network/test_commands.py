@@ -6,9 +6,9 @@ from experiments.plan import CapturePlan, Direction, LinkChange, LinkState
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
 from testbed.network.layout import Interface, Port, make_layout
 from tests.testbed.network.plans import make_plan
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
-PLAN = make_plan(2, 1, wan=Shape(delay_us=10_000, mtu_bytes=1400))
+PLAN = make_plan(2, 1, wan=LinkParameters(delay_us=10_000, mtu_bytes=1400))
 LAYOUT = make_layout(PLAN)
 
 
@@ -117,7 +117,7 @@ def test_names_and_addresses_of_a_large_network_are_short_and_differ() -> None:
 
 
 def test_links_that_do_nothing_are_single_pairs() -> None:
-    plan = replace(make_plan(2, 1, wan=Shape(mtu_bytes=1400), lan=Shape()), captures=())
+    plan = replace(make_plan(2, 1, wan=LinkParameters(mtu_bytes=1400), lan=LinkParameters()), captures=())
     layout = make_layout(plan)
     assert layout.wirings == ()
     lines = outside_lines(layout, {"r0-gw": 10, "r0-proxy-0": 11, "r1-gw": 20, "r1-proxy-0": 21})
@@ -134,9 +134,9 @@ def test_links_that_do_nothing_are_single_pairs() -> None:
     assert not [line for line in lines if "l1a" in line or "l1b" in line or "l0a" in line]
 
 
-def test_a_link_that_changes_or_is_captured_keeps_its_middle() -> None:
-    plan = make_plan(3, 1, wan=Shape(), lan=Shape())
-    cut = LinkChange(0, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, Shape())
+def test_a_link_that_changes_or_is_captured_keeps_its_emulator() -> None:
+    plan = make_plan(3, 1, wan=LinkParameters(), lan=LinkParameters())
+    cut = LinkChange(0, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters())
     capture = CapturePlan("r1-r2@r1.pcap", link="r1-r2", side="r1")
     plan = replace(plan, changes=(cut,), captures=(capture,))
     assert [wiring.name for wiring in make_layout(plan).wirings] == ["r0-r1", "r1-r2"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.plan import Direction, LinkState
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import (
     SILENCE_S,
@@ -21,11 +21,11 @@ from tests.testbed.network.observations import (
 )
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 pytestmark = pytest.mark.network
 
-PLAN = make_plan(3, 1, shapes={(0, 2): Shape(delay_us=30_000)})
+PLAN = make_plan(3, 1, parameters_of={(0, 2): LinkParameters(delay_us=30_000)})
 LINKS_ON_A_WAY = 3
 """The WAN's, and a LAN's at both ends."""
 ALL_BUT_R0_R1 = {"r0 r1": False, "r0 r2": True, "r1 r2": True}
@@ -34,8 +34,8 @@ ALL = {"r0 r1": True, "r0 r2": True, "r1 r2": True}
 
 def _fail_and_heal(kind: str) -> dict[str, Any]:
     """A link that is cut, then one that goes down."""
-    middles = select_middles(kind, 1)
-    with Network(PLAN, middles) as network:
+    emulator = select_emulator(kind, 1)
+    with Network(PLAN, emulator) as network:
         target = "10.1.0.2"
         seen: dict[str, Any] = {"probes": network.probe("before"), "timer_late_us": timer_lateness_us()}
         applied = set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE)
@@ -60,7 +60,7 @@ def _fail_and_heal(kind: str) -> dict[str, Any]:
         seen["as_before"] = [_sorted(after[host]) == _sorted(before[host]) for host in gateways]
         set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE, Direction.FORWARD)
         seen["one_way"] = reachable(network)
-        seen["failure"] = middles.failure()
+        seen["failure"] = emulator.failure()
         return seen
 
 
@@ -113,5 +113,5 @@ def test_a_link_that_was_down_comes_back_with_its_routes_and_neighbours(failing:
     assert failing["as_before"] == [True, True]
 
 
-def test_middles_survive_a_link_that_is_down(failing: dict[str, Any]) -> None:
+def test_emulators_survive_a_link_that_is_down(failing: dict[str, Any]) -> None:
     assert failing["failure"] is None

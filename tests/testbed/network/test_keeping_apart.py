@@ -10,7 +10,7 @@ import pytest
 from experiments.plan import ProcessPlan
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.network.layout import Neighbour
 from testbed.network.neighbour_table import NeighbourTable
@@ -57,7 +57,7 @@ def _heard(network: Network) -> list[str]:
 
 
 def _told(kind: str) -> list[list[str]]:
-    with Network(PLAN, select_middles(kind, 1)) as network:
+    with Network(PLAN, select_emulator(kind, 1)) as network:
         told = [_heard(network)]
         network.keep_apart(ONE, [TWO], apart=True)
         told.append(_heard(network))
@@ -70,7 +70,7 @@ def _told(kind: str) -> list[list[str]]:
 
 
 def _kept_apart_without_programs() -> list[str]:
-    with Network(PLAN, select_middles("relay", 1)) as network:
+    with Network(PLAN, select_emulator("relay", 1)) as network:
         with mock.patch("subprocess.Popen", side_effect=AssertionError("a program is started")):
             network.keep_apart(ONE, [TWO, THREE], apart=True)
         return _heard(network)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import MachineError, TestbedError
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import (
     frames_seen,
@@ -25,18 +25,18 @@ from tests.testbed.network.observations import (
 )
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed, sandboxed_as_ordinary_user
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 pytestmark = pytest.mark.network
 
-PLAN = make_plan(3, 2, shapes={(0, 2): Shape(delay_us=30_000)})
+PLAN = make_plan(3, 2, parameters_of={(0, 2): LinkParameters(delay_us=30_000)})
 PING_S_MAX = 20
 ACROSS = ["r0-proxy-0", "r0-proxy-1", "r1-proxy-0", "r2-gw"]
 
 
 def _observe(kind: str) -> dict[str, Any]:
     """Everything about a network at rest."""
-    with Network(PLAN, select_middles(kind, 1)) as network:
+    with Network(PLAN, select_emulator(kind, 1)) as network:
         hosts = [host.name for host in PLAN.hosts]
         packets = [in_host(network, host, packet_socket) for host in hosts] + [packet_socket()]
         stray = frames_seen(packets, 1.5)
@@ -119,9 +119,9 @@ def test_the_hosts_congestion_control_is_known(seen: dict[str, Any]) -> None:
 
 
 def _bring_up_twice() -> str:
-    with Network(PLAN, select_middles("auto", 1)):
+    with Network(PLAN, select_emulator("auto", 1)):
         try:
-            Network(PLAN, select_middles("auto", 1)).__enter__()
+            Network(PLAN, select_emulator("auto", 1)).__enter__()
         except TestbedError as error:
             return str(error)
     return "came up"
@@ -134,7 +134,7 @@ def test_a_second_network_in_the_same_sandbox_is_refused() -> None:
 def _with_tools_only(folder: str) -> str:
     os.environ["PATH"] = folder
     try:
-        Network(PLAN, select_middles("relay", 1)).__enter__()
+        Network(PLAN, select_emulator("relay", 1)).__enter__()
     except MachineError as error:
         return str(error)
     return "came up"
@@ -150,7 +150,7 @@ def test_a_missing_mnexec_is_named_with_its_package(tmp_path: Path) -> None:
 
 def _congestion_control(wanted: str) -> str:
     plan = replace(make_plan(1, 1), congestion_control=wanted)
-    with Network(plan, select_middles("auto", 1)) as network:
+    with Network(plan, select_emulator("auto", 1)) as network:
         return network.congestion_control
 
 
@@ -183,7 +183,7 @@ def _while_its_file_is_mounted() -> dict[str, list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
         subprocess.run = watched
-        with Network(make_plan(1, 1), select_middles("auto", 1)):
+        with Network(make_plan(1, 1), select_emulator("auto", 1)):
             seen["afterwards"] = _names_in(folder)
             seen["hidden"] = sorted(set(before).difference(_names_in("/sys/kernel")))
             seen["names"] = [socket.gethostbyname("r0-proxy-0")]
@@ -201,7 +201,7 @@ def test_a_network_that_is_killed_at_any_moment_leaves_no_file(who: str, tmp_pat
 
 
 def _who_and_how() -> dict[str, Any]:
-    with Network(PLAN, select_middles("auto", 1)) as network:
+    with Network(PLAN, select_emulator("auto", 1)) as network:
         return {
             "uid": os.getuid(),
             "reachable": reachable(network),
@@ -216,15 +216,15 @@ def test_an_ordinary_user_gets_the_same_network(tmp_path: Path) -> None:
     assert seen["reachable"] == {"r0 r1": True, "r0 r2": True, "r1 r2": True}
 
 
-def _ping_without_middles(kind: str) -> tuple[float, list[str]]:
-    plan = replace(make_plan(3, 2, wan=Shape(), lan=Shape()), captures=())
-    with Network(plan, select_middles(kind, 1)) as network:
+def _ping_without_emulator(kind: str) -> tuple[float, list[str]]:
+    plan = replace(make_plan(3, 2, wan=LinkParameters(), lan=LinkParameters()), captures=())
+    with Network(plan, select_emulator(kind, 1)) as network:
         lost_percent = network.mininet.ping(network.mininet.get(*ACROSS), timeout=PING_S_MAX)
         return lost_percent, [name for _, name in socket.if_nameindex()]
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_links_that_do_nothing_are_there_without_a_middle(kind: str) -> None:
-    lost_percent, names = sandboxed(_ping_without_middles, kind)
+def test_links_that_do_nothing_are_there_without_an_emulator(kind: str) -> None:
+    lost_percent, names = sandboxed(_ping_without_emulator, kind)
     assert lost_percent == 0
     assert not [name for name in names if name.startswith("l") and name.endswith(("a", "b"))]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from experiments.plan import LinkPlan, Plan
 from testbed.network.routes import next_links
 from tests.testbed.network.plans import make_plan
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 
 def ways(plan: Plan) -> dict[tuple[str, str], str]:
@@ -20,14 +20,14 @@ def ways(plan: Plan) -> dict[tuple[str, str], str]:
 
 
 def test_regions_with_a_link_use_it_even_if_a_detour_is_shorter() -> None:
-    plan = make_plan(3, shapes={(0, 2): Shape(delay_us=90_000)})
+    plan = make_plan(3, parameters_of={(0, 2): LinkParameters(delay_us=90_000)})
     assert ways(plan)["r0", "r2"] == "r0-r2"
     assert ways(plan)["r2", "r0"] == "r0-r2"
 
 
 def test_regions_without_a_link_use_the_way_with_the_least_delay() -> None:
     square = [(0, 1), (1, 3), (0, 2), (2, 3)]
-    plan = make_plan(4, pairs=square, shapes={(1, 3): Shape(delay_us=11_000)})
+    plan = make_plan(4, pairs=square, parameters_of={(1, 3): LinkParameters(delay_us=11_000)})
     assert ways(plan)["r0", "r3"] == "r0-r2"
     assert ways(plan)["r3", "r0"] == "r2-r3"
     assert ways(plan)["r1", "r2"] == "r0-r1"
@@ -41,8 +41,8 @@ def test_a_region_apart_has_no_way() -> None:
 def plans(draw: st.DrawFn) -> Plan:
     regions = draw(st.integers(2, 6))
     pairs = draw(st.lists(st.sampled_from(list(combinations(range(regions), 2))), unique=True, min_size=1))
-    shapes = {pair: Shape(delay_us=draw(st.integers(0, 5))) for pair in pairs}
-    return make_plan(regions, 0, pairs=pairs, shapes=shapes)
+    parameters_of = {pair: LinkParameters(delay_us=draw(st.integers(0, 5))) for pair in pairs}
+    return make_plan(regions, 0, pairs=pairs, parameters_of=parameters_of)
 
 
 def connected(plan: Plan, origin: str) -> set[str]:

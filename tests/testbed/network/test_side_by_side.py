@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.plan import LinkState
-from testbed.links.selection import select_middles
+from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import reachable, set_link
 from tests.testbed.network.plans import make_plan
@@ -21,7 +21,7 @@ MEETING_S_MAX = 60.0
 
 
 def _network(meeting: str, me: str, other: str, *, cut: bool) -> dict[str, Any]:
-    with Network(PLAN, select_middles("auto", 1)) as network:
+    with Network(PLAN, select_emulator("auto", 1)) as network:
         if cut:
             set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE)
         _meet(Path(meeting), me, other)  # both are up, and one is cut

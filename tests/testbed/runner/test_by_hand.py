@@ -14,7 +14,7 @@ from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change
 from testbed.faults.by_hand import open_ended
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from testbed.planning import make_plan
 from testbed.runner.by_hand import FaultsAsAsked
 from testbed.runner.record import RunRecord

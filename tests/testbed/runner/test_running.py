@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
-from testbed.links.model import Applied
+from testbed.links.emulator import Applied
 from testbed.runner.running import until_duration_is_over
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 SECOND = 1_000_000
 CHANGES = (
     ProcessChange(1 * SECOND, "again", "r0/proxy-0", ProcessAction.RESTART),
-    LinkChange(2 * SECOND, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, Shape()),
+    LinkChange(2 * SECOND, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters()),
 )
 
 

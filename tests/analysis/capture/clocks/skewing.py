@@ -1,7 +1,7 @@
 """A run of one machine made into one of several, a machine for each region, with clocks set apart on purpose.
 
 Every stamp of a region moves as its clock would have shown it: captures, records of deliveries, logs, and
-what run.json says. Captures of the wire between machines are added: what left a link's middle there came
+what run.json says. Captures of the wire between machines are added: what left a link's emulator there came
 here after a transit that is never the same. So what an analysis should find is what it finds without this.
 """
 

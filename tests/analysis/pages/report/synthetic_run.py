@@ -32,7 +32,7 @@ from experiments.rundir import RunDirectory
 from tests.analysis.pages.report.scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
 from tests.analysis.pages.report.synthetic_tables import fidelity, latency, recovery, throughput
 from tests.analysis.pages.report.synthetic_transfers import write_transfers
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 
 def write_run(parent: Path, scenario: Scenario = DEFAULT) -> RunDirectory:
@@ -77,11 +77,14 @@ def make_plan(scenario: Scenario) -> Plan:
         for i in range(count)
     ]
     wan = [
-        LinkPlan(f"{a}-{b}", "wan", a, b, shape := wan_shape(scenario, i), shape)
+        LinkPlan(f"{a}-{b}", "wan", a, b, parameters := wan_parameters(scenario, i), parameters)
         for i, (a, b) in enumerate(combinations(regions, 2))
     ]
-    lan_shape = Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)
-    lan = [LinkPlan(host.lan_link, "lan", host.name, host.region, lan_shape, lan_shape) for host in hosts]
+    lan_parameters = LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)
+    lan = [
+        LinkPlan(host.lan_link, "lan", host.name, host.region, lan_parameters, lan_parameters)
+        for host in hosts
+    ]
     captures = [CapturePlan(f"{host.name}-eth0.pcap", host=host.name) for host in hosts]
     captures += [
         CapturePlan(f"{link.name}@{side}.pcap", link=link.name, side=side)
@@ -96,10 +99,12 @@ def make_plan(scenario: Scenario) -> Plan:
         else []
     )
     faults += [FaultPlan(f"cut-{link}", "cut", link, int(at_s * 1e6)) for link, at_s in scenario.more_cuts]
-    shapes = {link.name: link.forward for link in wan}
+    parameters_of = {link.name: link.forward for link in wan}
     states = {"cut": LinkState.BLACKHOLE, "restore": LinkState.UP}
     changes = tuple(
-        LinkChange(fault.at_us, fault.name, fault.target, direction, states[fault.kind], shapes[fault.target])
+        LinkChange(
+            fault.at_us, fault.name, fault.target, direction, states[fault.kind], parameters_of[fault.target]
+        )
         for fault in faults
         for direction in Direction
     )
@@ -127,10 +132,10 @@ def make_plan(scenario: Scenario) -> Plan:
     )
 
 
-def wan_shape(scenario: Scenario, index: int) -> Shape:
-    """Shape of the index-th WAN link."""
+def wan_parameters(scenario: Scenario, index: int) -> LinkParameters:
+    """LinkParameters of the index-th WAN link."""
     delay_ms = list(DELAYS_MS.values())[index % len(DELAYS_MS)]
-    return Shape(delay_us=delay_ms * 1000, rate_bits_per_s=scenario.link_rate_bits_per_s)
+    return LinkParameters(delay_us=delay_ms * 1000, rate_bits_per_s=scenario.link_rate_bits_per_s)
 
 
 def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:

@@ -18,23 +18,23 @@ from experiments.plan import (
 )
 from tests.analysis.pages.report.scenario import DEFAULT, ZERO_NS
 from tests.analysis.pages.report.synthetic_run import make_plan
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 UP, BLACKHOLE = LinkState.UP, LinkState.BLACKHOLE
 BASE = next(link.forward for link in make_plan(DEFAULT).links if link.name == "r2-r3")
 
 
 def record_of(
-    *changes: tuple[float, str, str, LinkState | ProcessAction, Shape | None], applied: bool = False
+    *changes: tuple[float, str, str, LinkState | ProcessAction, LinkParameters | None], applied: bool = False
 ) -> RunRecord:
     """A record whose plan has these changes, to both directions of a link or to a process."""
     made: list[LinkChange | ProcessChange] = []
-    for at_s, fault, subject, what, shape in changes:
+    for at_s, fault, subject, what, parameters in changes:
         at_us = int(at_s * 1e6)
         if isinstance(what, ProcessAction):
             made.append(ProcessChange(at_us, fault, subject, what))
         else:
-            made += [LinkChange(at_us, fault, subject, d, what, shape or BASE) for d in Direction]
+            made += [LinkChange(at_us, fault, subject, d, what, parameters or BASE) for d in Direction]
     faults = tuple(FaultPlan(fault, "cut", "r2-r3", 0) for fault in dict.fromkeys(c[1] for c in changes))
     plan = plan_to_json(replace(make_plan(DEFAULT), changes=tuple(made), faults=faults))
     run: dict[str, Any] = {"plan": plan, "times": {"zero_ns": ZERO_NS}, "changes": []}

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan import Direction, LinkChange, LinkState
-from testbed.links.model import Applied, LinkWiring
-from testbed.links.relay.client import RelayMiddles
+from testbed.links.emulator import Applied, LinkWiring
+from testbed.links.relay.controller import RelayEmulator
 from testbed.network import Network
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import make_plan
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 PORT = 5000
 DATAGRAMS = 100
@@ -35,22 +35,24 @@ BURST_BYTES = 1000
 LATE_S = 0.1
 PAUSE_S = 0.0005
 MARGIN_NS = 20_000_000  # datagrams sent so long before an instant have surely arrived
-FAR = Shape(delay_us=400_000)
+FAR = LinkParameters(delay_us=400_000)
 
 
-class Bridged(RelayMiddles):
+class Bridged(RelayEmulator):
     """A relay that is not told of LANs: bridges pass on all that hosts send each other."""
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         super().start([replace(wiring, lan="", mac="") for wiring in wirings])
 
 
-class Late(RelayMiddles):
+class Late(RelayEmulator):
     """A relay that hears of changes late, as on a busy machine."""
 
-    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
+    def change(
+        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+    ) -> Applied:
         time.sleep(LATE_S)
-        return super().change(link, direction, shape, blackhole=blackhole)
+        return super().change(link, direction, parameters, blackhole=blackhole)
 
 
 class LateBridged(Late, Bridged):
@@ -58,12 +60,12 @@ class LateBridged(Late, Bridged):
 
 
 class Lan(Network):
-    """A region of three hosts, on whose links `lan` is the shape."""
+    """A region of three hosts, on whose links `lan` are the parameters."""
 
-    def __init__(self, lan: Shape, middles: type[RelayMiddles] = RelayMiddles) -> None:
+    def __init__(self, lan: LinkParameters, emulator: type[RelayEmulator] = RelayEmulator) -> None:
         self.plan = make_plan(1, 3, lan=lan)
-        self.middles = middles(1)
-        super().__init__(self.plan, self.middles)
+        self.emulator = emulator(1)
+        super().__init__(self.plan, self.emulator)
 
     def stamper(self, sender: int, receiver: int, size: int = 100) -> Stamper:
         """From one host to another."""
@@ -76,7 +78,7 @@ class Lan(Network):
 
     def counters(self, at: int, direction: Direction) -> dict[str, int]:
         """Of a host's link: what must not depend on the way that frames take."""
-        row = self.middles.counters()[f"lan-{host(at)}", direction]
+        row = self.emulator.counters()[f"lan-{host(at)}", direction]
         return {name: getattr(row, name) for name in COUNTERS}
 
     def passed_on(self, at: int) -> int:
@@ -84,9 +86,9 @@ class Lan(Network):
         number = [link.name for link in self.plan.links].index(f"lan-{host(at)}")
         return int(Path(f"/sys/class/net/l{number}p/statistics/rx_packets").read_text())
 
-    def put(self, at: int, direction: Direction, state: LinkState, shape: Shape) -> Applied:
+    def put(self, at: int, direction: Direction, state: LinkState, parameters: LinkParameters) -> Applied:
         """Change a host's link."""
-        return self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, shape))
+        return self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, parameters))
 
     @staticmethod
     def _socket() -> socket.socket:
@@ -99,9 +101,9 @@ def host(at: int) -> str:
     return f"r0-proxy-{at}"
 
 
-def sent_by_turns(way: str, shape: dict[str, Any]) -> dict[str, Any]:
+def sent_by_turns(way: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """Datagrams of two hosts to a third: delays, which came, and the counters of all three links."""
-    with Lan(Shape(**shape), Bridged if way == "bridged" else RelayMiddles) as lan:
+    with Lan(LinkParameters(**parameters), Bridged if way == "bridged" else RelayEmulator) as lan:
         stampers = [lan.stamper(0, 2), lan.stamper(1, 2)]
         for stamper in stampers:  # one after the other: by turns a link's losses would be by chance
             for _ in range(DATAGRAMS):
@@ -124,15 +126,15 @@ def sent_by_turns(way: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> dict[str, Any]:
     """A burst to a host behind a link that is narrower than the sender's, and much shorter a queue."""
-    with Lan(Shape(delay_us=2000), Bridged if way == "bridged" else RelayMiddles) as lan:
-        narrow = Shape(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
+    with Lan(LinkParameters(delay_us=2000), Bridged if way == "bridged" else RelayEmulator) as lan:
+        narrow = LinkParameters(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
         lan.put(2, Direction.BACKWARD, LinkState.UP, narrow)
         stamper = lan.stamper(0, 2, BURST_BYTES)
-        assert lan.middles.pid is not None
-        os.kill(lan.middles.pid, 19)  # SIGSTOP: the burst is one, however slowly the sender runs
+        assert lan.emulator.pid is not None
+        os.kill(lan.emulator.pid, 19)  # SIGSTOP: the burst is one, however slowly the sender runs
         for _ in range(DATAGRAMS):
             stamper.send()
-        os.kill(lan.middles.pid, 18)  # SIGCONT
+        os.kill(lan.emulator.pid, 18)  # SIGCONT
         stamper.collect_until_quiet(QUIET_S)
         return {
             "sent_ns": stamper.sent,
@@ -143,9 +145,9 @@ def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> di
 
 def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
     """Datagrams, so many in a frame, to a host whose link takes smaller ones than the sender's."""
-    large = Shape(delay_us=500, mtu_bytes=9000)
-    with Lan(large, Bridged if way == "bridged" else RelayMiddles) as lan:
-        lan.put(2, Direction.BACKWARD, LinkState.UP, Shape(delay_us=500))
+    large = LinkParameters(delay_us=500, mtu_bytes=9000)
+    with Lan(large, Bridged if way == "bridged" else RelayEmulator) as lan:
+        lan.put(2, Direction.BACKWARD, LinkState.UP, LinkParameters(delay_us=500))
         stamper = lan.stamper(0, 2, size)
         for _ in range(DATAGRAMS // at_once):
             stamper.send_offloaded(at_once)
@@ -155,7 +157,7 @@ def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
 
 def cut_in_flight(way: str) -> dict[str, Any]:
     """A cut towards a host while datagrams are on the way there, its end, and a cut the other way."""
-    with Lan(Shape(delay_us=500), Bridged if way == "bridged" else RelayMiddles) as lan:
+    with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
         lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
         towards, back, beside = lan.stamper(0, 2), lan.stamper(2, 0), lan.stamper(0, 1)
         came: dict[str, list[int]] = {"towards": [], "back": [], "beside": []}
@@ -176,26 +178,26 @@ def cut_in_flight(way: str) -> dict[str, Any]:
                 came[name].append(len(stamper.arrivals) - before[name])
 
         send()
-        swallowed = lan.counters(2, Direction.BACKWARD)["dropped_blackhole"]
+        dropped = lan.counters(2, Direction.BACKWARD)["dropped_blackhole"]
         lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
         send()
-        lan.put(2, Direction.FORWARD, LinkState.BLACKHOLE, Shape(delay_us=500))
+        lan.put(2, Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters(delay_us=500))
         send()
         in_order = all(
             [arrival.number for arrival in stamper.arrivals]
             == sorted(arrival.number for arrival in stamper.arrivals)
             for stamper in (towards, back, beside)
         )
-        return {"came": came, "swallowed": swallowed, "in_order": in_order}
+        return {"came": came, "swallowed": dropped, "in_order": in_order}
 
 
 def taken_down(way: str) -> dict[str, list[int]]:
     """Datagrams before, while and after the LAN's port of a host was down: to it, from it, beside it."""
-    with Lan(Shape(delay_us=500), Bridged if way == "bridged" else RelayMiddles) as lan:
+    with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
         stampers = {"to": lan.stamper(0, 2), "from": lan.stamper(2, 0), "beside": lan.stamper(0, 1)}
         came: dict[str, list[int]] = {name: [] for name in stampers}
         for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
-            lan.put(2, Direction.BACKWARD, state, Shape(delay_us=500))
+            lan.put(2, Direction.BACKWARD, state, LinkParameters(delay_us=500))
             for name, stamper in stampers.items():
                 if state is LinkState.UP:
                     wait_until(
@@ -218,7 +220,7 @@ def _passes(stamper: Stamper) -> bool:
 
 def not_for_a_host() -> dict[str, Any]:
     """What the bridge gets of a broadcast, of what goes to the gateway, and of what goes to a host."""
-    with Lan(Shape(delay_us=500)) as lan:
+    with Lan(LinkParameters(delay_us=500)) as lan:
         gateway = next(each.address for each in lan.plan.hosts if each.role == "gateway")
         with in_host(lan, host(0), lan._socket) as sender:
             grown = []
@@ -234,7 +236,7 @@ def taken_down_under_way(way: str) -> dict[str, list[int]]:
     """Of datagrams that are sent all the time while a host's port is taken down: those that were due before
     that instant and did not come, and those that were sent after it and came.
     """
-    with Lan(Shape(delay_us=500), LateBridged if way == "bridged" else Late) as lan:
+    with Lan(LinkParameters(delay_us=500), LateBridged if way == "bridged" else Late) as lan:
         stamper, stop = lan.stamper(0, 2), threading.Event()
 
         def send() -> None:
@@ -245,7 +247,7 @@ def taken_down_under_way(way: str) -> dict[str, list[int]]:
         sending = threading.Thread(target=send)
         sending.start()
         wait_until(lambda: len(stamper.arrivals) >= DATAGRAMS, "datagrams on their way")
-        applied_ns = lan.put(2, Direction.BACKWARD, LinkState.DOWN, Shape(delay_us=500)).applied_ns
+        applied_ns = lan.put(2, Direction.BACKWARD, LinkState.DOWN, LinkParameters(delay_us=500)).applied_ns
         wait_until(lambda: stamper.sent[-1] > applied_ns + MARGIN_NS, "datagrams after that")
         stop.set()
         sending.join()

@@ -8,21 +8,21 @@ from collections import Counter
 from contextlib import suppress
 
 from experiments.plan import Direction, LinkState
-from testbed.links.relay.client import RelayMiddles
+from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host
 from tests.testbed.network.observations import in_host
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 HOSTS = range(3)
 EACH = 3  # datagrams from each host to each other
 QUIET_S = 0.3
-USUAL = Shape(delay_us=500)
+USUAL = LinkParameters(delay_us=500)
 DISTURBANCES = (
     (LinkState.BLACKHOLE, USUAL),
     (LinkState.DOWN, USUAL),
     (LinkState.UP, USUAL),
-    (LinkState.UP, Shape(delay_us=20_000, rate_bits_per_s=10_000_000)),
-    (LinkState.UP, Shape(delay_us=500, mtu_bytes=1400)),
+    (LinkState.UP, LinkParameters(delay_us=20_000, rate_bits_per_s=10_000_000)),
+    (LinkState.UP, LinkParameters(delay_us=500, mtu_bytes=1400)),
 )
 SIZES = (60, 1450)  # the larger ones do not pass everywhere
 
@@ -31,11 +31,11 @@ def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
     """Datagrams that came, by sender, destination and receiver, after each of some changes by chance."""
     drawn = random.Random(seed)
     found = []
-    with Lan(USUAL, Bridged if way == "bridged" else RelayMiddles) as lan:
+    with Lan(USUAL, Bridged if way == "bridged" else RelayEmulator) as lan:
         sockets = [in_host(lan, host(at), _open) for at in HOSTS]
         for step in range(steps):
-            state, shape = drawn.choice(DISTURBANCES)
-            lan.put(drawn.choice(HOSTS), drawn.choice(tuple(Direction)), state, shape)
+            state, parameters = drawn.choice(DISTURBANCES)
+            lan.put(drawn.choice(HOSTS), drawn.choice(tuple(Direction)), state, parameters)
             size = drawn.choice(SIZES)
             for at, sender in enumerate(sockets):
                 for target in (*(f"10.0.0.{other + 2}" for other in HOSTS if other != at), "10.0.255.255"):

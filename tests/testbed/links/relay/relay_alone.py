@@ -9,65 +9,65 @@ from typing import Any
 from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
-from testbed.links.model import LinkWiring
-from testbed.links.relay.client import RelayMiddles
+from testbed.links.emulator import LinkWiring
+from testbed.links.relay.controller import RelayEmulator
 from testbed.links.relay.port import Port
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 QUIET_S = 1.0
 DELAY_MS = 500
 TELLING_S = 0.2
-BOTH = dict.fromkeys(Direction, Shape())
+BOTH = dict.fromkeys(Direction, LinkParameters())
 
 
 def killed() -> dict[str, Any]:
     """What the client says of a relay that was killed from outside."""
-    with Lab("relay", {"link": Shape()}) as lab:
-        middles = _relay(lab)
-        before = middles.failure()
-        _kill(middles)
+    with Lab("relay", {"link": LinkParameters()}) as lab:
+        emulator = _relay(lab)
+        before = emulator.failure()
+        _kill(emulator)
         said = None
         try:
-            middles.counters()
+            emulator.counters()
         except TestbedError as error:
             said = str(error)
-        return {"before": before, "after": middles.failure(), "order": said}
+        return {"before": before, "after": emulator.failure(), "order": said}
 
 
 def missing_interface() -> str | None:
     """The error of a link whose end is not there."""
-    middles = RelayMiddles(1)
+    emulator = RelayEmulator(1)
     try:
-        middles.start([LinkWiring("link", "nowhere", "neither", BOTH)])
+        emulator.start([LinkWiring("link", "nowhere", "neither", BOTH)])
     except TestbedError as error:
         return f"{type(error).__name__}: {error}"
     finally:
-        middles.stop()
+        emulator.stop()
     return None
 
 
 def unknown_link() -> str | None:
     """The error of a change to a link that is not there; the relay goes on."""
-    with Lab("relay", {"link": Shape()}) as lab:
+    with Lab("relay", {"link": LinkParameters()}) as lab:
         try:
-            lab.middles.change("missing", Direction.FORWARD, Shape(), blackhole=False)
+            lab.emulator.change("missing", Direction.FORWARD, LinkParameters(), blackhole=False)
         except TestbedError as error:
-            lab.middles.counters()
+            lab.emulator.counters()
             return str(error)
     return None
 
 
 def stopped_twice() -> list[str | None]:
     """A stopped relay has not failed, and is gone."""
-    with Lab("relay", {"link": Shape()}) as lab:
-        middles = _relay(lab)
-        middles.stop()
-        middles.stop()
-        assert middles.pid is None
-        return [middles.failure()]
+    with Lab("relay", {"link": LinkParameters()}) as lab:
+        emulator = _relay(lab)
+        emulator.stop()
+        emulator.stop()
+        assert emulator.pid is None
+        return [emulator.failure()]
 
 
 def receive_buffer() -> int:
@@ -83,8 +83,8 @@ def receive_buffer() -> int:
 
 def late_cut() -> dict[str, int]:
     """Datagrams that were due before a cut, for a relay that was held up until it was told of the cut."""
-    shape = Shape(delay_us=DELAY_MS * 1000)
-    with Lab("relay", {"link": shape}) as lab:
+    parameters = LinkParameters(delay_us=DELAY_MS * 1000)
+    with Lab("relay", {"link": parameters}) as lab:
         stamper, pid = Stamper(lab.udp("link")), _relay(lab).pid
         assert pid is not None
         for _ in range(20):
@@ -94,15 +94,15 @@ def late_cut() -> dict[str, int]:
         time.sleep(DELAY_MS / 1000)  # by then they are due
         signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGCONT))
         signal.setitimer(signal.ITIMER_REAL, TELLING_S)
-        lab.middles.change("link", Direction.FORWARD, shape, blackhole=True)
+        lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=True)
         stamper.collect_until_quiet(QUIET_S)  # or all 20 might come later
-        swallowed = lab.middles.counters()["link", Direction.FORWARD].dropped_blackhole
-        return {"arrived": len(stamper.arrivals), "swallowed": swallowed}
+        dropped = lab.emulator.counters()["link", Direction.FORWARD].dropped_blackhole
+        return {"arrived": len(stamper.arrivals), "swallowed": dropped}
 
 
 def away(datagrams: int, frames: int) -> dict[str, float]:
     """So many frames of so many datagrams, sent while the relay is held up, over a link of 1 Gbit/s."""
-    with Lab("relay", {"link": Shape(delay_us=1000, rate_bits_per_s=1_000_000_000)}) as lab:
+    with Lab("relay", {"link": LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}) as lab:
         stamper, pid = Stamper(lab.udp("link"), size=1400), _relay(lab).pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
@@ -113,18 +113,18 @@ def away(datagrams: int, frames: int) -> dict[str, float]:
                 stamper.send_offloaded(datagrams)
         os.kill(pid, signal.SIGCONT)
         time.sleep(TELLING_S)
-        row = lab.middles.counters()["link", Direction.FORWARD]
+        row = lab.emulator.counters()["link", Direction.FORWARD]
         return {"passed": row.frames, "dropped_kernel": row.dropped_kernel, "ring_peak": row.ring_peak}
 
 
-def middle_down() -> dict[str, Any]:
-    """Datagrams before, during and after the middle's own end was down, where the relay's sockets fail."""
-    with Lab("relay", {"link": Shape(delay_us=1000)}) as lab:
+def emulator_down() -> dict[str, Any]:
+    """Datagrams before, during and after the emulator's own end was down, where the relay's sockets fail."""
+    with Lab("relay", {"link": LinkParameters(delay_us=1000)}) as lab:
         stamper = Stamper(lab.udp("link"))
         through = []
         for state in ("up", "down", "up"):
             for interface in ("a0", "b0"):
-                run_batch("ip", [f"link set {interface} {state}"], doing="changing the middle")
+                run_batch("ip", [f"link set {interface} {state}"], doing="changing the link")
             before = len(stamper.arrivals)
             for _ in range(20):
                 stamper.send()
@@ -133,7 +133,7 @@ def middle_down() -> dict[str, Any]:
             else:
                 stamper.collect_until_quiet(QUIET_S)
             through.append(len(stamper.arrivals) - before)
-        return {"through": through, "failure": lab.middles.failure()}
+        return {"through": through, "failure": lab.emulator.failure()}
 
 
 def many_links(count: int) -> list[Any]:
@@ -142,17 +142,17 @@ def many_links(count: int) -> list[Any]:
         f"link add a{n} type veth peer name b{n}\nlink set a{n} up\nlink set b{n} up" for n in range(count)
     ]
     run_batch("ip", lines, doing="wiring")
-    middles = RelayMiddles(1)
+    emulator = RelayEmulator(1)
     try:
-        middles.start([LinkWiring(str(n), f"a{n}", f"b{n}", BOTH) for n in range(count)])
-        return [len(middles.counters()) // 2, middles.failure()]
+        emulator.start([LinkWiring(str(n), f"a{n}", f"b{n}", BOTH) for n in range(count)])
+        return [len(emulator.counters()) // 2, emulator.failure()]
     finally:
-        middles.stop()
+        emulator.stop()
 
 
 def which_get_through() -> list[int]:
     """The datagrams that get through a lossy link."""
-    with Lab("relay", {"link": Shape(loss=0.3)}) as lab:
+    with Lab("relay", {"link": LinkParameters(loss=0.3)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(100):
             stamper.send()
@@ -160,17 +160,17 @@ def which_get_through() -> list[int]:
         return [arrival.number for arrival in stamper.arrivals]
 
 
-def _relay(lab: Lab) -> RelayMiddles:
-    assert isinstance(lab.middles, RelayMiddles)
-    return lab.middles
+def _relay(lab: Lab) -> RelayEmulator:
+    assert isinstance(lab.emulator, RelayEmulator)
+    return lab.emulator
 
 
 def _until_passed(lab: Lab, count: int) -> None:
     """Until the relay has taken so many datagrams."""
-    wait_until(lambda: lab.middles.counters()["link", Direction.FORWARD].frames == count, f"{count} frames")
+    wait_until(lambda: lab.emulator.counters()["link", Direction.FORWARD].frames == count, f"{count} frames")
 
 
-def _kill(middles: RelayMiddles) -> None:
-    assert middles.pid is not None
-    os.kill(middles.pid, signal.SIGKILL)
-    wait_until(lambda: middles.failure() is not None, "the end of the relay")
+def _kill(emulator: RelayEmulator) -> None:
+    assert emulator.pid is not None
+    os.kill(emulator.pid, signal.SIGKILL)
+    wait_until(lambda: emulator.failure() is not None, "the end of the relay")

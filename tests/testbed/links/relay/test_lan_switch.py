@@ -13,14 +13,16 @@ MS = 1_000_000  # ns
 BITS = (lan.BURST_BYTES + 42) * 8  # of a datagram, with its headers
 
 
-@pytest.mark.parametrize("shape", [{"delay_us": 3000, "loss": 0.2}, {"delay_us": 3000, "jitter_us": 1000}])
-def test_links_lose_delay_and_count_alike(shape: dict) -> None:
-    handed, bridged = (sandboxed(lan.sent_by_turns, way, shape) for way in WAYS)
+@pytest.mark.parametrize(
+    "parameters", [{"delay_us": 3000, "loss": 0.2}, {"delay_us": 3000, "jitter_us": 1000}]
+)
+def test_links_lose_delay_and_count_alike(parameters: dict) -> None:
+    handed, bridged = (sandboxed(lan.sent_by_turns, way, parameters) for way in WAYS)
     assert handed["passed_on"] == [0, 0]
     assert min(bridged["passed_on"]) > 0
     assert handed["came"] == bridged["came"]
     assert handed["counters"] == bridged["counters"]
-    assert min(handed["delays_us"]) >= 2 * (3000 - shape.get("jitter_us", 0))
+    assert min(handed["delays_us"]) >= 2 * (3000 - parameters.get("jitter_us", 0))
 
 
 @pytest.mark.parametrize("way", WAYS)

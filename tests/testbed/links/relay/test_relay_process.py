@@ -48,7 +48,7 @@ def test_a_cut_does_not_swallow_what_was_due_before_it_though_the_relay_is_late(
 
 @network
 def test_it_survives_its_own_interfaces_going_down() -> None:
-    assert sandboxed(relay_alone.middle_down) == {"through": [20, 0, 20], "failure": None}
+    assert sandboxed(relay_alone.emulator_down) == {"through": [20, 0, 20], "failure": None}
 
 
 @network

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.links.relay.ring_sizes import AWAY_US, KINDS, RINGS_BYTES_MAX, port_blocks
+from testbed.links.relay.ring_sizes import KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
 
 GIGABIT = 1_000_000_000
 
@@ -35,7 +35,7 @@ def test_so_many_ports_that_their_shortest_rings_need_more_get_those() -> None:
 def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None:
     (gigabit, ten) = port_blocks([GIGABIT, 2 * GIGABIT])
     for count, more, kind in zip(gigabit, ten, KINDS, strict=True):
-        away_bytes = GIGABIT * AWAY_US // 8_000_000
+        away_bytes = GIGABIT * PAUSE_US // 8_000_000
         assert count * kind.block_slots * kind.usual_bytes >= away_bytes
         assert more >= 2 * count - 1
 

@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> RunDirectory:
         (json.dumps({**GOOD, "captures": [7]}), "captures.0: Input should be"),
         (json.dumps({**GOOD, "problems": "none"}), "problems: Input should be a valid list"),
         (json.dumps({**GOOD, "times": {"zero\n_ns": "noon"}}), "times.zero _ns: Input should be"),
-        (json.dumps({**GOOD, "links_without_middle": [[]]}), "links_without_middle.0: Input should be"),
+        (json.dumps({**GOOD, "links_without_emulator": [[]]}), "links_without_emulator.0: Input should be"),
         (json.dumps({**GOOD, "cpu": [{"busy": float("nan")}]}), "Out of range float values"),
         ("[" * 100_000, "is not JSON"),
         ("[]", "should hold a JSON object"),
@@ -75,6 +75,6 @@ def test_a_part_that_did_not_come_is_the_shipping_s_to_tell(run: RunDirectory) -
 
 
 def test_parts_may_say_more_than_is_known_here(run: RunDirectory) -> None:
-    more = {**GOOD, "links_without_middle": ["a-b"], "captures": [{"file": "a", "new": 1}], "newer": [1]}
+    more = {**GOOD, "links_without_emulator": ["a-b"], "captures": [{"file": "a", "new": 1}], "newer": [1]}
     (run.path / "machines/h1/run.json").write_text(json.dumps(more))
     assert read_parts(run, ["h1"]) == ({"h1": more}, [])

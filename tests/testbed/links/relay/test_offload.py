@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP
 from scapy.layers.l2 import Ether
 
-from testbed.links.relay.segments import VNET_BYTES, cut, layout
-from tests.testbed.links.relay.frames import Sent, small
+from testbed.links.relay.offload import VNET_BYTES, cut, segmentation
+from tests.testbed.links.relay.vnet_frames import Sent, small
 
 CHECKSUM_OFFSET = {"tcp": 16, "udp": 6}
 
@@ -44,7 +44,7 @@ def test_a_part_of_a_frame_is_what_the_kernel_would_have_cut(
         bytes(n % 251 for n in range(size)), segment, transport, version, sequence, identification, flags
     )
     frame = sent.frame()
-    where = layout(frame)
+    where = segmentation(frame)
     if size > segment:
         assert where.segments == -(-size // segment)
     first = data.draw(st.integers(0, where.segments - 1))
@@ -58,7 +58,7 @@ def test_a_part_of_a_frame_is_what_the_kernel_would_have_cut(
 @given(st.integers(1, 65000), st.integers(100, 1448))
 def test_parts_weigh_as_much_as_their_segments_on_the_wire(size: int, segment: int) -> None:
     frame = Sent(bytes(size), segment).frame()
-    where = layout(frame)
+    where = segmentation(frame)
     alone = [where.wire_bytes(frame, n, n + 1) for n in range(where.segments)]
     assert sum(alone) == where.wire_bytes(frame, 0, where.segments)
     if where.segments > 1:
@@ -67,7 +67,7 @@ def test_parts_weigh_as_much_as_their_segments_on_the_wire(size: int, segment: i
 
 def test_the_ip_header_of_a_part_has_a_valid_checksum() -> None:
     frame = Sent(bytes(5000)).frame()
-    packet = Ether(cut(frame, layout(frame), 1, 3)[VNET_BYTES:])
+    packet = Ether(cut(frame, segmentation(frame), 1, 3)[VNET_BYTES:])
     given_checksum = packet[IP].chksum
     del packet[IP].chksum
     assert Ether(bytes(packet))[IP].chksum == given_checksum
@@ -76,7 +76,7 @@ def test_the_ip_header_of_a_part_has_a_valid_checksum() -> None:
 @pytest.mark.parametrize("size", [14, 60, 1514])
 def test_a_frame_that_is_not_offloaded_is_its_own_one_segment(size: int) -> None:
     frame = small(size)
-    where = layout(frame)
+    where = segmentation(frame)
     assert where.segments == 1
     assert where.wire_bytes(frame, 0, 1) == size
     assert cut(frame, where, 0, 1) is frame

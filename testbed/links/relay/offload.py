@@ -1,19 +1,18 @@
 """Offloaded frames as the MTU-sized segments that they stand for.
 
-A frame here is what a packet socket with PACKET_VNET_HDR gives and takes: the 10 bytes of a
+A frame here is what a packet socket with PACKET_VNET_HDR receives and sends: the 10 bytes of a
 `virtio_net_hdr`, then the Ethernet frame. A TCP (or UDP) sender with offloads hands down one frame of up
-to 64 KiB, to be cut up later every `gso_size` bytes of payload; its checksum is partial. `layout` says
-where the cuts are, and `cut` makes the frame that stands for some consecutive segments of it, just as the
-kernel would have cut it (Linux `tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`): lengths, IP
-identification, TCP sequence number and flags, checksums. It never completes a partial checksum: the vnet
-header carries that on.
+to 64 KiB, to be cut up later every `gso_size` bytes of payload; its checksum is partial. `segmentation` finds
+where to cut, and `cut` builds the frame of some consecutive segments, exactly as the kernel would have cut it
+(Linux `tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`): lengths, IP identification, TCP sequence
+number and flags, checksums. It never completes a partial checksum: the vnet header carries that on.
 """
 
 from struct import Struct
 from typing import NamedTuple
 
 from testbed.icmp import internet_checksum
-from topologies.shape import ETHERNET_BYTES
+from topologies.link_parameters import ETHERNET_BYTES
 
 VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
 GSO_TYPE = 1  # offset in the vnet header
@@ -28,7 +27,7 @@ _ETHERTYPE_IPV4 = 0x0800
 _TCP_FIN_PSH, _TCP_CWR = 0x09, 0x80
 
 
-class Layout(NamedTuple):
+class Segmentation(NamedTuple):
     """Where an offloaded frame is cut: each segment has `header_bytes` and up to `payload_bytes`."""
 
     header_bytes: int  # Ethernet, IP and transport header, repeated in every segment
@@ -41,27 +40,27 @@ class Layout(NamedTuple):
         return (end - first) * self.header_bytes + payload_end - first * self.payload_bytes
 
 
-def layout(frame: bytes) -> Layout:
-    """How the frame is cut; a frame that is not offloaded is its own one segment."""
+def segmentation(frame: bytes) -> Segmentation:
+    """How the frame is segmented; a frame that is not offloaded is one segment."""
     _, gso_type, _, gso_size, transport, _ = _VNET.unpack_from(frame)
     wire = len(frame) - VNET_BYTES
     if gso_type & ~GSO_ECN not in _KNOWN_GSO_TYPES or not gso_size or not transport:
-        return Layout(min(ETHERNET_BYTES, wire), wire - min(ETHERNET_BYTES, wire), 1)
+        return Segmentation(min(ETHERNET_BYTES, wire), wire - min(ETHERNET_BYTES, wire), 1)
     if gso_type & ~GSO_ECN == GSO_UDP_L4:
         header = transport + 8
     else:
         header = transport + (frame[VNET_BYTES + transport + 12] >> 4) * 4
-    return Layout(header, gso_size, max(1, -(-(wire - header) // gso_size)))
+    return Segmentation(header, gso_size, max(1, -(-(wire - header) // gso_size)))
 
 
-def cut(frame: bytes, where: Layout, first: int, end: int) -> bytes:
+def cut(frame: bytes, cuts: Segmentation, first: int, end: int) -> bytes:
     """The frame of segments `first` to `end` (exclusive) of an offloaded frame; itself if these are all."""
-    if first == 0 and end == where.segments:
+    if first == 0 and end == cuts.segments:
         return frame
     flags, gso_type, hdr_len, gso_size, transport, checksum_offset = _VNET.unpack_from(frame)
-    body = VNET_BYTES + where.header_bytes
+    body = VNET_BYTES + cuts.header_bytes
     piece = bytearray(frame[:body])
-    piece += frame[body + first * where.payload_bytes : body + end * where.payload_bytes]
+    piece += frame[body + first * cuts.payload_bytes : body + end * cuts.payload_bytes]
     if end - first == 1:
         gso_type = gso_size = 0
     _VNET.pack_into(
@@ -74,7 +73,7 @@ def cut(frame: bytes, where: Layout, first: int, end: int) -> bytes:
         _add_u16(piece, start + 4, -shorter)
     else:
         _patch_tcp(
-            piece, start, first * where.payload_bytes, is_first=first == 0, is_last=end == where.segments
+            piece, start, first * cuts.payload_bytes, is_first=first == 0, is_last=end == cuts.segments
         )
     # A partial checksum field holds the sum of the pseudo header, and so the transport length.
     checksum = start + checksum_offset

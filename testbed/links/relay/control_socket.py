@@ -1,8 +1,8 @@
-"""What is said on the relay's control socket: one JSON object a line, an answer to every order.
+"""The protocol of the relay's control socket: one JSON object a line, an answer to every order.
 
-{"do": "start", "seed": 1, "links": [{"name", "a", "b", "lan", "mac", "shapes": {direction: shape}}, ...]}
+{"do": "start", "seed", "links": [{"name", "a", "b", "lan", "mac", "parameters": {direction: ...}}, ...]}
     -> {"did": "start", "scheduling": text}
-{"do": "change", "link", "direction", "shape": shape, "blackhole", "requested_ns"}
+{"do": "change", "link", "direction", "parameters": parameters, "blackhole", "requested_ns"}
     -> {"did": "change", "applied_ns"}
 {"do": "counters"}
     -> {"did": "counters", "rows": [{"link", "direction", ...LinkCounters}, ...]}
@@ -17,23 +17,23 @@ import socket
 from dataclasses import asdict
 from typing import Any
 
-from topologies.shape import Shape
+from topologies.link_parameters import LinkParameters
 
 LINE_BYTES_MAX = 16 << 20
 
 
-def shape_to_json(shape: Shape) -> dict[str, Any]:
+def parameters_to_json(parameters: LinkParameters) -> dict[str, Any]:
     """All fields, under their own names."""
-    return asdict(shape)
+    return asdict(parameters)
 
 
-def shape_from_json(fields: dict[str, Any]) -> Shape:
-    """Reverse of `shape_to_json`."""
-    return Shape(**fields)
+def parameters_from_json(fields: dict[str, Any]) -> LinkParameters:
+    """Reverse of `parameters_to_json`."""
+    return LinkParameters(**fields)
 
 
-class Line:
-    """One end of the control socket: whole objects in and out."""
+class ControlSocket:
+    """One end of the control socket: sends and receives whole objects."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -43,11 +43,11 @@ class Line:
         """The descriptor to wait on."""
         return self._socket.fileno()
 
-    def say(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         """Send one object. Raises OSError when the other end is gone."""
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
-    def hear(self) -> dict[str, Any] | None:
+    def receive(self) -> dict[str, Any] | None:
         """The next object, within the socket's timeout; None at the end. Raises OSError, ValueError."""
         while b"\n" not in self._read:
             if len(self._read) > LINE_BYTES_MAX:

@@ -1,21 +1,20 @@
 """What one direction of a link does to the packets that cross it.
 
-A `Shape` is the configured behaviour, as plain data: the topology files give it, faults change it, the links
-carry it out and the analysis holds the measured behaviour against it. It says nothing about how it is done.
+`LinkParameters` are the configured behaviour as plain data: topology files give them, faults change them,
+link emulators apply them, and the analysis compares what it measured with them.
 
-How many segments may wait for the rate where the configuration does not say is taken for granted by every
-link emulator, and by whoever judges one. A queue that is too short starves TCP (one offloaded frame alone is
-45 segments), one that is too long adds delay that nobody asked for. So it holds what the rate sends in one
-round trip, but at least in `QUEUE_TIME_MIN_US`. Segments in flight (being delayed) are not in it: a kind
-whose queue also holds those has to add them.
+The default queue limit is computed here for every link emulator and for the analysis. A queue that is too
+short starves TCP (one offloaded frame alone is 45 segments), one that is too long adds delay that was not
+configured. So it holds what the rate sends in one round trip, but at least in `QUEUE_TIME_MIN_US`. Segments
+in flight (being delayed) do not count: an emulator whose queue also holds those has to add them.
 """
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """One direction of a link.
+class LinkParameters:
+    """The parameters of one direction of a link.
 
     delay_us: one-way delay, microseconds; a packet is never earlier.
     jitter_us: half-width of the uniform spread around the delay, microseconds; at most the delay.
@@ -42,12 +41,12 @@ PACE_NS = 250_000
 """An offloaded frame may leave a rate in pieces of at most this long, rather than segment by segment."""
 
 
-def queue_limit_packets(shape: Shape) -> int | None:
+def queue_limit_packets(parameters: LinkParameters) -> int | None:
     """MTU-sized segments that may wait, given or computed from rate and delay; None where no rate limits."""
-    if shape.rate_bits_per_s is None:
+    if parameters.rate_bits_per_s is None:
         return None
-    if shape.queue_packets is not None:
-        return shape.queue_packets
-    time_us = max(2 * shape.delay_us, QUEUE_TIME_MIN_US)
-    segment_bits = (shape.mtu_bytes + ETHERNET_BYTES) * 8
-    return max(QUEUE_PACKETS_MIN, -(-shape.rate_bits_per_s * time_us // (segment_bits * 1_000_000)))
+    if parameters.queue_packets is not None:
+        return parameters.queue_packets
+    time_us = max(2 * parameters.delay_us, QUEUE_TIME_MIN_US)
+    segment_bits = (parameters.mtu_bytes + ETHERNET_BYTES) * 8
+    return max(QUEUE_PACKETS_MIN, -(-parameters.rate_bits_per_s * time_us // (segment_bits * 1_000_000)))

@@ -1,4 +1,4 @@
-"""The relay as the testbed sees it: `RelayMiddles` starts the process, gives orders, notices its end."""
+"""The testbed's end of the relay: `RelayEmulator` starts the process, sends it orders and notices its end."""
 
 import os
 import signal
@@ -15,10 +15,10 @@ from experiments.child_python import python_command
 from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
-from testbed.links.model import Applied, LinkCounters, LinkWiring
+from testbed.links.emulator import Applied, LinkCounters, LinkWiring
 from testbed.links.one_way import one_way_lines, remove_lines
-from testbed.links.relay.orders import Line, shape_to_json
-from topologies.shape import Shape
+from testbed.links.relay.control_socket import ControlSocket, parameters_to_json
+from topologies.link_parameters import LinkParameters
 
 START_S_MAX = 60.0  # hundreds of rings have to be allocated
 ANSWER_S_MAX = 20.0
@@ -26,8 +26,8 @@ STOP_S_MAX = 2.0
 CHECKOUT = Path(testbed.__file__).parent.parent
 
 
-class RelayMiddles:
-    """All middles of a run, carried by one relay process. The methods may be called from several threads."""
+class RelayEmulator:
+    """Emulates all links of a run in one relay process. The methods may be called from several threads."""
 
     kind = "relay"
 
@@ -35,16 +35,16 @@ class RelayMiddles:
         """`seed` makes losses and jitter repeatable, per link and direction."""
         self._seed = seed
         self._process: subprocess.Popen[str] | None = None
-        self._line: Line | None = None
+        self._control: ControlSocket | None = None
         self._lock = threading.Lock()
         self._stopped = False
         self._wirings: Sequence[LinkWiring] = ()
-        self._said = ""
+        self._error_line = ""
         self.scheduling = ""  # what the scheduler granted the process
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
-        """Start the process in the caller's network namespace and wait until every link is carried."""
-        run_batch("ip", one_way_lines(wirings), doing="joining the links to other machines")
+        """Start the process in the caller's network namespace and wait until it forwards on every link."""
+        run_batch("ip", one_way_lines(wirings), doing="connecting the links to other machines")
         self._wirings = wirings
         ours, theirs = socket.socketpair()
         ours.settimeout(START_S_MAX)
@@ -58,7 +58,7 @@ class RelayMiddles:
                 text=True,
                 start_new_session=True,  # Ctrl-C is not for it; sessions may share the machine
             )
-        self._line = Line(ours)
+        self._control = ControlSocket(ours)
         try:
             answer = self._order(
                 {"do": "start", "seed": self._seed, "links": [_to_json(link) for link in wirings]}
@@ -69,20 +69,22 @@ class RelayMiddles:
         self.scheduling = answer["scheduling"]
         ours.settimeout(ANSWER_S_MAX)
 
-    def change(self, link: str, direction: Direction, shape: Shape, *, blackhole: bool) -> Applied:
-        """See `Middles`."""
+    def change(
+        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+    ) -> Applied:
+        """See `LinkEmulator`."""
         requested_ns = time.time_ns()
         fields = {
             "link": link,
             "direction": direction.value,
-            "shape": shape_to_json(shape),
+            "parameters": parameters_to_json(parameters),
             "blackhole": blackhole,
         }
         answer = self._order({"do": "change", "requested_ns": requested_ns, **fields})
         return Applied(requested_ns, answer["applied_ns"])
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
-        """See `Middles`."""
+        """See `LinkEmulator`."""
         rows = self._order({"do": "counters"})["rows"]
         return {(row.pop("link"), Direction(row.pop("direction"))): LinkCounters(**row) for row in rows}
 
@@ -92,25 +94,30 @@ class RelayMiddles:
             return None
         code = self._process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return f"the links' relay {how}{self._last_words()}"
+        return f"the links' relay {how}{self._last_error_line()}"
 
     @property
     def pid(self) -> int | None:
-        """The relay's process, while it runs."""
+        """The process id of the relay while it runs, else None."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def _last_words(self) -> str:
+    def _last_error_line(self) -> str:
         """The last line of its standard error, kept because it can be read only once."""
-        if not self._said and self._process and self._process.stderr and not self._process.stderr.closed:
+        if (
+            not self._error_line
+            and self._process
+            and self._process.stderr
+            and not self._process.stderr.closed
+        ):
             lines = self._process.stderr.read().strip().splitlines()
-            self._said = f": {lines[-1]}" if lines else ""
-        return self._said
+            self._error_line = f": {lines[-1]}" if lines else ""
+        return self._error_line
 
     def stop(self) -> None:
-        """See `Middles`."""
+        """See `LinkEmulator`."""
         self._stopped = True
-        if self._line is not None:
-            self._line.close()  # the relay ends with its control socket
+        if self._control is not None:
+            self._control.close()  # the relay ends with its control socket
         if self._process is not None:
             try:
                 self._process.wait(STOP_S_MAX)
@@ -120,17 +127,17 @@ class RelayMiddles:
             if self._process.stderr is not None:
                 self._process.stderr.close()
         wirings, self._wirings = self._wirings, ()
-        run_batch("ip", remove_lines(wirings), doing="parting the links to other machines")
+        run_batch("ip", remove_lines(wirings), doing="disconnecting the links to other machines")
 
     def _order(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Give one order and return its answer. Raises TestbedError."""
+        """Send one order and return its answer. Raises TestbedError."""
         doing = f"the relay's order {order['do']!r}"
-        if self._line is None or self._stopped:
+        if self._control is None or self._stopped:
             raise TestbedError(f"{doing} came while it was not running")
         with self._lock:
             try:
-                self._line.say(order)
-                answer = self._line.hear()
+                self._control.send(order)
+                answer = self._control.receive()
             except (OSError, ValueError) as error:
                 raise TestbedError(f"{doing} failed: {self.failure() or error}") from error
         if answer is None:
@@ -147,5 +154,7 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
         "b": link.b_interface,
         "lan": link.lan,
         "mac": link.mac,
-        "shapes": {direction: shape_to_json(shape) for direction, shape in link.shapes.items()},
+        "parameters": {
+            direction: parameters_to_json(parameters) for direction, parameters in link.parameters.items()
+        },
     }

@@ -1,0 +1,71 @@
+"""The ingress of a link direction: admits the frames that its port receives, in the order of arrival.
+
+Frames that other link directions hand over (`lan_switch`) are merged with those that the kernel received.
+Frames that wait here to be admitted count in `DelayQueue.queued_bytes`, like those in flight.
+"""
+
+import time
+from collections import deque
+
+from testbed.links.relay.link_direction import DelayQueue, LinkDirection
+from testbed.links.relay.port import ARRIVAL, Port
+from testbed.links.relay.ring import Frame
+
+FRAME_COST_BYTES = 2_000  # the fixed work for a frame, in bytes of equal cost
+STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
+
+
+class Ingress:
+    """A port and its link direction. Arrival times are CLOCK_MONOTONIC."""
+
+    __slots__ = ("_delay_queue", "direction", "handed_over", "link", "link_direction", "pending", "port")
+
+    def __init__(
+        self, link: str, direction: str, port: Port, link_direction: LinkDirection, delay_queue: DelayQueue
+    ) -> None:
+        self.link = link
+        self.direction = direction
+        self.port = port
+        self.link_direction = link_direction
+        self.handed_over: list[Frame] = []  # by other link directions, not yet merged
+        self.pending: deque[Frame] = deque()  # not yet admitted
+        self._delay_queue = delay_queue
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no frame waits to be admitted, so that one that is handed over now is next."""
+        return not (self.pending or self.handed_over) and self.port.is_empty
+
+    def hand_over(self, arrival_ns: int, frame: bytes) -> None:
+        """Accept a frame of another link direction, to be merged and admitted later."""
+        self.handed_over.append((arrival_ns, frame))
+        self._delay_queue.queued_bytes += len(frame)
+
+    def take(self, ahead_ns: int) -> None:
+        """Read all frames that have arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
+        port, arrived = self.port, self.handed_over
+        frames = port.receive()
+        while frames:
+            self._delay_queue.queued_bytes += sum([len(frame) for _, frame in frames])
+            if abs(time.time_ns() - frames[0][0]) > STAMP_AGE_NS_MAX:
+                frames = [(time.time_ns(), frame) for _, frame in frames]
+            if not arrived:
+                self.pending.extend([(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames])
+            else:
+                arrived += [(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames]
+                arrived.sort(key=ARRIVAL)
+            frames = port.receive() if port.left else []
+        if arrived:
+            self.pending.extend(arrived)
+            arrived.clear()
+
+    def admit(self, room_bytes: int) -> int:
+        """Admit pending frames of up to `room_bytes`; returns what is left of them."""
+        pending, admit, delay_queue = self.pending, self.link_direction.admit, self._delay_queue
+        while pending and room_bytes > 0:
+            arrival_ns, frame = pending.popleft()
+            size = len(frame)
+            room_bytes -= size + FRAME_COST_BYTES
+            delay_queue.queued_bytes -= size
+            admit(frame, arrival_ns)
+        return room_bytes

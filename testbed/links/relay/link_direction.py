@@ -1,0 +1,276 @@
+"""One direction of a link: decides for every frame whether and when it leaves.
+
+Checks apply in the order of a real link: MTU, blackhole, loss, queue, rate, delay, jitter. All of them work
+on MTU-sized segments with their Ethernet headers, so that results do not depend on offloads: an offloaded
+frame loses segments, not itself, and behind a rate it leaves in pieces of at most `PACE_NS` of transmission
+time. Loss counts down to the next lost segment (geometric gaps) instead of drawing for each. The queue holds
+the segments whose transmission has not begun; time in flight is not spent in it.
+
+Admitted frames go into the delay queue that all link directions share, a heap by release time that is bounded
+in bytes; frames with equal times leave in the order of their arrival. `loop` sends them from there. A link
+direction does no I/O and is given time and randomness. A changed delay, jitter, loss or MTU applies to frames
+that arrive after the change; a changed rate also re-times the queue; a blackhole drops everything, in flight
+included.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappush
+from itertools import count
+from math import log1p
+from random import Random
+from typing import Any
+
+from testbed.links.relay.lateness import new_histogram
+from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, segmentation
+from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
+
+QUEUED_BYTES_MAX = 1 << 30  # of all link directions together: 4 Gbit/s for 2 s; beyond it frames are dropped
+
+QueuedFrame = tuple[
+    int, int, "LinkDirection", bytes
+]  # release in CLOCK_MONOTONIC ns, serial, link direction, frame
+
+
+class DelayQueue:
+    """Frames in flight, by release time. The loop pops `heap` and then adjusts `queued_bytes`, which also
+    counts the frames that an ingress has not admitted yet.
+    """
+
+    __slots__ = ("heap", "queued_bytes", "serial")
+
+    def __init__(self) -> None:
+        self.heap: list[QueuedFrame] = []
+        self.queued_bytes = 0
+        self.serial = count()
+
+    def push(self, release_ns: int, link_direction: "LinkDirection", frame: bytes) -> None:
+        """Keep `frame` until `release_ns`."""
+        self.queued_bytes += len(frame)
+        heappush(self.heap, (release_ns, next(self.serial), link_direction, frame))
+
+    def drop_in_flight(self, link_direction: "LinkDirection") -> list[bytes]:
+        """Remove every frame of `link_direction`; returns them."""
+        dropped = [entry[3] for entry in self.heap if entry[2] is link_direction]
+        self.heap[:] = [entry for entry in self.heap if entry[2] is not link_direction]
+        heapify(self.heap)
+        self.queued_bytes -= sum(map(len, dropped))
+        return dropped
+
+    def retime(self, link_direction: "LinkDirection", new_release_ns: Callable[[int], int]) -> None:
+        """Change the release time of every frame of `link_direction`."""
+        self.heap[:] = [
+            (new_release_ns(entry[0]), *entry[1:]) if entry[2] is link_direction else entry
+            for entry in self.heap
+        ]
+        heapify(self.heap)
+
+
+NEVER = 1 << 62  # segments until the next loss, where there is none
+NS_PER_S = 1_000_000_000
+
+
+class LinkDirection:
+    """One direction of one link; `out` is the descriptor to which its frames are written.
+
+    `frames` and `bytes` count the segments that leave or will; `dropped_size` those larger than the MTU,
+    `dropped_send` those that the outgoing interface refused. The loop fills `lateness`. `lan_table` has
+    the next links, by destination, of frames that need not leave through `out` (`lan_switch`).
+    """
+
+    __slots__ = (
+        "_busy_until_ns",
+        "_delay_ns",
+        "_delay_queue",
+        "_frame_bytes_max",
+        "_jitter_ns",
+        "_latest_ns",
+        "_ns_per_byte",
+        "_pace_bytes",
+        "_plain",
+        "_queue_packets",
+        "_random",
+        "_until_loss",
+        "_waiting",
+        "_waiting_count",
+        "blackhole",
+        "bytes",
+        "dropped_blackhole",
+        "dropped_loss",
+        "dropped_queue",
+        "dropped_send",
+        "dropped_size",
+        "frames",
+        "lan_table",
+        "lateness",
+        "out",
+        "parameters",
+    )
+
+    def __init__(self, out: int, parameters: LinkParameters, random: Random, delay_queue: DelayQueue) -> None:
+        self.out = out
+        self.frames = self.bytes = 0
+        self.dropped_loss = self.dropped_queue = self.dropped_blackhole = 0
+        self.dropped_send = self.dropped_size = 0
+        self.lateness = new_histogram()
+        self._random = random
+        self._delay_queue = delay_queue
+        self._busy_until_ns = self._latest_ns = 0
+        self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
+        self._waiting_count = 0
+        self.blackhole = False
+        self.lan_table: Mapping[bytes, Any] | None = None  # of Ingress
+        self._take(parameters)
+
+    def _take(self, parameters: LinkParameters) -> None:
+        self.parameters = parameters
+        self._delay_ns = parameters.delay_us * 1000
+        self._jitter_ns = parameters.jitter_us * 1000
+        self._ns_per_byte = 8 * NS_PER_S / parameters.rate_bits_per_s if parameters.rate_bits_per_s else 0.0
+        self._pace_bytes = PACE_NS / self._ns_per_byte if parameters.rate_bits_per_s else 0.0
+        self._queue_packets = queue_limit_packets(parameters) or 0
+        self._frame_bytes_max = parameters.mtu_bytes + ETHERNET_BYTES
+        self._until_loss = self._draw_gap()
+        self._plain = not (self.blackhole or parameters.loss or parameters.jitter_us or parameters.reorder)
+
+    def change(self, parameters: LinkParameters, now_ns: int, *, blackhole: bool) -> None:
+        """Apply `parameters` from `now_ns`. Frames that arrived earlier must have been admitted already."""
+        old_ns_per_byte, old_delay_ns = self._ns_per_byte, self._delay_ns
+        self.blackhole = blackhole
+        self._take(parameters)
+        if blackhole:
+            self._drop_in_flight()
+        elif old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
+            self._retime(now_ns, self._ns_per_byte / old_ns_per_byte, old_delay_ns)
+
+    def _drop_in_flight(self) -> None:
+        for frame in self._delay_queue.drop_in_flight(self):
+            self.dropped_blackhole += self.uncount(frame)
+        self._waiting.clear()
+        self._waiting_count = 0
+        self._busy_until_ns = self._latest_ns = 0
+
+    def uncount(self, frame: bytes) -> int:
+        """Subtract a frame that did not leave from the counters; returns its number of segments."""
+        cuts = segmentation(frame)
+        self.frames -= cuts.segments
+        self.bytes -= cuts.wire_bytes(frame, 0, cuts.segments)
+        return cuts.segments
+
+    def _retime(self, now_ns: int, factor: float, delay_ns: int) -> None:
+        """Apply a new rate: what is left of every transmission takes `factor` times as long."""
+
+        def later(end_ns: int) -> int:
+            return now_ns + int((end_ns - now_ns) * factor) + 1 if end_ns > now_ns else end_ns
+
+        self._delay_queue.retime(self, lambda release_ns: later(release_ns - delay_ns) + delay_ns)
+        self._waiting = deque((later(end_ns), count) for end_ns, count in self._waiting)
+        self._busy_until_ns = later(self._busy_until_ns)
+        self._latest_ns = later(self._latest_ns - delay_ns) + delay_ns
+
+    def admit(self, frame: bytes, arrival_ns: int) -> None:
+        """Queue or drop a frame (vnet header first) that arrived at `arrival_ns`."""
+        delay_queue, size = self._delay_queue, len(frame)
+        wire = size - VNET_BYTES
+        is_plain = self._plain and not frame[GSO_TYPE] and wire <= self._frame_bytes_max
+        if not is_plain or delay_queue.queued_bytes > QUEUED_BYTES_MAX:
+            self._admit_segments(frame, arrival_ns)
+            return
+        # The fast path of most frames: one segment, and nothing but rate and delay.
+        release_ns = arrival_ns
+        if self._ns_per_byte:
+            if self._busy_until_ns > arrival_ns:
+                if self._queue_room(arrival_ns) <= 0:
+                    self.dropped_queue += 1
+                    return
+                release_ns = self._busy_until_ns
+                self._waiting.append((release_ns, 1))
+                self._waiting_count += 1
+            release_ns += int(wire * self._ns_per_byte) + 1
+            self._busy_until_ns = release_ns
+        release_ns = self._latest_ns = max(release_ns + self._delay_ns, self._latest_ns)
+        self.frames += 1
+        self.bytes += wire
+        delay_queue.queued_bytes += size
+        heappush(delay_queue.heap, (release_ns, next(delay_queue.serial), self, frame))
+
+    def _admit_segments(self, frame: bytes, arrival_ns: int) -> None:
+        cuts = segmentation(frame)
+        if self.blackhole:
+            self.dropped_blackhole += cuts.segments
+        elif cuts.wire_bytes(frame, 0, 1) > self._frame_bytes_max:
+            self.dropped_size += cuts.segments
+        elif self._delay_queue.queued_bytes > QUEUED_BYTES_MAX:
+            self.dropped_queue += cuts.segments
+        else:
+            for first, end in self._survivors(cuts.segments):
+                if self._ns_per_byte:
+                    self._transmit(frame, cuts, first, end, arrival_ns)
+                else:
+                    self._depart(frame, cuts, first, end, arrival_ns)
+
+    def _survivors(self, count: int) -> list[tuple[int, int]]:
+        """The runs (first, end) of `count` segments that are not lost."""
+        runs = []
+        at = 0
+        while self._until_loss < count - at:
+            lost = at + self._until_loss
+            if lost > at:
+                runs.append((at, lost))
+            at = lost + 1
+            self.dropped_loss += 1
+            self._until_loss = self._draw_gap()
+        self._until_loss -= count - at
+        if at < count:
+            runs.append((at, count))
+        return runs
+
+    def _draw_gap(self) -> int:
+        """The number of segments that pass before the next lost one."""
+        loss = self.parameters.loss
+        if not loss:
+            return NEVER
+        return 0 if loss >= 1 else int(log1p(-self._random.random()) / log1p(-loss))
+
+    def _transmit(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
+        """Queue segments for the rate; drop the last ones if the queue has no room for all."""
+        room = self._queue_room(arrival_ns)
+        if self._busy_until_ns <= arrival_ns:
+            self._busy_until_ns = arrival_ns
+            room += 1  # the first need not wait
+        if end - first > room:
+            self.dropped_queue += end - first - room
+            end = first + room
+        step = max(1, int(self._pace_bytes / (cuts.header_bytes + cuts.payload_bytes)))
+        for start in range(first, end, step):
+            stop = min(start + step, end)
+            begin_ns = self._busy_until_ns
+            self._busy_until_ns += int(cuts.wire_bytes(frame, start, stop) * self._ns_per_byte) + 1
+            if begin_ns > arrival_ns:
+                self._waiting.append((begin_ns, stop - start))
+                self._waiting_count += stop - start
+            self._depart(frame, cuts, start, stop, self._busy_until_ns)
+
+    def _queue_room(self, arrival_ns: int) -> int:
+        """The number of segments for which the queue still has room."""
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= arrival_ns:
+            self._waiting_count -= waiting.popleft()[1]
+        return self._queue_packets - self._waiting_count
+
+    def _depart(self, frame: bytes, cuts: Segmentation, first: int, end: int, departure_ns: int) -> None:
+        release_ns = departure_ns + self._delay_ns
+        if self._jitter_ns:
+            spread_ns = int((2 * self._random.random() - 1) * self._jitter_ns)
+            release_ns = max(departure_ns, release_ns + spread_ns)
+        self._release(
+            cut(frame, cuts, first, end), end - first, cuts.wire_bytes(frame, first, end), release_ns
+        )
+
+    def _release(self, frame: bytes, count: int, wire_bytes: int, release_ns: int) -> None:
+        """Queue the frame until `release_ns`, or longer where it would overtake another."""
+        if not self.parameters.reorder:
+            release_ns = self._latest_ns = max(release_ns, self._latest_ns)
+        self.frames += count
+        self.bytes += wire_bytes
+        self._delay_queue.push(release_ns, self, frame)
