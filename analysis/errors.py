@@ -1,5 +1,14 @@
 """The analysis' errors: what was being done, with which input, and what to do, in one line for the CLI to
-print."""
+print.
+
+That a run was not analysed, or has nothing to analyse, is said the same by every command.
+"""
+
+import shlex
+from typing import NoReturn
+
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
 
 
 class AnalysisError(Exception):
@@ -8,3 +17,32 @@ class AnalysisError(Exception):
 
 class CaptureError(AnalysisError):
     """A capture file cannot be used at all: missing, unreadable, or no capture."""
+
+
+def check_measured(run: RunDirectory) -> None:
+    """Raises InputError if the run ended before time 0, so that nothing was measured."""
+    content = run.read_run()
+    if not content.get("plan") or not (content.get("times") or {}).get("zero_ns"):
+        phase = content.get("phase") or "unknown"
+        problem = f"holds nothing to analyse: it ended before its nodes published anything (phase: {phase})"
+        raise InputError(str(run.path), None, "", problem)
+
+
+def check_transfers(run: RunDirectory) -> None:
+    """Raises InputError if the run has no table of transfers."""
+    if not run.table("transfers").is_dir():
+        refuse(run)
+
+
+def check_packets(run: RunDirectory) -> None:
+    """Raises InputError if the run was made in virtual time, which has messages but no packets."""
+    if run.read_run().get("simulation"):
+        problem = "was simulated and has no packets: the same experiment with `--on local` captures them"
+        raise InputError(str(run.path), None, "", problem)
+
+
+def refuse(run: RunDirectory) -> NoReturn:
+    """Raises InputError: the run lacks what its analysis makes."""
+    check_measured(run)
+    command = shlex.join(["cutset", "analyze", str(run.path)])
+    raise InputError(str(run.path), None, "", f"is not analysed yet: `{command}` does it")

@@ -19,14 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis import tables
-from analysis.capture.clocks import notes as clock_notes
+from analysis.capture.clocks import making as clock_notes
 from analysis.capture.clocks.machines import Clocks, on_reference, wires_of
 from analysis.capture.clocks.making import make_clocks, read_details
 from analysis.jobs import transfers
-from analysis.jobs.choice import workers_for
 from analysis.jobs.extraction import listed_captures
-from analysis.jobs.pool import Children, InThisProcess
-from analysis.jobs.work import Workers
+from analysis.jobs.work import Children, InThisProcess, Workers, workers_for
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import acts, convergence, latency, recovery_table, schemas, throughput

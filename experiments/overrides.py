@@ -1,11 +1,15 @@
 """`--set path=value`: overrides of an experiment file's fields before it is validated.
 
-A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value
-is YAML (`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
+A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value is
+YAML (`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
+
+`leaves` says what nested content holds by the same paths; items of lists go by their name where they have
+one.
 """
 
 import copy
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +19,7 @@ from topologies.strict import suggestion
 
 OVERRIDES_MAX = 200
 PARTS_MAX = 10
+_NAMES = ("name", "link", "between", "process")  # what an item goes by, if it has it
 
 
 def overridden(document: Document, overrides: Sequence[str]) -> Document:
@@ -76,3 +81,35 @@ def _key(holder: Any, part: str, at: FieldPath, origin: str) -> Any:
     numbers = [str(number) for number in range(len(holder))]
     hint = suggestion(part, [name for name in names if isinstance(name, str)] or numbers)
     raise InputError(origin, None, dotted((*at, part)), f"there is no such item{hint}")
+
+
+def leaves(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths and values; a list of plain values is one value. What is null or empty was not set."""
+    if isinstance(content, Mapping):
+        for key, value in content.items():
+            yield from leaves(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(content, Sequence) and not isinstance(content, str) and _nested(content):
+        for i, value in enumerate(content):
+            yield from leaves(value, f"{path}.{_name(value, i)}")
+    elif content not in (None, "", [], ()):
+        yield path, content
+
+
+def leaf_text(value: Any) -> str:
+    """A leaf as people read it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _nested(content: Sequence[Any]) -> bool:
+    return any(isinstance(value, Mapping) for value in content)
+
+
+def _name(item: Any, index: int) -> str:
+    """What an item of a list goes by: its name, the link that it is about, or its number."""
+    if isinstance(item, Mapping):
+        for key in _NAMES:
+            if isinstance(item.get(key), str):
+                return str(item[key])
+            if isinstance(item.get(key), Sequence) and item[key]:
+                return "-".join(str(part) for part in item[key])
+    return str(index)

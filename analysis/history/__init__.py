@@ -2,8 +2,8 @@
 
 from analysis.history.metrics import Metric, headline
 from analysis.history.record import Kept, RunRecord, record_of, record_of_failed_start
+from analysis.history.schemas import EVERYTHING, Where
 from analysis.history.store import History
-from analysis.history.where import EVERYTHING, Where
 from experiments.summary import Better
 
 __all__ = [

@@ -29,8 +29,18 @@ from analysis.history.files import (
     write_rows,
 )
 from analysis.history.record import RunRecord, check_night, settings_json
-from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS, shown_schema
-from analysis.history.where import EVERYTHING, Where, of_these
+from analysis.history.schemas import (
+    EVERYTHING,
+    EXPECTATIONS,
+    METRICS,
+    NIGHT,
+    RUNS,
+    SCHEMA,
+    SCHEMAS,
+    Where,
+    of_these,
+    shown_schema,
+)
 from experiments.locks import folder_lock
 from experiments.whole_files import sync_folder
 

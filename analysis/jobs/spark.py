@@ -10,7 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import R, Task, handfuls
+from analysis.jobs.work import R, Task, do_all, handfuls
 
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """The last line of a traceback in Python."""
@@ -29,7 +29,7 @@ class Executors:
         if not tasks:
             return []
         gathered = handfuls(tasks, self.context.defaultParallelism)
-        work = self.context.parallelize(gathered, len(gathered)).flatMap(_do)
+        work = self.context.parallelize(gathered, len(gathered)).flatMap(do_all)
         return collected(work, doing)
 
 
@@ -52,7 +52,3 @@ def cause(error: Exception) -> str:
         return raised[-1]
     failure = FAILURE.search(text)
     return failure.group(1) if failure else text.partition("\n")[0]
-
-
-def _do(handful: Sequence[Task[R]]) -> list[R]:
-    return [task.run() for task in handful]

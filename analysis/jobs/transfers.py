@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 
 from analysis.capture.pcap.batches import TimeRange
 from analysis.capture.pcap.compressed import capture_name
+from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, listed_captures, part_name
 from analysis.jobs.matching import CONNECTION, Matcher, Reach, Receivers, key_of
 from analysis.schemas import MESSAGES, TRANSFERS
-from analysis.unanalysed import check_transfers
 from experiments.rundir import RunDirectory
 
 ROW_GROUP_ROWS = 32_768  # a second or so of a busy host: what a look at one moment has to read

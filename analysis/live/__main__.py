@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.live.priority import stand_back
-from analysis.live.reading import Reading
+from analysis.live.query import Reading
 from analysis.live.server import Server
 from analysis.live.view import View
 from analysis.session import leave_nothing

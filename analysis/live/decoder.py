@@ -20,7 +20,7 @@ from analysis.capture.pcap.index import map_bytes
 from analysis.capture.pcap.streams import format_address
 from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment
-from analysis.live.segments import KEY
+from analysis.live.source import KEY
 from analysis.timelines.facts import Host
 from experiments.declared import Declared, Trait
 from node.core.declaration import Reading

@@ -5,8 +5,14 @@ Spark plans which parts a batch takes and has its tasks read the packets' fields
 checkpoint only lives as long as the process: a start that failed is made again from there. Spark gives the
 Python that plans a query ten seconds to come up and no way to ask for more, which a busy machine does not
 always keep.
+
+Spark and its query have a thread of their own, since Java needs seconds to start. A first query over parts
+without packets comes before that of the run: what Java and Python load and compile the first time is done
+before the run needs the processors.
 """
 
+import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +23,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from analysis.errors import AnalysisError
 from analysis.live.source import FORMAT, PartsSource
+from analysis.session import spark_session
+from experiments import capture_parts
+from experiments.rundir import RunDirectory
 
 TRIGGER_S = 1
 SESSION = {
@@ -31,6 +40,10 @@ MASTER = "local[1]"
 """One task at a time: the processors belong to the run."""
 TOO_SLOW = "Python worker failed to connect back"
 STARTS_MAX = 10
+LOOK_S = 0.5
+NO_PACKETS = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
+"""A classic pcap file that holds nothing."""
+WARMING_PARTS = 2
 
 
 class LiveQuery:
@@ -114,3 +127,69 @@ def _last_line(said: str) -> str:
     """What a worker raised stands last in what Spark says, before Java's own trace."""
     lines = [line.strip() for line in said.splitlines() if "Error: " in line or "Exception: " in line]
     return lines[-1] if lines else said.strip().partition("\n")[0]
+
+
+class Reading:
+    """`failure` says why nothing more will come; `ended` that nothing more is to come."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        take: Callable[[pa.Table], None],
+        work: Path,
+        *,
+        on_ready: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self.failure: str | None = None
+        self.ended = False
+        self._run = run
+        self._take = take
+        self._work = work
+        self._on_ready = on_ready
+        self._on_end = on_end
+        self._captured = threading.Event()
+        self._thread = threading.Thread(target=self._go, name="spark", daemon=True)
+
+    def start(self) -> None:
+        """Start Spark, call `on_ready`, then read until `finish`."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Nothing is written any more: read what is left, then let Spark go. Returns at once."""
+        self._captured.set()
+
+    def _go(self) -> None:
+        try:
+            self._read()
+        except AnalysisError as error:
+            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on and one line says so
+            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+
+    def _read(self) -> None:
+        spark = spark_session(MASTER, SESSION)
+        port = self._run.read_run()["plan"]["parameters"]["port"]
+        self._warm_up(spark, port)
+        reading = LiveQuery(spark, self._run.captures, port, work=self._work, take=self._take)
+        self._on_ready()
+        while not self._captured.wait(LOOK_S):
+            self.failure = reading.failure
+            if self.failure is not None:
+                return
+        reading.read_rest()
+        self.ended = True
+        self._on_end()
+        reading.stop()
+        spark.stop()
+
+    def _warm_up(self, spark: SparkSession, port: int) -> None:
+        captures = self._work / "warming" / "captures"
+        folder = capture_parts.folder_of(captures / "none.pcap")
+        folder.mkdir(parents=True)
+        query = LiveQuery(spark, captures, port, work=captures.parent, take=lambda rows: None)
+        for number in range(WARMING_PARTS + 1):  # the last one is not closed
+            (folder / f"{number}.pcap").write_bytes(NO_PACKETS)
+            if number:
+                query.catch_up()
+        query.stop()

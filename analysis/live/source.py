@@ -2,9 +2,11 @@
 
 An offset says, for each folder of parts, which part was read last; a part is there to be read once the next
 one was begun (`experiments.capture_parts`), and the last one once a file says that nothing follows. What is
-read at once is bounded. The tasks read the packets' fields; rows are those of
-`analysis.live.segments.SEGMENTS`, in the order of capture within each folder, which one task reads as a
-whole. (PySpark's "simple" stream reader keeps every batch that it ever read; this one keeps nothing.)
+read at once is bounded. The tasks read the packets' fields; rows are those of `SEGMENTS`, in the order of
+capture within each folder, which one task reads as a whole. (PySpark's "simple" stream reader keeps every
+batch that it ever read; this one keeps nothing.)
+
+A row is a TCP segment as tasks hand it on: numbers and places, no payload.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,11 +14,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from analysis.live.segments import SEGMENTS, read_segments
+from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.reassemble import SYN
+from analysis.capture.pcap.streams import TCP
+from analysis.errors import CaptureError
 from analysis.schemas import spark_schema
 from experiments import capture_parts
 
@@ -26,6 +34,22 @@ NONE_READ = -1
 
 Offsets = Mapping[str, int]
 """By a folder's name, the number of the last part that was read."""
+KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+"""What tells TCP directions apart."""
+_KEY_TYPES = {"sport": pa.int32(), "dport": pa.int32()}
+SEGMENTS = pa.schema(
+    [
+        ("folder", pa.string()),  # of the parts of one capture
+        ("part", pa.int64()),
+        ("t_ns", pa.int64()),
+        *((name, _KEY_TYPES.get(name, pa.int64())) for name in KEY),
+        ("seq", pa.int64()),
+        ("flags", pa.int32()),
+        ("at", pa.int64()),  # where the payload stands in the part
+        ("length", pa.int64()),  # payload bytes on the wire
+        ("captured", pa.int64()),  # of which the part has this many
+    ]
+)
 
 
 class PartsPartition(InputPartition):
@@ -110,3 +134,42 @@ def latest(captures: Path, start: Offsets, *, ended: bool) -> dict[str, int]:
             break
         end[name] = number
     return end
+
+
+def read_segments(part: Path, port: int) -> Iterator[pa.RecordBatch]:
+    """Segments from or to a port that carry payload or begin a connection, in the order of capture.
+
+    A part that holds nothing, or nothing that can be read, has none: the analysis of the whole capture says
+    what is wrong with it.
+    """
+    try:
+        index = build_index(part)
+    except CaptureError:
+        return
+    for span in spans_of(part, index, TimeRange()):
+        for columns in read_columns(span):
+            yield _batch(part, columns, port)
+
+
+def _batch(part: Path, columns: Columns, port: int) -> pa.RecordBatch:
+    wanted = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
+    wanted &= (columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)
+    rows = np.flatnonzero(wanted)
+    payload_at = columns["payload_offset"][rows].astype(np.int64)
+    length = columns["payload_length"][rows].astype(np.int64)
+    values = {name: columns[name][rows] for name in (*KEY, "t_ns", "seq", "flags")}
+    values |= {
+        "at": columns["offset"][rows] + payload_at,
+        "length": length,
+        "captured": np.clip(columns["length"][rows] - payload_at, 0, length),
+    }
+    folder, number = str(part.parent), capture_parts.number(part)
+    arrays = [
+        pa.repeat(pa.scalar(folder), rows.size)
+        if field.name == "folder"
+        else pa.repeat(pa.scalar(number, pa.int64()), rows.size)
+        if field.name == "part"
+        else pa.array(values[field.name]).cast(field.type)
+        for field in SEGMENTS
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SEGMENTS)

@@ -3,21 +3,25 @@
 The run's own messages (phases, changes of links and processes, problems) give the bands and lines; rows of
 segments give the timelines. How far behind the view is, is the time now less the time up to which all
 clients' packets are shown.
+
+Charts are made as they are before anything was measured: the page fills their series in.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import pyarrow as pa
 
 from analysis.live.board import Board
-from analysis.live.charts import live_charts
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.timelines import LiveTimelines, News
+from analysis.pages.charting.model import Axis, Chart, Series
+from analysis.pages.charting.page import as_json
 from analysis.pages.report.bands import Band, bands
+from analysis.pages.report.charts import TIME, TOGETHER
 from analysis.pages.report.reading import RunRecord
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.presence import read_presence
@@ -25,6 +29,7 @@ from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 from node.systems import codecs
+from topologies.palette import colour_of, dash_of
 
 Json = dict[str, Any]
 LINES_MAX = 500
@@ -136,3 +141,26 @@ def _fixed(run: RunDirectory, content: Json) -> Json:
         "duration_s": plan["duration_us"] / 1e6,
         "charts": live_charts([region["name"] for region in plan["regions"]], plan["duration_us"] / 1e6),
     }
+
+
+def live_charts(regions: Sequence[str], duration_s: float) -> list[dict[str, Any]]:
+    """Throughput and latency, with a series for each region."""
+    return [
+        as_json(
+            Chart(
+                key=key,
+                title=title,
+                x=Axis(TIME, "s", low=0.0, high=duration_s),
+                y=axis,
+                series=tuple(
+                    Series(name, colour_of(number), (), (), label=name, dash=dash_of(number))
+                    for number, name in enumerate(regions)
+                ),
+                together=TOGETHER,
+            )
+        )
+        for key, title, axis in (
+            ("throughput", "Throughput by region", Axis("events/s at one client", "events/s")),
+            ("latency", "Latency by origin", Axis("until every client has it, ms", "ms")),
+        )
+    ]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from analysis.schemas import ROWS_COLUMNS
-from node.core.epochs import written
+from node.core.epochs import parsed, written
 from node.core.layout import SEQ, Layout
 from node.systems import codec_of
 
@@ -125,3 +125,6 @@ def _rows(row: Mapping[str, Any], layout: Layout) -> str:
 @cache
 def _reading_of_rows(layout: Layout) -> tuple[Phrase, ...]:
     return phrases(layout)
+
+
+__all__ = ["parsed", "written"]

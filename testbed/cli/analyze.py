@@ -54,8 +54,8 @@ class _Work:
 
 
 def _run(run: "RunDirectory", work: _Work) -> int:
+    from analysis.errors import check_measured
     from analysis.pages.report import write_report
-    from analysis.unanalysed import check_measured
     from experiments.left_out import check_captures
     from testbed.campaign.outcome import show_outcome
     from testbed.campaign.progress import follower

@@ -51,11 +51,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Too many messages are thinned out; the picture says what it leaves out. Exit codes: 0 drawn, 2 no such
     run, moment, fault or message, or not analysed yet.
     """
+    from analysis.errors import check_packets
     from analysis.inspect.diagram.drawing import diagram_svg
     from analysis.inspect.diagram.making import command as command_of
     from analysis.inspect.diagram.making import figure_name, make_scene
     from analysis.pages.report.reading import read_record
-    from analysis.unanalysed import check_packets
     from experiments.rundir import run_argument
     from testbed.cli.named_run import named_run
     from testbed.cli.output import write_text

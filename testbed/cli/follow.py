@@ -27,15 +27,13 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     import json
 
     from analysis.capture.clocks.making import read_on_reference
+    from analysis.errors import check_packets
     from analysis.inspect.following.copies import find
-    from analysis.inspect.following.hops import hops
+    from analysis.inspect.following.hops import Packets, hops
     from analysis.inspect.following.lines import lines, to_json
-    from analysis.inspect.following.recipients import clients_of
-    from analysis.inspect.following.segments import Packets
-    from analysis.inspect.following.story import tell
+    from analysis.inspect.following.story import clients_of, tell
     from analysis.inspect.packets.filters import stream_of
     from analysis.timelines.facts import read_facts
-    from analysis.unanalysed import check_packets
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
 

@@ -29,8 +29,8 @@ def record(
     """
     from dataclasses import replace
 
+    from analysis.errors import refuse
     from analysis.history import Where, record_of
-    from analysis.unanalysed import refuse
 
     if not run.summary_json.exists():
         refuse(run)
@@ -81,7 +81,7 @@ def _as_it_comes(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | Non
 
 
 def _settings(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    from analysis.dotted_paths import leaves
+    from experiments.overrides import leaves
 
     return {
         path: value for field, asked in _asked(experiment).items() for path, value in leaves(asked, field)

@@ -44,7 +44,7 @@ class Interval(click.ParamType[tuple[int, int]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        from analysis.messages.seqs import parsed
+        from analysis.messages.label import parsed
 
         first, dots, last = value.partition("..")
         try:
@@ -63,7 +63,7 @@ class Seq(click.ParamType[int]):
     name = "seq"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from analysis.messages.seqs import parsed
+        from analysis.messages.label import parsed
 
         try:
             found = parsed(str(value))

@@ -20,7 +20,7 @@ _KEYS = "Show what the keys of --json mean, and exit."
 def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked:
         return
-    from analysis.inspect.packets.again_lines import KEYS as AGAIN
+    from analysis.inspect.packets.lines import AGAIN_KEYS as AGAIN
     from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
 
     width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
@@ -79,9 +79,9 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
     from analysis.capture.clocks.making import read_on_reference
+    from analysis.errors import check_measured, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.facts import read_facts
-    from analysis.unanalysed import check_measured, check_packets, check_transfers
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
     from testbed.cli.packets_output import Output

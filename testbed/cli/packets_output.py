@@ -64,7 +64,7 @@ class Output:
 
     def show_retransmissions(self, *, as_json: bool) -> None:
         """Each segment that was sent again."""
-        from analysis.inspect.packets.again_lines import describe, header, line, segment
+        from analysis.inspect.packets.lines import again_header, again_line, describe, segment
         from analysis.inspect.packets.retransmissions import retransmissions
 
         found = retransmissions(self.run, self.wanted, COLUMNS)
@@ -73,9 +73,9 @@ class Output:
             _write([[json.dumps(describe(again, self.facts)) for again in shown]])
             return
         lines = self._liner()
-        _write([[header(lines)]])
+        _write([[again_header(lines)]])
         for again in shown:
-            _write([[*lines.faults_until(again.t_ns), line(again, lines)]])
+            _write([[*lines.faults_until(again.t_ns), again_line(again, lines)]])
         more = len(shown) < len(found)
         if not more:
             _write([lines.faults_until(None)])

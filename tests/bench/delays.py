@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from analysis.jobs import transfers
 from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
-from analysis.jobs.pool import Children
+from analysis.jobs.work import Children
 from experiments.rundir import RunDirectory, write_json
 from tests.bench.traffic import PORT, Flow, events, write_capture
 

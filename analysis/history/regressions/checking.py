@@ -24,7 +24,7 @@ from analysis.history.regressions.missing import Measured, measured_nights, miss
 from analysis.history.regressions.series import Series, is_worth_a_word, resolution_of, series_of
 from analysis.history.regressions.telling import levels, of_departure, of_missing, of_shift
 from analysis.history.regressions.tonight import departure, first_of_its_kind
-from analysis.history.where import Where
+from analysis.history.schemas import Where
 
 WRONG_MAX: Final = 0.01
 """The chance of any finding on a night when nothing changed. In fact it is smaller: docs/regressions.md."""

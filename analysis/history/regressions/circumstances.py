@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from analysis.dotted_paths import leaf_text, leaves
+from experiments.overrides import leaf_text, leaves
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
 """Columns of the table `runs` that may be why a figure changed, besides the commit."""

@@ -1,4 +1,4 @@
-"""Who got the event last, and why: the way by which it came there, and what took longest on it.
+"""Who must get the event, who got it last, and why: the way by which it came there, and what took longest.
 
 Of each hop on that way only what goes beyond the links' delay is held against it; the delay of a detour is
 held against the detour.
@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from analysis.inspect.following.copies import Found
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.schemas import LOST
+from analysis.timelines.deliveries import must_get
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import period_at
+from analysis.timelines.records import read_files
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
 
 MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
 
@@ -150,3 +154,22 @@ def _of_hop(hop: Hop, facts: Facts) -> Iterator[Reason]:
         yield Reason(hop.queued_ns, f"{way}: queueing")
     if hop.completing_ns:
         yield Reason(hop.completing_ns, f"{way}: the rest of the message, and of what came before it")
+
+
+def clients_of(run: RunDirectory, facts: Facts, found: Found) -> frozenset[str] | None:
+    """The clients that must get the event; None where everybody must get everything."""
+    published, got = (
+        read_files(
+            [(name, run.host_deliveries(name)) for name in facts.having(trait)],
+            [found.stream],
+            clocks=facts.clocks,
+        )
+        for trait in (Trait.PUBLISHER, Trait.SUBSCRIBER)
+    )
+    sets = must_get(facts.clients, published, got, facts)
+    if sets is None:
+        return None
+    must, _ = sets[found.stream]
+    return frozenset(
+        name for name, (first, end) in must.items() if bool(((first <= found.seq) & (found.seq < end)).any())
+    )

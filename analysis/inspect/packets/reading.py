@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.pcap.batches import TimeRange
-from analysis.errors import AnalysisError
+from analysis.errors import AnalysisError, check_transfers
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from analysis.inspect.packets.filters import Filter
 from analysis.schemas import TRANSFERS
-from analysis.unanalysed import check_transfers
 from experiments.rundir import RunDirectory
 
 BATCH_ROWS = 2_048

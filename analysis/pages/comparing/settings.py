@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.capture.clocks.machines import machines_of
-from analysis.dotted_paths import leaf_text, leaves
 from analysis.history.record import place_of
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.page import short_commit
+from experiments.overrides import leaf_text, leaves
 
 PLACE = "place"
 ASKED = ("experiment", "topology")

@@ -8,7 +8,7 @@ altogether (hours, perhaps) and how fast it drifts would hide all else; both sta
 import numpy as np
 
 from analysis.capture.clocks.clock import Floats
-from analysis.capture.clocks.notes import summary
+from analysis.capture.clocks.making import summary
 from analysis.pages.charting.model import Axis, Chart, Series
 from analysis.pages.report.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.capture.clocks.making import read_details, read_on_reference
+from analysis.errors import refuse
 from analysis.timelines.facts import owners
-from analysis.unanalysed import refuse
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]

@@ -8,8 +8,7 @@ import psutil
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.pool import Children, InThisProcess
-from analysis.jobs.work import handfuls
+from analysis.jobs.work import Children, InThisProcess, handfuls
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.live.decoder import Batch, Decoder
-from analysis.live.segments import SEGMENTS, read_segments
+from analysis.live.source import SEGMENTS, read_segments
 from analysis.systems.sprinkler import READING
 from analysis.timelines.facts import Host
 from experiments import capture_parts

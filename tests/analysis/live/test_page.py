@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from analysis.capture.pcap.index import build_index
 from analysis.live.board import Board
-from analysis.live.charts import live_charts
 from analysis.live.server import Server
+from analysis.live.view import live_charts
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import (

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analysis.live.segments import SEGMENTS, read_segments
+from analysis.live.source import SEGMENTS, read_segments
 from analysis.live.view import View
 from experiments import capture_parts
 from experiments.rundir import RunDirectory

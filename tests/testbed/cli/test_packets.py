@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.inspect.packets.again_lines import KEYS as AGAIN_KEYS
+from analysis.inspect.packets.lines import AGAIN_KEYS
 from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
 from analysis.pipeline import analyze_here
 from experiments.rundir import RunDirectory

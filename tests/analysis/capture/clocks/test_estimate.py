@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.capture.clocks.bounds import Exchange, Sightings
 from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, Estimate, Reading, estimate
-from analysis.capture.clocks.notes import Change, changes
+from analysis.capture.clocks.making import Change, changes
 from analysis.capture.clocks.segments import WANDER
 from analysis.capture.clocks.wire import Met
 from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, Offset, S, Times, Way, met, right, shown

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from analysis.inspect.following.copies import find
-from analysis.inspect.following.hops import hops, way_to
+from analysis.inspect.following.hops import Packets, hops, way_to
 from analysis.inspect.following.lines import lines
-from analysis.inspect.following.segments import Packets
 from analysis.inspect.following.story import tell
 from analysis.systems.sprinkler import READING
 from analysis.timelines.facts import read_facts

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from analysis.history import History
-from analysis.history.where import Where
+from analysis.history.schemas import Where
 from analysis.pages.nights import write_site
 from experiments.rundir import RunDirectory
 from tests.analysis.history.year import Planted, make_year, night_of
