@@ -296,13 +296,13 @@ def _findings(case: _Case, results: Results) -> Findings:
     unfit = unfit_hosts(case.content, facts, damaged)
     comparable = case.decoded and case.recorded
     return Findings(
-        deliveries=deliveries.to_pylist() if deliveries is not None else None,
-        publishers=results["publishers"].to_pylist(),
+        deliveries=deliveries,
+        publishers=results["publishers"],
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
         convergence=convergence.headline(results["convergence"], case.logged, facts),
         fidelity=links,
-        routes=recovery.to_pylist(),
+        routes=recovery_table.routes(recovery),
         agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
         damaged=damaged,
         notes=(*notes, *reasons),

@@ -32,21 +32,23 @@ CUT = {"r2", "r3"}
 
 
 def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDirectory:
-    """The run's directory below `out`; both numbers are multiples of four. events: of each topic."""
+    """The run's directory below `out`, a multiple of four clients. events: of each topic."""
     experiment = load_experiment(
-        FILE, [f"roles.subscriber={clients // 4}", f"workload.streams={topics // 4}", "captures=none"]
+        FILE, [f"roles.subscriber={clients // 4}", f"workload.topics={topics}", "captures=none"]
     )
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
     run = prepare(out, plan, described)
     times_ns = _published_ns(topics, events)
+    places = {region.name: number for number, region in enumerate(plan.regions)}
+    owner = np.array([places[each.region] for each in plan.streams])
     rng = np.random.default_rng(1)
     for number, region in enumerate(plan.regions):
-        _publishers(run, region.name, number, times_ns)
+        _publishers(run, region.name, np.flatnonzero(owner == number), times_ns)
         hosts = [
             each.host for each in plan.processes if each.region == region.name and each.role == "subscriber"
         ]
-        _subscribers(run, plan, region.name, hosts, times_ns, rng)
+        _subscribers(run, plan, region.name, hosts, times_ns, owner, rng)
     _end(run, plan)
     return run
 
@@ -84,9 +86,8 @@ def _crcs(topics: np.ndarray, events: int, came: np.ndarray) -> tuple[np.ndarray
     return alone, running
 
 
-def _publishers(run: RunDirectory, region: str, number: int, times_ns: np.ndarray) -> None:
-    topics, events = times_ns.shape
-    mine = np.arange(number * topics // 4, (number + 1) * topics // 4)
+def _publishers(run: RunDirectory, region: str, mine: np.ndarray, times_ns: np.ndarray) -> None:
+    events = times_ns.shape[1]
     alone, running = _crcs(mine, events, np.ones((len(mine), events), bool))
     seq = np.arange(1, events + 1)
     made = _records(RecordKind.PUBLISHED, mine[:, None], seq, 1, times_ns[mine], alone, running).ravel()
@@ -94,9 +95,8 @@ def _publishers(run: RunDirectory, region: str, number: int, times_ns: np.ndarra
     _write(run, f"{region}-broker-0", made[:0])
 
 
-def _subscribers(run: RunDirectory, plan: Plan, region: str, hosts: list[str], times_ns, rng) -> None:
+def _subscribers(run: RunDirectory, plan: Plan, region: str, hosts: list[str], times_ns, owner, rng) -> None:
     topics, events = times_ns.shape
-    owner = np.arange(topics) * 4 // topics
     delays = np.array([_delay_ns(plan, each.name, region) for each in plan.regions])
     came_ns = times_ns + delays[owner][:, None]
     between = (times_ns >= CUT_S * S - 60 * MS) & (times_ns < RESTORED_S * S)

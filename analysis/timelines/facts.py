@@ -164,8 +164,15 @@ class Facts:
 
     def gateways_of(self, region: str) -> tuple[str, ...]:
         """Names of a region's gateways."""
-        hosts = self.hosts.values()
-        return tuple(host.name for host in hosts if host.region == region and host.role == GATEWAY)
+        return self._gateways.get(region, ())
+
+    @cached_property
+    def _gateways(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for host in self.hosts.values():
+            if host.role == GATEWAY:
+                found[host.region] = (*found.get(host.region, ()), host.name)
+        return found
 
     @cached_property
     def steady_clients(self) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ APART = ("verdict", "agreement")
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """Rows of `schemas.FIDELITY`, and of `schemas.RECOVERY` those that say which routes were taken."""
+    """Rows of `schemas.FIDELITY`, and what each fault's streams took for ways: `recovery_table.routes`."""
 
     fidelity: Sequence[Json]
-    recovery: Sequence[Json]
+    routes: Sequence[Json]
     facts: Facts
 
     def unproven(self, path: str) -> list[str]:
@@ -58,8 +58,8 @@ class Grounds:
     def _routes(self, fault: str) -> set[Way]:
         """The link directions of the old and new ways of the streams that the fault affected."""
         found: set[Way] = set()
-        for row in self.recovery:
-            if row["fault"] == fault and row["affected"]:
+        for row in self.routes:
+            if row["fault"] == fault:
                 for way in (row["old_way"], row["new_way"]):
                     regions = (way or "").split()
                     for hop in itertools.pairwise(regions):

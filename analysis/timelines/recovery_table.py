@@ -1,18 +1,21 @@
-"""The recovery table and its headline per fault, from pairs, acts and deliveries; plain Python over few rows.
+"""The recovery table and its headline per fault, from pairs, acts and deliveries: columns, and
+plain Python only over pairs that a fault affected.
 
 There is a row per applied or asked fault, stream and client. Times count from the fault's applied time.
 `detect` and `resubscribe` are those of the proxy of the client's region; packets say when it subscribed, its
 log when it noticed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.acts import Act, What, on_fault
+from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
 from experiments.declared import Trait
@@ -22,80 +25,124 @@ DERIVED = ("rate_derived", "loss_derived", "connectivity_lost")
 APART_S = 0.4
 """Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
 SUMS = ("lost", "duplicated", "out_of_order")
+REASONS_MAX = 20
+"""Of a fault, in words."""
+STREAM_BITS = 32
 
 
 def table(pairs: pa.Table, acts: Sequence[Act], deliveries: pa.Table | None, facts: Facts) -> pa.Table:
     """`schemas.RECOVERY` from rows of `schemas.PAIRS` and, where nodes kept records, `schemas.DELIVERIES`."""
-    disorder = {(row["client"], row["stream"]): row for row in (deliveries.to_pylist() if deliveries else ())}
-    faults = {fault.name: fault for fault in facts.faults}
-    numbers = {fault.name: number for number, fault in enumerate(facts.applied_faults)}
-    rows = []
-    for pair in pairs.to_pylist():
-        fault = faults[pair["fault"]]
-        said = disorder.get((pair["client"], pair["stream"]))
-        after = {
-            name: said[f"{name}_after"][numbers[fault.name]] if said else None
-            for name in ("duplicated", "out_of_order")
-        }
-        rows.append(_row(pair, fault, acts, facts) | after)
-    return pa.Table.from_pylist(rows, schema=schemas.RECOVERY)
+    names = [fault.name for fault in facts.applied_faults]
+    fault = codes(pairs.column("fault"), names)
+    affected = pairs.column("affected").to_numpy()
+    react = _Reactions(acts, facts)
+    found = [_row(pair, react) for pair in pairs.filter(pairs.column("affected")).to_pylist()]
+    place = pa.array(np.cumsum(affected) - 1, mask=~affected)
+    columns: dict[str, Any] = {
+        name: pa.array([row[name] for row in found], schemas.RECOVERY.field(name).type).take(place)
+        for name in _MEASURED
+    }
+    columns |= {name: pairs.column(name) for name in _KEPT}
+    columns |= {
+        "requested_s": np.array([each.requested_s for each in facts.applied_faults])[fault],
+        "applied_s": np.array([facts.seconds(each.t_ns) for each in facts.applied_faults])[fault],
+        "bar_s": _bars(pairs, facts),
+        **_disorder(pairs, fault, deliveries, len(names)),
+    }
+    return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
 
 
 def headline(recovery: pa.Table, facts: Facts) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Per fault the figures of summary.json, and the reasons for those that are null."""
     found, reasons = {}, []
-    rows = recovery.to_pylist()
     for fault in facts.faults:
-        mine = [row for row in rows if row["fault"] == fault.name]
-        figures, missing = _figures(fault, mine)
+        figures, missing = _figures(fault, rows(recovery, fault=fault.name))
         found[fault.name] = figures
         reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
     return found, reasons
 
 
-def _row(pair: dict[str, Any], fault: Fault, acts: Sequence[Act], facts: Facts) -> dict[str, Any]:
-    reasons = list(pair["reasons"])
-    detect_s = resubscribe_s = None
-    if pair["affected"]:
-        mine = on_fault(
-            acts,
-            fault,
-            facts.next_fault_ns(fault) or NEVER,
-            pair["stream"],
-            facts.hosts[pair["client"]].region,
-            struck=_struck(fault, facts),
-            routes=facts.routes,
-        )
-        detect_s = _first(mine, fault)
+def routes(recovery: pa.Table) -> list[dict[str, Any]]:
+    """The old and new ways of the streams that each fault affected, as {"fault", "old_way", "new_way"}."""
+    affected = recovery.filter(recovery.column("affected"))
+    found: list[dict[str, Any]] = affected.group_by(["fault", "old_way", "new_way"]).aggregate([]).to_pylist()
+    return found
+
+
+_TIMES = ("switch", "catch_up", "settled", "returned", *DERIVED)
+_MEASURED = ("detect_s", "resubscribe_s", *(f"{name}_s" for name in _TIMES), "reason")
+"""Columns of affected pairs alone."""
+_KEPT = (
+    "fault", "stream", "client", "affected", "impaired", "backlog_events", "lost", "old_way", "new_way"
+)  # fmt: skip
+
+
+class _Reactions:
+    """What was done about faults: the same for all clients of a region."""
+
+    def __init__(self, acts: Sequence[Act], facts: Facts) -> None:
+        self._acts, self._facts = acts, facts
+        self._faults = {fault.name: fault for fault in facts.applied_faults}
+        self._known: dict[tuple[str, int, str], tuple[float | None, float | None, list[str]]] = {}
+
+    def to(self, name: str, stream: int, client: str) -> tuple[float | None, float | None, list[str]]:
+        """When a fault was noticed, when a stream was asked for anew, and why not if it was not."""
+        key = (name, stream, self._facts.hosts[client].region)
+        if key not in self._known:
+            self._known[key] = self._look(self._faults[name], stream, key[-1])
+        return self._known[key]
+
+    def _look(self, fault: Fault, stream: int, region: str) -> tuple[float | None, float | None, list[str]]:
+        facts = self._facts
+        end_ns = facts.next_fault_ns(fault) or NEVER
+        struck = _struck(fault, facts)
+        mine = on_fault(self._acts, fault, end_ns, stream, region, struck=struck, routes=facts.routes)
         asked = [act for act in mine if act.what is What.REROUTED] or [
             act for act in mine if act.what is What.MOVED
         ]
-        resubscribe_s = _first(asked, fault)
-        ends = facts.owner[pair["stream"]], facts.hosts[pair["client"]].region
-        reasons += _undone(fault, ends, mine, asked, facts)
+        ends = facts.owner[stream], region
+        return _first(mine, fault), _first(asked, fault), _undone(fault, ends, mine, asked, facts)
+
+
+def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
+    """Of an affected pair, what only those have."""
+    detect_s, resubscribe_s, why_not = reactions.to(pair["fault"], pair["stream"], pair["client"])
+    reasons = [*pair["reasons"], *why_not]
     if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
         reasons.append("rate_derived_s: the whole load did not come in time for 2 s before the next fault")
     return {
-        "fault": fault.name,
-        "stream": pair["stream"],
-        "client": pair["client"],
-        "affected": pair["affected"],
-        "requested_s": fault.requested_s,
-        "applied_s": facts.seconds(fault.t_ns),
         "detect_s": detect_s,
         "resubscribe_s": resubscribe_s,
-        **{
-            f"{name}_s": _seconds(pair[f"{name}_ns"])
-            for name in ("switch", "catch_up", "settled", "returned", *DERIVED)
-        },
-        "impaired": pair["impaired"],
-        "bar_s": _bar_s(pair, fault, facts),
-        "backlog_events": pair["backlog_events"],
-        "lost": pair["lost"],
-        "old_way": pair["old_way"],
-        "new_way": pair["new_way"],
+        **{f"{name}_s": _seconds(pair[f"{name}_ns"]) for name in _TIMES},
         "reason": "; ".join(reasons) or None,
     }
+
+
+def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults: int) -> dict[str, pa.Array]:
+    """What came again or late after each pair's fault; null where nothing was written down of the pair."""
+    names = ("duplicated", "out_of_order")
+    if deliveries is None or not deliveries.num_rows:
+        return {name: pa.nulls(pairs.num_rows, pa.int64()) for name in names}
+    clients = deliveries.column("client").unique().to_pylist()
+    keys, wanted = (
+        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
+        for table in (deliveries, pairs)
+    )
+    order = np.argsort(keys, kind="stable")
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
+    unknown = keys[at] != wanted
+    found = {}
+    for name in names:
+        counted = pc.list_flatten(deliveries.column(f"{name}_after")).to_numpy()
+        found[name] = pa.array(counted[at * faults + fault], mask=unknown)
+    return found
+
+
+def _bars(pairs: pa.Table, facts: Facts) -> pa.Array:
+    if not facts.clocks.by_machine:
+        return pa.nulls(pairs.num_rows, pa.float64())
+    faults = {fault.name: fault for fault in facts.applied_faults}
+    return pa.array([_bar_s(pair, faults[pair["fault"]], facts) for pair in pairs.to_pylist()], pa.float64())
 
 
 def _undone(
@@ -124,52 +171,47 @@ def _bar_s(pair: dict[str, Any], fault: Fault, facts: Facts) -> float | None:
     return round(float(facts.clocks.bars_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
 
 
-def _figures(fault: Fault, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     """The worst of the affected pairs, the first detection, and sums over all pairs; null where a pair has
     none.
     """
-    affected = [row for row in rows if row["affected"]]
+    affected = pairs.filter(pairs.column("affected"))
     names = [*WORST, "returned_s"] if fault.mends and fault.hops else [*WORST]
-    worst = {name: _worst([row[name] for row in affected]) for name in names}
-    detected = [row["detect_s"] for row in affected if row["detect_s"] is not None]
-    sums = {name: _sum([row[name] for row in rows]) for name in SUMS}
-    figures = {"detect_s": min(detected, default=None), **worst, **sums, "affected_pairs": len(affected)}
-    figures |= _benchmarks(affected)
-    bars = [row["bar_s"] for row in affected if row["bar_s"] is not None]
-    figures |= {"bar_s": max(bars)} if bars else {}
+    figures = {
+        "detect_s": pc.min(affected.column("detect_s")).as_py(),
+        **{name: _whole(pc.max, affected.column(name)) for name in names},
+        **{name: _whole(pc.sum, pairs.column(name)) for name in SUMS},
+        "affected_pairs": affected.num_rows,
+        # in the words of RFC 6412 and 6414: the first route's convergence, and the worst of all routes
+        "first_route_s": pc.min(affected.column("switch_s")).as_py(),
+        **{f"{name}_s": _whole(pc.max, affected.column(f"{name}_s")) for name in DERIVED},
+        "impaired": _whole(pc.sum, affected.column("impaired")),
+    }
+    bar_s = pc.max(affected.column("bar_s")).as_py()
+    figures |= {} if bar_s is None else {"bar_s": bar_s}
     if fault.applied_ns is None:
         return figures, ["it never took hold"]
-    if not affected:
+    if not affected.num_rows:
         return figures, ["no stream's way to a client was concerned"]
-    told = {reason for row in affected for reason in (row["reason"] or "").split("; ") if reason}
-    return figures, [*sorted(told), *_disagreement(affected)]
+    texts = affected.column("reason").unique().drop_null().to_pylist()
+    told = sorted({reason for text in texts for reason in text.split("; ")})
+    more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
+    return figures, [*told[:REASONS_MAX], *more, *_disagreement(affected)]
 
 
-def _benchmarks(affected: list[dict[str, Any]]) -> dict[str, Any]:
-    """In the words of RFC 6412 and 6414: the first route's convergence, and the worst of all routes."""
-    switched = [row["switch_s"] for row in affected if row["switch_s"] is not None]
-    return {
-        "first_route_s": min(switched, default=None),
-        **{f"{name}_s": _worst([row[f"{name}_s"] for row in affected]) for name in DERIVED},
-        "impaired": _sum([row["impaired"] for row in affected]),
-    }
-
-
-def _disagreement(affected: list[dict[str, Any]]) -> list[str]:
+def _disagreement(affected: pa.Table) -> list[str]:
     """That the two methods of RFC 6412 do not say the same, and for how many routes."""
-    both = [
-        (row["rate_derived_s"], row["loss_derived_s"])
-        for row in affected
-        if row["rate_derived_s"] is not None and row["loss_derived_s"] is not None
-    ]
-    apart = [rate - loss for rate, loss in both if abs(rate - loss) > APART_S]
-    if not apart:
+    less = pc.subtract(affected.column("rate_derived_s"), affected.column("loss_derived_s")).drop_null()
+    apart = less.filter(pc.greater(pc.abs(less), APART_S))
+    if not len(apart):
         return []
-    longer = "some carried a part of their load, or were lost more than once" if max(apart) > APART_S else ""
-    shorter = "more than the usual load was late or lost" if min(apart) < -APART_S else ""
+    lowest, highest = (pc.min_max(apart).as_py()[end] for end in ("min", "max"))
+    longer = "some carried a part of their load, or were lost more than once" if highest > APART_S else ""
+    shorter = "more than the usual load was late or lost" if lowest < -APART_S else ""
     return [
-        f"by rates and losses (rate_derived_s, loss_derived_s) {len(apart)} of {len(both)} streams at clients"
-        f" converged up to {max(map(abs, apart)):.1f} s apart: {' or '.join(filter(None, (longer, shorter)))}"
+        f"by rates and losses (rate_derived_s, loss_derived_s) {len(apart)} of {len(less)} streams at clients"
+        f" converged up to {max(highest, -lowest):.1f} s apart:"
+        f" {' or '.join(filter(None, (longer, shorter)))}"
     ]
 
 
@@ -186,9 +228,6 @@ def _seconds(t_ns: int | None, since_ns: int = 0) -> float | None:
     return None if t_ns is None else round((t_ns - since_ns) / 1e9, 6)
 
 
-def _worst(values: list[Any]) -> Any:
-    return None if not values or any(value is None for value in values) else max(values)
-
-
-def _sum(values: list[Any]) -> Any:
-    return None if not values or any(value is None for value in values) else sum(values)
+def _whole(figure: Callable[[pa.ChunkedArray], pa.Scalar], values: pa.ChunkedArray) -> Any:
+    """A figure of all values; None if any of them is not known, or there are none."""
+    return None if not len(values) or values.null_count else figure(values).as_py()

@@ -23,10 +23,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
+from analysis.timelines.arrays import codes, ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
 from analysis.timelines.grounds import Grounds, place
+from analysis.timelines.groups import sums
 from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
 from analysis.timelines.presence import unexpected_exits
@@ -50,12 +56,12 @@ class Findings:
     why.
     """
 
-    deliveries: list[dict[str, Any]] | None = None
-    publishers: list[dict[str, Any]] = field(default_factory=list)
+    deliveries: pa.Table | None = None
+    publishers: pa.Table = field(default_factory=schemas.PUBLISHERS.empty_table)
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
-    routes: list[dict[str, Any]] = field(default_factory=list)  # rows of RECOVERY, for the ways in them
+    routes: list[dict[str, Any]] = field(default_factory=list)  # old and new ways of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
@@ -213,21 +219,24 @@ def _excess(row: Json) -> float:
 
 def _events(findings: Findings) -> dict[str, int | None]:
     """Sums over clients and streams. `unordered_publishers` counts events that break their driver's order."""
-    deliveries = findings.deliveries
+    deliveries, publishers = findings.deliveries, findings.publishers
     if deliveries is None:
         return dict.fromkeys(EVENTS)
-    streams = {row["stream"]: row["published"] for row in deliveries}
-    acknowledged = sum(row["published"] for row in findings.publishers)  # all there is without clients
+    streams = deliveries.group_by("stream").aggregate([("published", "max")])
+    # all there is without clients
+    published = streams.column("published_max") if streams.num_rows else publishers.column("published")
     return {
-        "published": sum(streams.values()) if streams else acknowledged,
-        **{name: sum(row[name] for row in deliveries) for name in PER_CLIENT},
-        "unordered_publishers": sum(row["unordered"] for row in findings.publishers),
+        "published": _sum(published),
+        **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
+        "unordered_publishers": _sum(publishers.column("unordered")),
     }
 
 
-def _throughput(
-    facts: Facts, deliveries: list[dict[str, Any]] | None
-) -> tuple[dict[str, float | None], list[str]]:
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column).as_py() or 0)
+
+
+def _throughput(facts: Facts, deliveries: pa.Table | None) -> tuple[dict[str, float | None], list[str]]:
     """Events that came while the drivers ran, a second, at one client, mean and at the slowest one, and their
     bytes. Clients that were not there all the time do not count, unless there are no others.
     """
@@ -239,15 +248,15 @@ def _throughput(
     if deliveries is None or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
         return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
     seconds = facts.seconds(facts.stopped_ns)
-    came = dict.fromkeys(facts.steady_clients or facts.clients, 0)
-    for row in deliveries:
-        if row["client"] in came:
-            came[row["client"]] += row["delivered_while_running"]
-    events_per_s = sum(came.values()) / len(came) / seconds
+    clients = list(facts.steady_clients or facts.clients)
+    client = codes(deliveries.column("client"), clients)
+    events = ints(deliveries, "delivered_while_running")
+    came = sums(client[client >= 0], events[client >= 0], len(clients))
+    events_per_s = int(came.sum()) / len(came) / seconds
     size = facts.event_bytes
     return {
         "events_per_s": events_per_s,
-        "slowest_client_events_per_s": min(came.values()) / seconds,
+        "slowest_client_events_per_s": int(came.min()) / seconds,
         "bytes_per_s": events_per_s * size if size else None,
     }, ([] if size else ["throughput.bytes_per_s: events have no fixed size"])
 

@@ -1,7 +1,9 @@
 """The verdict, and what stands in the summary where something is wrong or could not be measured."""
 
+import pyarrow as pa
 import pytest
 
+from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.facts import read_facts
 from analysis.timelines.summary import PER_CLIENT, Findings, summarize
@@ -25,7 +27,11 @@ def link(**wrong):
 def summary_of(run=None, **findings):
     run = run or run_json("expect=[events.lost == 0]")
     values = {"deliveries": [delivery()], "fidelity": [link()], "agreement": Agreement(True, 4, (), ())}
-    return summarize(run, read_facts(run), Findings(**(values | findings)))
+    values |= findings
+    for name, schema in (("deliveries", schemas.DELIVERIES), ("publishers", schemas.PUBLISHERS)):
+        if values.get(name) is not None:
+            values[name] = pa.Table.from_pylist(values[name], schema=schema)
+    return summarize(run, read_facts(run), Findings(**values))
 
 
 def verdict(run=None, **findings):
