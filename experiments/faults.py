@@ -45,7 +45,7 @@ class LastingFault(Fault):
     """How long it lasts; until a restore, or the end of the run, unless given."""
 
 
-class Hold(LastingFault):
+class Outage(LastingFault):
     """A fault that keeps packets from crossing links."""
 
     mode: Mode = "blackhole"
@@ -54,7 +54,7 @@ class Hold(LastingFault):
     """Which way is affected: forward is from the first named to the second, or out of an isolated region."""
 
 
-class Cut(Hold):
+class Cut(Outage):
     """Cuts the link between two regions."""
 
     kind: ClassVar[str] = "cut"
@@ -67,7 +67,7 @@ class Cut(Hold):
         return "-".join(self.link)
 
 
-class Isolate(Hold):
+class Isolate(Outage):
     """Cuts all links of a region."""
 
     kind: ClassVar[str] = "isolate"
@@ -80,7 +80,7 @@ class Isolate(Hold):
         return self.region
 
 
-class Partition(Hold):
+class Partition(Outage):
     """Cuts all links between groups of regions: the cut-set."""
 
     kind: ClassVar[str] = "partition"
@@ -100,7 +100,7 @@ class Partition(Hold):
         return self
 
 
-class Flap(Hold):
+class Flap(Outage):
     """Cuts a link again and again: `down` first, then `up`, and so on for the whole time; it ends up."""
 
     kind: ClassVar[str] = "flap"

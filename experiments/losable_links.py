@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from experiments.faults import Cut, Fault, Hold, Isolate, Partition
+from experiments.faults import Cut, Fault, Isolate, Outage, Partition
 from topologies.model import Topology
 from topologies.routes import connected
 
@@ -45,7 +45,7 @@ def _lost_for_good(faults: Sequence[Fault], topology: Topology) -> set[str]:
     """The links that these keep down until the end, restores left out of account."""
     lost = set()
     for fault in faults:
-        if not isinstance(fault, Hold) or fault.for_us is not None:
+        if not isinstance(fault, Outage) or fault.for_us is not None:
             continue
         if isinstance(fault, Cut) and (link := topology.link_between(fault.link)):
             lost.add(link.name)

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from experiments.capture_parts import NAME_PATTERN, ROTATION_S, folder_of, held
 from experiments.plan import CapturePlan
+from testbed.assignment import WIRE_SNAPLEN_BYTES
 from testbed.errors import TestbedError
-from testbed.share import WIRE_SNAPLEN_BYTES
 
 SNAPLEN_MAX = 262_144
 """tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""

@@ -24,24 +24,24 @@ OF_SWEEP = "expect_sweep"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RunSelection:
     """What a user asked for: an experiment as it was read, and the options that count for all its runs."""
 
     file: ExperimentFile
-    place: str
+    backend: str
     links: str
     seed: int
     repeat: int
 
     @classmethod
     def of(
-        cls, file: ExperimentFile, *, place: str | None, links: str, seed: int | None, repeat: int | None
-    ) -> "Chosen":
+        cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
+    ) -> "RunSelection":
         """Options that are not given are as in the file."""
         experiment = file.experiment
         return cls(
             file,
-            place or experiment.on,
+            backend or experiment.on,
             links,
             experiment.seed if seed is None else seed,
             repeat or experiment.repeat,
@@ -61,7 +61,7 @@ class Chosen:
 class Points:
     """The experiments and topologies of a sweep's combinations, read once each."""
 
-    def __init__(self, chosen: Chosen) -> None:
+    def __init__(self, chosen: RunSelection) -> None:
         self._chosen = chosen
         self._made: dict[int, tuple[Experiment, Topology]] = {}
 
@@ -78,7 +78,7 @@ class Points:
         combinations = {run.number: run for run in chosen.runs}
         content = {
             "links": chosen.links,
-            "on": chosen.place,
+            "on": chosen.backend,
             "points": [[plain(part) for part in self.of(run)] for run in combinations.values()],
             "repeat": chosen.repeat,
             "seed": chosen.seed,
@@ -92,12 +92,14 @@ def plain(model: Experiment | Topology) -> dict[str, Any]:
     return content
 
 
-def new_record(directory: SweepDirectory, chosen: Chosen, points: Points, commit: str | None) -> SweepRecord:
+def new_record(
+    directory: SweepDirectory, chosen: RunSelection, points: Points, commit: str | None
+) -> SweepRecord:
     """What stands in sweep.json before anything has run."""
     return SweepRecord(
         sweep=directory.name,
         experiment=plain(chosen.file.experiment),
-        place=chosen.place,
+        place=chosen.backend,
         links=chosen.links,
         seed=chosen.seed,
         repeat=chosen.repeat,
@@ -108,14 +110,16 @@ def new_record(directory: SweepDirectory, chosen: Chosen, points: Points, commit
     )
 
 
-def refuse_changed(record: SweepRecord, chosen: Chosen, points: Points, directory: SweepDirectory) -> None:
+def refuse_changed(
+    record: SweepRecord, chosen: RunSelection, points: Points, directory: SweepDirectory
+) -> None:
     """Raises InputError unless `chosen` is what this sweep began with."""
     name = chosen.file.experiment.name
     if record.digest == points.digest():
         return
     before = record.experiment.get("name")
     options = {
-        "--on": (record.place, chosen.place),
+        "--on": (record.place, chosen.backend),
         "--links": (record.links, chosen.links),
         "--seed": (record.seed, chosen.seed),
         "--repeat": (record.repeat, chosen.repeat),
@@ -129,7 +133,7 @@ def refuse_changed(record: SweepRecord, chosen: Chosen, points: Points, director
     raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {what}")
 
 
-def continued(record: SweepRecord, chosen: Chosen, directory: SweepDirectory) -> SweepRecord:
+def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
     """The record with the plan's runs, each with what became of it. Raises InputError if it has others."""
     known = {point.name: point for point in record.points}
     planned = [PointRecord.planned(run) for run in chosen.runs]

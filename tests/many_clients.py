@@ -17,7 +17,7 @@ from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from testbed.planning import make_plan
 from testbed.runner.phases import Outcome, Phase
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 FILE = str(Path(__file__).parent / "broker" / "brokers.yaml")

@@ -1,1 +1,1 @@
-"""Places where a plan can be carried out other than the sandbox on this machine."""
+"""Backends: where a plan can be carried out."""

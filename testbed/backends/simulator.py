@@ -1,8 +1,8 @@
 """Carries out a plan in virtual time, and leaves a run directory like that of a real run.
 
-The very machines of the nodes run in `node.sim`, over the plan's links, with the plan's faults; there are no
-captures and no probes, and nothing of this machine is in the result: the same plan gives the same
-deliveries, logs and times. Times begin at a fixed epoch (`virtual_files`). The phases and the messages to
+The nodes' own state machines run in `node.sim`, over the plan's links and with its faults; there are no
+captures and no probes, and the result does not depend on this machine: the same plan gives the same
+deliveries, logs and times. Times begin at a fixed epoch (`simulated_files`). The phases and the messages to
 the follower are those of `testbed.runner`.
 
 Not modelled: what `node.sim` does not model (processors, congestion control, queues that overflow), jitter,
@@ -22,15 +22,15 @@ from node.core import machine as m
 from node.sim.network import Build
 from node.sim.process import Node, Observer
 from node.systems import build_machine
-from testbed.backends.virtual_files import Files, time_ns
-from testbed.backends.virtual_network import VirtualFaults, make_network
-from testbed.backends.virtual_processes import VirtualProcesses
+from testbed.backends.simulated_files import Files, time_ns
+from testbed.backends.simulated_network import SimulatedFaults, make_network
+from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
-from testbed.faults.application import Carried
+from testbed.faults.application import AppliedChange
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.record import RunRecord
-from testbed.runner.start import Ended, Follow
+from testbed.runner.run_control import Follow, RunResult
 
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
@@ -40,16 +40,15 @@ YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: mess
 
 
 def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> None:
-    """Carry out the run whose plan stands in run.json, and tell the follower how it goes.
+    """Carry out the run whose plan is in run.json, and report its progress to the follower.
 
-    build: what makes the nodes' machines; tests give broken ones, to see whether a run shows it.
-
-    Raises TestbedError if it cannot even start, KeyboardInterrupt when the user interrupts it; what there is
-    then is in the run's directory, and its outcome says so.
+    build: creates the nodes' machines; tests pass broken ones, to check that a run reveals them. Raises
+    TestbedError if it cannot start, KeyboardInterrupt when the user interrupts it; what there is then is in
+    the run's directory, and its outcome says so.
     """
-    record = RunRecord(run, _Told(follow))
+    record = RunRecord(run, _FollowerChannel(follow))
     try:
-        with _few_collections(), noted_interrupts() as interrupts:
+        with _infrequent_collections(), noted_interrupts() as interrupts:
             _Simulation(plan_from_json(record.content["plan"]), record, build, interrupts).carry_out()
     except BaseException as error:
         by_user = isinstance(error, KeyboardInterrupt)
@@ -64,23 +63,23 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
 
 
 class Simulator:
-    """Virtual time, as a place for runs: see `Place`."""
+    """Virtual time, as a `Backend`."""
 
-    def fitted(self, plan: Plan) -> Plan:
-        """Any plan."""
+    def adapted(self, plan: Plan) -> Plan:
+        """See `Backend`: any plan, unchanged."""
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:
-        """Nothing of this machine is needed: there are no captures, and no programs."""
+        """See `Backend`: there are no captures and no programs, so nothing is required of this machine."""
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
-        """See `Place`."""
+    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+        """See `Backend`."""
         simulate(run, follow)
-        return Ended(run.read_run(), by_user=False)
+        return RunResult(run.read_run(), by_user=False)
 
 
-class _Told:
-    """What a run's record posts, for the follower."""
+class _FollowerChannel:
+    """Passes the messages of a run's record to the follower."""
 
     def __init__(self, follow: Follow) -> None:
         self.post = follow
@@ -96,8 +95,8 @@ class _Simulation:
         self._files = Files(record.directory)
         observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
         self._network = make_network(plan, record.directory, observer, build)
-        self._processes = VirtualProcesses(self._network, plan.declared)
-        self._faults = VirtualFaults(plan, self._network, self._processes)
+        self._processes = SimulatedProcesses(self._network, plan.declared)
+        self._faults = SimulatedFaults(plan, self._network, self._processes)
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
         self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
@@ -106,7 +105,7 @@ class _Simulation:
             self._files.begin(process.host)
 
     def carry_out(self) -> None:
-        """All phases. Raises TestbedError if the nodes do not get ready."""
+        """Run all phases. Raises TestbedError if the nodes do not get ready."""
         self._record.content["links"] = "simulator"
         self._record.content["times"]["started_ns"] = time_ns(0)
         self._record.time("network_ns", time_ns(0))
@@ -144,9 +143,9 @@ class _Simulation:
         duration_us = self._plan.duration_us
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for change in self._plan.changes:
-            self._pass(zero_us + change.at_us)
+            self._advance(zero_us + change.at_us)
             self._note(self._faults.carry_out(change, self._now_ns))
-        self._pass(zero_us + duration_us)
+        self._advance(zero_us + duration_us)
         self._runs = False
         self._network.tell(m.StopDrivers())
         self._record.time("stopped_ns", self._now_ns)
@@ -155,14 +154,14 @@ class _Simulation:
         self._record.phase(Phase.DRAINING)
         contract = self._plan.declared.contract
         if settles_by_time(contract):
-            self._pass(self._now_us + min(contract.settle_us, self._plan.drain_us))
+            self._advance(self._now_us + min(contract.settle_us, self._plan.drain_us))
         if self._until(self._plan.drain_us, self._processes.everything_delivered):
             self._record.time("drained_ns", self._now_ns)
         self._record.tell("drained")
 
     def _end(self) -> None:
         self._processes.finish()
-        self._pass(self._now_us + STEP_US)
+        self._advance(self._now_us + STEP_US)
         self._files.write()
         self._record.content["processes"] = self._processes.as_json(self._plan)
         self._record.time("ended_ns", self._now_ns)
@@ -179,8 +178,8 @@ class _Simulation:
     def _now_ns(self) -> int:
         return time_ns(self._now_us)
 
-    def _pass(self, until_us: int) -> None:
-        """Let time pass, and tell how far it is."""
+    def _advance(self, until_us: int) -> None:
+        """Advance virtual time, and report progress."""
         while self._now_us < until_us:
             self._network.run(min(until_us, self._now_us + STEP_US))
             self._tell_progress()
@@ -191,7 +190,7 @@ class _Simulation:
         while not condition():
             if self._now_us >= ends_us:
                 return False
-            self._pass(min(ends_us, self._now_us + STEP_US))
+            self._advance(min(ends_us, self._now_us + STEP_US))
         return True
 
     # --- What is told
@@ -212,7 +211,7 @@ class _Simulation:
             now_ns=self._now_ns,
         )
 
-    def _note(self, carried: Carried) -> None:
+    def _note(self, carried: AppliedChange) -> None:
         entry = carried.as_json()
         self._record.append("changes", entry)
         self._record.tell("change", **entry)
@@ -220,7 +219,7 @@ class _Simulation:
             self._record.problem(carried.problem)
 
     def _note_work(self) -> None:
-        """What the simulation cost."""
+        """Record the cost of the simulation."""
         self._record.content["simulation"] = {
             "wall_s": round(time.monotonic() - self._began_s, 3),
             "virtual_s": self._now_us / 1e6,
@@ -228,7 +227,7 @@ class _Simulation:
         }
 
     def _ready(self, node: Node) -> None:
-        """Who becomes ready while the run is on is told to go."""
+        """Start a node that becomes ready while the run is on."""
         if self._runs:
             self._network.clock.at(self._now_us, self._go, node)
 
@@ -241,8 +240,8 @@ class _Simulation:
 
 
 @contextmanager
-def _few_collections() -> Iterator[None]:
-    """Millions of messages come and go without a cycle among them: looking for cycles is wasted."""
+def _infrequent_collections() -> Iterator[None]:
+    """Make garbage collection rare: millions of messages come and go without forming a cycle."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

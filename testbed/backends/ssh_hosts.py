@@ -1,9 +1,9 @@
-"""Carries out plans on the machines of an inventory: each its share, led together, and shipped back.
+"""Carries out plans on the machines of an inventory, each its assignment, and ships the results back.
 
-Once: log in to all machines, examine them, bring our code there. For each run: start a supervisor on each
-machine that the plan needs, lead them through it (`testbed.machines.conductor`), ship their files into the
-one run directory while it goes on or at its end, make one run.json of theirs, and remove the run's folder
-from machines whose files are all here.
+Once: log in to all machines, examine them, deploy our code. For each run: start a supervisor on each machine
+that the plan needs, coordinate them (`testbed.machines.conductor`), ship their files into one run directory
+during the run or at its end, merge their run.json files, and remove the run's folder from machines whose
+files have all arrived.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from typing import Any, Self
 from experiments.declared import Trait
 from experiments.plan import Plan, plan_from_json
 from experiments.rundir import RunDirectory
+from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive, machine_archive
 from testbed.machines.checks import Examined, check_room, examine, raise_if_unfit
@@ -25,7 +26,7 @@ from testbed.machines.deploy import code_folder, deploy, our_python
 from testbed.machines.inventory import Inventory, Machine, When
 from testbed.machines.merging import machines_json, merged
 from testbed.machines.peer import Events, Peer
-from testbed.machines.placement import Placement, first_network, fitted, place, shares
+from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.over_ssh import MachineSource
@@ -33,14 +34,15 @@ from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import run_lock, ship
 from testbed.machines.shipping.result import Shipped
 from testbed.machines.ssh import Connection
-from testbed.runner.start import Ended, Follow, check_disk, interruptible
-from testbed.share import share_to_json
+from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 
 LOOK_S = 0.25
 
 
-class SshHosts:
-    """The machines of an inventory, logged in to. A context manager. show: is given what each can do."""
+class SshBackend:
+    """The machines of an inventory, logged in to. A context manager. show: is called with what each machine
+    can do.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class SshHosts:
         """What each machine can do."""
 
     def __enter__(self) -> Self:
-        """Raises MachineError, with all that is wrong, if a machine cannot take part."""
+        """Raises MachineError, with all problems found, if a machine cannot take part."""
         with contextlib.ExitStack() as stack:
             self._say(f"logging in to {len(self._inventory.machines)} machines")
             connections = stack.enter_context(connected(self._inventory.machines))
@@ -79,13 +81,13 @@ class SshHosts:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def fitted(self, plan: Plan) -> Plan:
-        """See `Place`."""
+    def adapted(self, plan: Plan) -> Plan:
+        """See `Backend`."""
         placement = place(plan, self._inventory)
-        return fitted(plan, self._inventory, placement, self._mtu_bytes(placement))
+        return adapted(plan, self._inventory, placement, self._mtu_bytes(placement))
 
     def check(self, out: Path, plan: Plan) -> None:
-        """See `Place`. The machines have been examined; here the captures must fit."""
+        """See `Backend`. The machines have been examined; here the disk for the captures is checked."""
         try:
             out.mkdir(parents=True, exist_ok=True)
             check_disk(out, plan)
@@ -93,12 +95,12 @@ class SshHosts:
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
-        """See `Place`."""
+    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+        """See `Backend`."""
         return _Run(run, self._inventory, self._logins, self._archive, follow).carry_out()
 
     def _mtu_bytes(self, placement: Placement) -> int:
-        """What the experiment network takes, by what the machines say of their interfaces."""
+        """The MTU of the experiment network, from what the machines report of their interfaces."""
         taking_part = {machine.name for machine in placement.machines}
         return min(
             each.facts.addresses[address].mtu
@@ -127,7 +129,7 @@ class _Run:
         self._content = run.read_run()
         self._plan: Plan = plan_from_json(self._content["plan"])
         self._placement = place(self._plan, inventory)
-        self._shares = shares(self._plan, inventory, self._placement, first_network(run.full_name))
+        self._assignments = assignments(self._plan, inventory, self._placement, first_network(run.full_name))
         self._events: Events = queue.SimpleQueue()
         self._logins = logins
         self._peers = [self._peer(machine) for machine in self._placement.machines]
@@ -135,10 +137,10 @@ class _Run:
         self._impatient = False  # the user does not want to wait for them
         self._shipped: dict[str, Shipped] = {}
 
-    def carry_out(self) -> Ended:
+    def carry_out(self) -> RunResult:
         clients = {
-            name: sum(process.host in share.hosts for process in self._plan.having(Trait.SUBSCRIBER))
-            for name, share in self._shares.items()
+            name: sum(process.host in assignment.hosts for process in self._plan.having(Trait.SUBSCRIBER))
+            for name, assignment in self._assignments.items()
         }
         conductor = Conductor(
             self._peers,
@@ -161,10 +163,10 @@ class _Run:
         if conductor.failed and "zero_ns" not in content["times"]:
             kind = MachineError if conductor.failed["kind"] == "machine" else TestbedError
             raise kind(conductor.failed["text"])
-        return Ended(content, by_user=user.asked)
+        return RunResult(content, by_user=user.asked)
 
     def _note_where(self, conductor: Conductor) -> None:
-        """Write down where the run is, so that its files can be fetched even if we are no more."""
+        """Record which machines have files of the run, so that they can be fetched if this process dies."""
         self._content |= {
             "inventory": {"file": str(Path(self._inventory.file).absolute()), "code": self._archive.sha256},
             "machines": machines_json(self._placement, conductor.zeros, {}),
@@ -183,8 +185,8 @@ class _Run:
 
     def _start(self) -> None:
         for peer in self._peers:
-            share = self._shares[peer.name]
-            content = {**self._content, "share": share_to_json(share)}
+            assignment = self._assignments[peer.name]
+            content = {**self._content, "assignment": assignment_to_json(assignment)}
             given = {"run": content, "lease_s": self._lease_s}
             peer.start(given)
 
@@ -195,9 +197,8 @@ class _Run:
     # --- Files
 
     def _lead(self, conductor: Conductor) -> None:
-        """Through the run, and ship while it goes on, or after it, as the inventory says.
-
-        A KeyboardInterrupt leaves on the machines what has not come yet.
+        """Conduct the run, and ship files during or after it, as the inventory says. After a
+        KeyboardInterrupt, files that have not arrived stay on the machines.
         """
         pool = ThreadPoolExecutor(1, thread_name_prefix="shipping")
         shipping = None
@@ -251,7 +252,7 @@ class _Run:
         return self._run.update_run(**merged(base, parts, order))
 
     def _remove_folders(self) -> None:
-        """From the machines whose files are all here."""
+        """Remove the run's folder from the machines whose files have all arrived."""
         for machine in self._placement.machines:
             shipped = self._shipped.get(machine.name)
             if shipped is not None and shipped.complete:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from testbed.backends.place import Place
+    from testbed.backends.backend import Backend
 
 LOCAL = "local"
 SIMULATOR = "simulator"
 OPTION = "--on"
 
 
-def check_place(name: str) -> None:
+def check_backend(name: str) -> None:
     """Raises InputError if there is no such place, or its inventory cannot be read."""
     from testbed.machines.inventory import load_inventory
     from topologies.errors import InputError
@@ -26,13 +26,13 @@ def check_place(name: str) -> None:
             OPTION,
             None,
             "",
-            f"there is no place {name}; known: {LOCAL}, {SIMULATOR}, or an inventory as machines.yaml",
+            f"there is no backend {name}; known: {LOCAL}, {SIMULATOR}, or an inventory (YAML)",
         )
     load_inventory(Path(name))
 
 
 @contextmanager
-def opened(name: str, say: Callable[[str], None]) -> "Iterator[Place]":
+def open_backend(name: str, say: Callable[[str], None]) -> "Iterator[Backend]":
     """The place of this name, ready for runs. say: shows what goes on until it is.
 
     Raises InputError, and MachineError if machines of an inventory cannot take part.
@@ -42,13 +42,13 @@ def opened(name: str, say: Callable[[str], None]) -> "Iterator[Place]":
 
         yield Simulator()
     elif name == LOCAL:
-        from testbed.backends.place import Local
+        from testbed.backends.backend import LocalBackend
 
-        yield Local()
+        yield LocalBackend()
     else:
-        from testbed.backends.ssh_hosts import SshHosts
+        from testbed.backends.ssh_hosts import SshBackend
         from testbed.campaign.machines_table import show
         from testbed.machines.inventory import load_inventory
 
-        with SshHosts(load_inventory(Path(name)), say, partial(show, aside=True)) as hosts:
+        with SshBackend(load_inventory(Path(name)), say, partial(show, aside=True)) as hosts:
             yield hosts

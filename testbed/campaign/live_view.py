@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.sweeps import Chosen
+    from testbed.sweeps import RunSelection
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})
 READY_TIMEOUT_S = 60.0
@@ -39,11 +39,11 @@ LOG = "live.log"
 OPTION = "--live"
 
 
-def check_watchable(chosen: "Chosen", *, resumed: bool) -> None:
+def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
     """Raises InputError for what makes many runs, or none with packets."""
     if chosen.is_sweep or resumed:
         raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
-    if chosen.place != LOCAL:
+    if chosen.backend != LOCAL:
         raise InputError(OPTION, None, "", "needs packets as they come, so a run on this machine")
 
 

@@ -14,10 +14,10 @@ from experiments.rundir import RunDirectory
 if TYPE_CHECKING:
     from experiments.nights import Failure
     from experiments.sweep import SweepRun
-    from testbed.backends.place import Place
+    from testbed.backends.backend import Backend
     from testbed.campaign.progress import Follower
-    from testbed.runner.start import Ended
-    from testbed.sweeps import Chosen, Points
+    from testbed.runner.run_control import RunResult
+    from testbed.sweeps import Points, RunSelection
 
 NAMED_MAX = 3
 """How many of many reasons stand in a line."""
@@ -82,19 +82,19 @@ class MadeRun:
         return [missed_text(each) for each in expectations if not each["held"]]
 
 
-def make_runs(chosen: "Chosen", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
+def make_runs(chosen: "RunSelection", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
     """Make all runs of an experiment below `out`, each when it is asked for.
 
     One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
     and KeyboardInterrupt if the user ends one, which is then not analysed.
     """
-    from testbed.campaign.backend_selection import opened
+    from testbed.campaign.backend_selection import open_backend
     from testbed.sweeps import Points
 
     points = Points(chosen)
-    with opened(chosen.place, follow.say) as place:
+    with open_backend(chosen.backend, follow.say) as backend:
         for run in chosen.runs:
-            yield _made(run, (chosen, points), place, out, analyze=analyze, follow=follow)
+            yield _made(run, (chosen, points), backend, out, analyze=analyze, follow=follow)
 
 
 def write_report(made: MadeRun, follow: "Follower") -> None:
@@ -112,8 +112,8 @@ def write_report(made: MadeRun, follow: "Follower") -> None:
 
 def _made(
     run: "SweepRun",
-    of: "tuple[Chosen, Points]",
-    place: "Place",
+    of: "tuple[RunSelection, Points]",
+    backend: "Backend",
     out: Path,
     *,
     analyze: bool,
@@ -124,11 +124,11 @@ def _made(
     from testbed.errors import MachineError, TestbedError
 
     chosen, points = of
-    directory = prepare(Request(*points.of(run), run.seed, chosen.links), place, out)
+    directory = prepare(Request(*points.of(run), run.seed, chosen.links), backend, out)
     follow.show(f"run {directory.path}")
     summary, problem = None, None
     try:
-        made = make(directory, place, follow, analyze=analyze, page=lambda verdict: False)
+        made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: False)
         summary = made.summary
         problem = _why_not_analysed(made.ended) if analyze and summary is None else None
     except MachineError:
@@ -140,7 +140,7 @@ def _made(
     )
 
 
-def _replay(chosen: "Chosen", run: "SweepRun") -> str:
+def _replay(chosen: "RunSelection", run: "SweepRun") -> str:
     from experiments.loader import FOLDER
     from experiments.sweepdir import replay_command
 
@@ -150,10 +150,10 @@ def _replay(chosen: "Chosen", run: "SweepRun") -> str:
     one_point = ["sweep=null"] if "sweep" in file.left_out else []
     links = "" if chosen.links == "auto" else f" --links {chosen.links}"
     name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
-    return replay_command(name, [*given, *one_point], run, chosen.place) + links
+    return replay_command(name, [*given, *one_point], run, chosen.backend) + links
 
 
-def _why_not_analysed(ended: "Ended") -> str:
+def _why_not_analysed(ended: "RunResult") -> str:
     return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
 
 

@@ -35,7 +35,7 @@ INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class NightEnd:
     """What a night came to, besides its runs. The last four are as in its record and its page's path."""
 
     outcome: str  # completed, interrupted, crashed
@@ -45,7 +45,7 @@ class Ending:
     page: Path | None = None
 
 
-def conclude(night: Night, options: "NightOptions") -> Ending:
+def conclude(night: Night, options: "NightOptions") -> NightEnd:
     """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
     with night.going_on("the history was not compacted"):
         night.history.compact(night.record.night)
@@ -54,7 +54,7 @@ def conclude(night: Night, options: "NightOptions") -> Ending:
     make_room(night, options.keep_bytes, say_all=True)
     allowed = {run.entry for run in night.record.runs if run.allow_failure}
     worse = checked.worse if checked else ()
-    return Ending(
+    return NightEnd(
         COMPLETED,
         findings=tuple(finding_line(finding) for finding in worse if finding.entry not in allowed),
         findings_allowed=tuple(finding_line(finding) for finding in worse if finding.entry in allowed),
@@ -63,7 +63,7 @@ def conclude(night: Night, options: "NightOptions") -> Ending:
     )
 
 
-def end_night(night: Night, ending: Ending, options: "NightOptions", *, user_knows: bool) -> int:
+def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_knows: bool) -> int:
     """Write down what it came to, and tell others. Returns the exit code.
 
     user_knows: nobody else is to be told, because who interrupted it sits before it.

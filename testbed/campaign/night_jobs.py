@@ -18,7 +18,7 @@ from experiments.child_python import python_command
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory, read_json
 from testbed.campaign.night import Night
-from testbed.campaign.night_one import PlaceOf, failed, finished, prepared
+from testbed.campaign.night_one import BackendOf, failed, finished, prepared
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.sweep_tasks import SimulatePoint, result_file
 from testbed.errors import TestbedError
@@ -42,7 +42,7 @@ class _Job:
     began_s: float
 
 
-def make_side_by_side(night: Night, jobs: int, place_of: PlaceOf) -> None:
+def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
     """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
     waiting = [run for run in night.pending if run.place == SIMULATOR and not night.entry_of(run).sweep]
     on: list[_Job] = []
@@ -50,7 +50,7 @@ def make_side_by_side(night: Night, jobs: int, place_of: PlaceOf) -> None:
         while waiting or on:
             if waiting and len(on) < jobs:
                 run = waiting.pop(0)
-                if night.fits(run) and (job := _begun(night, run, place_of, follow)) is not None:
+                if night.fits(run) and (job := _begun(night, run, backend_of, follow)) is not None:
                     on.append(job)
                 continue
             over = [job for job in on if job.process.poll() is not None or time.monotonic() > job.ends_s]
@@ -62,11 +62,11 @@ def make_side_by_side(night: Night, jobs: int, place_of: PlaceOf) -> None:
                 time.sleep(LOOK_S)
 
 
-def _begun(night: Night, run: NightRun, place_of: PlaceOf, follow: Follower) -> _Job | None:
+def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower) -> _Job | None:
     started_ns, began_s = time.time_ns(), time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
     try:
-        run = prepared(night, run, place_of)
+        run = prepared(night, run, backend_of)
         made = night.directory.run_of(run)
         assert made is not None  # noqa: S101
         command = [*DIES_WITH_US, *python_command("testbed.campaign.night_jobs", str(made.path.resolve()))]

@@ -23,23 +23,23 @@ from testbed.campaign.sweep_run import carry_out, new_sweep
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, budget_left_s
 from testbed.nightly.results import broken, ended, swept, unmeasured
-from testbed.runner.start import Ended
-from testbed.sweeps import Chosen, Points
+from testbed.runner.run_control import RunResult
+from testbed.sweeps import Points, RunSelection
 from topologies.loader import load_topology
 
 if TYPE_CHECKING:
-    from testbed.backends.place import Place
+    from testbed.backends.backend import Backend
 
-PlaceOf = Callable[[str], "Place"]
+BackendOf = Callable[[str], "Backend"]
 """The place of this name, opened if need be. Raises InputError, MachineError."""
 
 
-def make_one(night: Night, run: NightRun, place_of: PlaceOf) -> bool:
+def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
     """Make a run and write down what became of it; false if the user ended it, and the night."""
 
     def make(follow: Follower, began_s: float) -> NightRun:
-        started = prepared(night, run, place_of)
-        return _carried_out(night, started, place_of(run.place), follow, began_s)
+        started = prepared(night, run, backend_of)
+        return _carried_out(night, started, backend_of(run.place), follow, began_s)
 
     return _limited(night, run, make, budget_left_s(run, night.record, night.file))
 
@@ -50,7 +50,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
         directory = _directory(night, run)
-        ended = Ended(directory.read_run(), by_user=False)
+        ended = RunResult(directory.read_run(), by_user=False)
         if directory.summary_json.exists():
             write_page(directory, follow)
             return finished(again, directory, time.monotonic() - began_s)
@@ -111,7 +111,7 @@ def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
     """Raises KeyboardInterrupt if it was ended before its time."""
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
     run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
-    chosen = Chosen.of(file, place=run.place, links=entry.links, seed=run.seed, repeat=None)
+    chosen = RunSelection.of(file, backend=run.place, links=entry.links, seed=run.seed, repeat=None)
     sweep = new_sweep(night.directory.runs, chosen, Points(chosen))
     run = night.note(replace(run, run=sweep.directory.name))
     if carry_out(sweep, analyze=True) == "interrupted":
@@ -119,7 +119,7 @@ def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
     return swept(run, sweep.record, time.monotonic() - began_s)
 
 
-def prepared(night: Night, run: NightRun, place_of: PlaceOf) -> NightRun:
+def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
     """The run with a directory of its own that says what is planned; night.json names it before it is used.
 
     Raises InputError, MachineError.
@@ -135,7 +135,7 @@ def prepared(night: Night, run: NightRun, place_of: PlaceOf) -> NightRun:
         return made
 
     request = Request(experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links)
-    prepare(request, place_of(run.place), night.directory.runs, directory=directory)
+    prepare(request, backend_of(run.place), night.directory.runs, directory=directory)
     return night.as_noted(run)
 
 
@@ -154,9 +154,11 @@ def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> Nigh
     return broken(night.as_noted(run), text, took_s)
 
 
-def _carried_out(night: Night, run: NightRun, place: "Place", follow: Follower, began_s: float) -> NightRun:
+def _carried_out(
+    night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float
+) -> NightRun:
     directory = _directory(night, run)
-    made = make(directory, place, follow)
+    made = make(directory, backend, follow)
     return _concluded(run, directory, made, began_s)
 
 

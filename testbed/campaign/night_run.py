@@ -15,20 +15,20 @@ import click
 
 from experiments.nights import NightDirectory, NightRecord, night_of
 from experiments.suite import SuiteFile, read_suite
-from testbed.backends.place import Place
+from testbed.backends.backend import Backend
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import check_place, opened
+from testbed.campaign.backend_selection import check_backend, open_backend
 from testbed.campaign.night import Night, earlier_durations_s, make_room
 from testbed.campaign.night_end import (
     COMPLETED,
     INTERRUPTED,
-    Ending,
+    NightEnd,
     conclude,
     end_night,
     tell_of_none,
 )
 from testbed.campaign.night_jobs import make_side_by_side
-from testbed.campaign.night_one import PlaceOf, make_one, make_sweep
+from testbed.campaign.night_one import BackendOf, make_one, make_sweep
 from testbed.campaign.night_options import NightOptions
 from testbed.campaign.night_text import show_planned
 from testbed.campaign.night_torn import set_torn_aside, settle_torn
@@ -84,8 +84,8 @@ def _begun(asked: Asked, stack: contextlib.ExitStack) -> Night | int:
 
 def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) -> int:
     night.say(f"night {night.record.night} of {night.record.suite}: {len(night.pending)} runs to go")
-    ending = Ending("crashed", unchecked="the night crashed")
-    interrupted = Ending(INTERRUPTED, unchecked="the night was interrupted")
+    ending = NightEnd("crashed", unchecked="the night crashed")
+    interrupted = NightEnd(INTERRUPTED, unchecked="the night was interrupted")
     try:
         settle_torn(night)
         ending = conclude(night, asked.options) if _make_all(night, asked) else interrupted
@@ -123,7 +123,7 @@ def _read(asked: Asked) -> SuiteFile:
     check_jobs(asked.options.jobs, file)
     _ = asked.options.keep_bytes  # or it raises
     for entry in file.suite.entries:
-        check_place(file.place(entry))
+        check_backend(file.place(entry))
     return file
 
 
@@ -176,29 +176,29 @@ def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, opti
 
 def _make_all(night: Night, asked: Asked) -> bool:
     """Make the runs that are to go; false if the user ended it."""
-    with _places() as place_of:
+    with _open_backends() as backend_of:
         if asked.options.jobs > 1:
-            make_side_by_side(night, asked.options.jobs, place_of)
+            make_side_by_side(night, asked.options.jobs, backend_of)
         make_room(night, asked.options.keep_bytes)
         for run in night.pending:
             if not night.fits(run):
                 continue
             whole = night.entry_of(run).sweep
-            if not (make_sweep(night, run) if whole else make_one(night, run, place_of)):
+            if not (make_sweep(night, run) if whole else make_one(night, run, backend_of)):
                 return False
             make_room(night, asked.options.keep_bytes)
     return True
 
 
 @contextlib.contextmanager
-def _places() -> Iterator[PlaceOf]:
+def _open_backends() -> Iterator[BackendOf]:
     """Opens each place once, when it is first needed."""
     with contextlib.ExitStack() as stack:
-        known: dict[str, Place] = {}
+        known: dict[str, Backend] = {}
 
-        def place_of(name: str) -> Place:
+        def backend_of(name: str) -> Backend:
             if name not in known:
-                known[name] = stack.enter_context(opened(name, lambda text: click.echo(text, err=True)))
+                known[name] = stack.enter_context(open_backend(name, lambda text: click.echo(text, err=True)))
             return known[name]
 
-        yield place_of
+        yield backend_of

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from experiments.model import Experiment
     from experiments.plan import Plan
     from experiments.rundir import RunDirectory
-    from testbed.backends.place import Place
+    from testbed.backends.backend import Backend
     from testbed.campaign.live_view import Watching
     from testbed.campaign.progress import Follower
-    from testbed.runner.start import Ended
+    from testbed.runner.run_control import RunResult
     from topologies.model import Topology
 
 ANALYSIS_DISK_BYTES = 64 << 20
@@ -54,38 +54,38 @@ class Request:
 class Made:
     """A run that was made. summary: summary.json; None: it was not analysed."""
 
-    ended: "Ended"
+    ended: "RunResult"
     summary: dict[str, Any] | None
 
 
 def prepare(
-    request: Request, place: "Place", out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
+    request: Request, backend: "Backend", out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
 ) -> "RunDirectory":
     """The directory of a run below `out`, with a run.json that says what is planned.
 
     directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
     it or it cannot be written.
     """
-    from testbed.runner import start
+    from testbed.runner import run_control
 
-    return start.prepare(out, planned(request, place, out), request.described(), directory)
+    return run_control.prepare(out, planned(request, backend, out), request.described(), directory)
 
 
 def planned(
-    request: Request, place: "Place", out: Path, *, adapt: "Callable[[Plan], Plan]" = lambda plan: plan
+    request: Request, backend: "Backend", out: Path, *, adapt: "Callable[[Plan], Plan]" = lambda plan: plan
 ) -> "Plan":
     """The plan as the place carries it out, which is up to it. adapt: changes what all would do.
 
     Raises InputError, MachineError.
     """
-    plan = place.fitted(adapt(request.plan()))
-    place.check(out, plan)
+    plan = backend.adapted(adapt(request.plan()))
+    backend.check(out, plan)
     return plan
 
 
 def make(
     run: "RunDirectory",
-    place: "Place",
+    backend: "Backend",
     follow: "Follower",
     *,
     analyze: bool = True,
@@ -96,7 +96,7 @@ def make(
     page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
     TestbedError if it broke, AnalysisError.
     """
-    ended = perform(run, place, follow, analyze=analyze)
+    ended = perform(run, backend, follow, analyze=analyze)
     if ended.by_user:
         raise KeyboardInterrupt
     if not analyze:
@@ -106,12 +106,12 @@ def make(
 
 def perform(
     run: "RunDirectory",
-    place: "Place",
+    backend: "Backend",
     follow: "Follower",
     *,
     analyze: bool,
     watching: "Watching | None" = None,
-) -> "Ended":
+) -> "RunResult":
     """Run it where it is to run.
 
     analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
@@ -126,7 +126,7 @@ def perform(
         if analyze and message.get("did") == "drained":
             _start_spark_aside(run)
 
-    ended = place.carry_out(run, hear)
+    ended = backend.carry_out(run, hear)
     if watching is not None:
         watching.read_rest(follow)
         _join_parts(run, follow)
@@ -135,7 +135,7 @@ def perform(
 
 def conclude(
     run: "RunDirectory",
-    ended: "Ended",
+    ended: "RunResult",
     follow: "Follower",
     *,
     page: Callable[[str], bool] = lambda verdict: True,
@@ -155,7 +155,7 @@ def write_page(run: "RunDirectory", follow: "Follower") -> None:
     write_report(run)
 
 
-def analyse(run: "RunDirectory", ended: "Ended", follow: "Follower") -> dict[str, Any] | None:
+def analyse(run: "RunDirectory", ended: "RunResult", follow: "Follower") -> dict[str, Any] | None:
     """The summary, or None with a line that says why there is none."""
     if not ended.measured:
         follow.say("not analysed: the run ended before its nodes published anything")

@@ -8,7 +8,7 @@ from experiments.rundir import RunDirectory
 from testbed.campaign import exit_codes
 
 if TYPE_CHECKING:
-    from testbed.runner.start import Ended
+    from testbed.runner.run_control import RunResult
 
 LABEL_WIDTH = 12
 UNPROVEN_MAX = 4
@@ -37,7 +37,7 @@ def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, 
     row("summary", str(run.summary_json))
 
 
-def exit_code(ended: "Ended", summary: dict[str, Any] | None, *, analyze: bool) -> int:
+def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bool) -> int:
     """Of a run. analyze: whether it was to be analysed."""
     if ended.by_user:
         return exit_codes.INTERRUPTED

@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.sweep import value_text
 from testbed.campaign.made_runs import MadeRun
-from testbed.sweeps import Chosen
+from testbed.sweeps import RunSelection
 
 ENTRY_MAX = 60
 DIGEST_LETTERS = 8
@@ -68,7 +68,7 @@ class Recorder:
         self._history = History(folder)
         self._night = night
 
-    def note(self, made: MadeRun, chosen: Chosen, settings: Mapping[str, Any]) -> None:
+    def note(self, made: MadeRun, chosen: RunSelection, settings: Mapping[str, Any]) -> None:
         """A run that has a directory. Raises AnalysisError if the history cannot be written."""
         from analysis.history import record_of
 
@@ -83,7 +83,7 @@ class Recorder:
         self._history.append(record)
 
     def note_failed_start(
-        self, problem: str, chosen: Chosen, settings: Mapping[str, Any], repetition: int
+        self, problem: str, chosen: RunSelection, settings: Mapping[str, Any], repetition: int
     ) -> None:
         """A run that the machine could not start."""
         from analysis.history import record_of_failed_start
@@ -102,12 +102,12 @@ class Recorder:
         self._history.append(record)
 
 
-def entry_of(chosen: Chosen, settings: Mapping[str, Any]) -> str:
+def entry_of(chosen: RunSelection, settings: Mapping[str, Any]) -> str:
     """What a series of tests' runs is called: the place and the links count among what was changed."""
     experiment, folder = chosen.file.experiment, chosen.file.folder
-    place = {"on": chosen.place} if chosen.place != experiment.on else {}
+    backend = {"on": chosen.backend} if chosen.backend != experiment.on else {}
     links = {"links": chosen.links} if chosen.links != AUTO else {}
-    changed = {**settings, **place, **links}
+    changed = {**settings, **backend, **links}
     lasting = {path: _lasting(value, folder) for path, value in changed.items()}
     return series_name(experiment.name, changed, lasting)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
-from testbed.backends.place import Place
+from testbed.backends.backend import Backend
 from testbed.campaign.one_run import Request, prepare
 from testbed.campaign.sweep_text import point_line, seconds_left
 from testbed.sweeps import Points, headline, judged, pending
@@ -53,10 +53,10 @@ class Sweep(SweepProgress):
         super().__init__(directory, record)
         self._points = points
 
-    def make_run(self, point: PointRecord, place: Place) -> None:
+    def make_run(self, point: PointRecord, backend: Backend) -> None:
         """Its run directory, with what is planned. Raises MachineError, InputError."""
         request = Request(*self._points.of(point), point.seed, self.record.links)
-        prepare(request, place, self.directory.path, directory=lambda: self.directory.make_run(point))
+        prepare(request, backend, self.directory.path, directory=lambda: self.directory.make_run(point))
 
 
 def outcome_of(

@@ -16,7 +16,7 @@ import click
 
 from experiments.sweepdir import PointRecord, SweepDirectory
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import SIMULATOR, opened
+from testbed.campaign.backend_selection import SIMULATOR, open_backend
 from testbed.campaign.one_run import make
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.sweep_outcome import show_sweep
@@ -25,14 +25,14 @@ from testbed.campaign.sweep_tasks import run_in_tasks
 from testbed.campaign.sweep_text import point_title
 from testbed.errors import MachineError, TestbedError
 from testbed.runner.versions import commit
-from testbed.sweeps import Chosen, Points, all_passed, continued, new_record, refuse_changed
+from testbed.sweeps import Points, RunSelection, all_passed, continued, new_record, refuse_changed
 
 if TYPE_CHECKING:
-    from testbed.backends.place import Place
+    from testbed.backends.backend import Backend
 
 
 def run_sweep(
-    chosen: Chosen, out: Path, *, resume: Path | None, analyze: bool, given: tuple[str, Sequence[str]]
+    chosen: RunSelection, out: Path, *, resume: Path | None, analyze: bool, given: tuple[str, Sequence[str]]
 ) -> int:
     """Returns the exit code.
 
@@ -78,7 +78,7 @@ def write_sweep_page(directory: SweepDirectory) -> None:
         write_sweep_report(directory)
 
 
-def new_sweep(out: Path, chosen: Chosen, points: Points) -> Sweep:
+def new_sweep(out: Path, chosen: RunSelection, points: Points) -> Sweep:
     """A sweep below `out` of which nothing has run. Raises MachineError, InputError."""
     name = chosen.file.experiment.name
     try:
@@ -90,7 +90,7 @@ def new_sweep(out: Path, chosen: Chosen, points: Points) -> Sweep:
     return Sweep(directory, record, points)
 
 
-def _resumed(path: Path, chosen: Chosen, points: Points) -> Sweep:
+def _resumed(path: Path, chosen: RunSelection, points: Points) -> Sweep:
     directory = SweepDirectory.open(path)
     record = directory.read()
     refuse_changed(record, chosen, points, directory)
@@ -101,22 +101,22 @@ def _resumed(path: Path, chosen: Chosen, points: Points) -> Sweep:
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
     """Make the runs that are to go. Raises MachineError, AnalysisError, KeyboardInterrupt."""
-    with opened(sweep.record.place, lambda text: click.echo(text, err=True)) as place:
+    with open_backend(sweep.record.place, lambda text: click.echo(text, err=True)) as backend:
         for point in sweep.pending:
             done = len(sweep.record.points) - len(sweep.pending)
             began_s = time.monotonic()
-            sweep.make_run(point, place)
+            sweep.make_run(point, backend)
             with follower(terse=f"[{done + 1}/{len(sweep.record.points)}] {point_title(point)}") as follow:
-                follow.show(sweep.note(_made(sweep, point, place, follow, began_s, analyze=analyze)))
+                follow.show(sweep.note(_made(sweep, point, backend, follow, began_s, analyze=analyze)))
 
 
 def _made(
-    sweep: Sweep, point: PointRecord, place: "Place", follow: Follower, began_s: float, *, analyze: bool
+    sweep: Sweep, point: PointRecord, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
 ) -> PointRecord:
     """What became of a run. One that went wrong gets a report."""
     run = sweep.directory.run_of(point)
     try:
-        made = make(run, place, follow, analyze=analyze, page=lambda verdict: verdict != "passed")
+        made = make(run, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")
     except MachineError:
         raise
     except TestbedError as error:

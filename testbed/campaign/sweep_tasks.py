@@ -15,7 +15,7 @@ from typing import Any
 from analysis.errors import AnalysisError
 from experiments.rundir import RunDirectory, read_json, write_json
 from experiments.sweepdir import PointRecord
-from testbed.campaign.backend_selection import SIMULATOR, opened
+from testbed.campaign.backend_selection import SIMULATOR, open_backend
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.sweep_progress import Sweep, broken, outcome_of
 from topologies.errors import InputError
@@ -45,8 +45,8 @@ class SimulatePoint:
 
                 analyze_here(run, progress=lambda text: None)
         except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            problem = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
         write_json(result_file(run), {"problem": problem, "duration_s": time.monotonic() - began_s})
 
 
@@ -62,10 +62,10 @@ def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
     points = sweep.pending
     with (
         follower(terse=f"{len(points)} runs in virtual time") as follow,
-        opened(SIMULATOR, follow.say) as place,
+        open_backend(SIMULATOR, follow.say) as backend,
     ):
         for point in points:
-            sweep.make_run(point, place)
+            sweep.make_run(point, backend)
         tasks = [SimulatePoint(sweep.directory.run_of(point).path.resolve(), analyze) for point in points]
         follow.say("starting Spark")
         context = spark_session().sparkContext

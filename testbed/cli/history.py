@@ -72,9 +72,9 @@ def list_(
 
     for option in ("since", "until"):
         _check_night(f"--{option}", asked[option])
-    opened = _opened(history)
-    show(opened, Where(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
-    return _tell_problems(opened)
+    open_backend = _opened(history)
+    show(open_backend, Where(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
+    return _tell_problems(open_backend)
 
 
 @command.command(name="add", short_help="Add runs that were made by hand.")
@@ -97,15 +97,15 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
     from topologies.errors import InputError
 
     _check_night("--night", night)
-    opened, code = History(history), exit_codes.FINE
+    open_backend, code = History(history), exit_codes.FINE
     for run in [named_run(name) for name in run_names]:
         try:
-            kept = record(opened, run, suite, entry, night)
+            kept = record(open_backend, run, suite, entry, night)
         except InputError as error:
             click.echo(f"cutset: {error}", err=True)
             code = exit_codes.BAD_INPUT
             continue
-        added = opened.append(kept)
+        added = open_backend.append(kept)
         click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {kept.night}")
     return code
 
@@ -124,9 +124,9 @@ def prune(history: Path, keep: str, dry: bool) -> int:
     from testbed.cli.history_prune import prune as prune_to
 
     budget_bytes = kept_bytes(keep)
-    opened = _opened(history)
-    fits = prune_to(opened, budget_bytes, dry=dry)
-    _tell_problems(opened)
+    open_backend = _opened(history)
+    fits = prune_to(open_backend, budget_bytes, dry=dry)
+    _tell_problems(open_backend)
     return exit_codes.FINE if fits else exit_codes.FAILED
 
 

@@ -46,10 +46,10 @@ def record(
 
 def series_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """What its series is called, and what was set, by dotted path. content: of run.json."""
-    from analysis.pages.comparing.settings import place_text
+    from analysis.pages.comparing.settings import backend_text
 
     experiment, topology = content.get("experiment") or {}, content.get("topology") or {}
-    name, place = str(experiment.get("name") or ""), place_text(content)
+    name, place = str(experiment.get("name") or ""), backend_text(content)
     links = str((content.get("plan") or {}).get("links_kind") or AUTO)
     around = {"on": place, "links": links}
     usual = _as_it_comes(name)

@@ -41,10 +41,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """
     from experiments.plan import plan_to_json
     from testbed.cli.plan_text import plan_of, show_plan
-    from testbed.sweeps import Chosen
+    from testbed.sweeps import RunSelection
 
     file = read_chosen(experiment, overrides, topology)
-    chosen = Chosen.of(file, place=None, links=links, seed=seed, repeat=repeat)
+    chosen = RunSelection.of(file, backend=None, links=links, seed=seed, repeat=repeat)
     plan = plan_of(chosen)
     with reader_may_leave():
         if as_json:

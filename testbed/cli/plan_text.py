@@ -22,11 +22,11 @@ from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
 from testbed.machines.inventory import load_inventory
 from testbed.machines.placement import place
 from testbed.network.commands import inside_lines
-from testbed.network.layout import make_layout
+from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command
-from testbed.sweeps import Chosen
+from testbed.sweeps import RunSelection
 from topologies.link_parameters import LinkParameters
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
@@ -37,20 +37,20 @@ ROWS_MAX = 40  # of a section, unless the whole is asked for
 Row = tuple[str, ...]
 
 
-def plan_of(chosen: Chosen) -> Plan:
+def plan_of(chosen: RunSelection) -> Plan:
     """The plan of the first repetition of the experiment as it stands. Raises InputError."""
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
     return make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
 
 
-def show_plan(chosen: Chosen, *, full: bool) -> None:
+def show_plan(chosen: RunSelection, *, full: bool) -> None:
     """Print the whole text."""
     for line in plan_lines(plan_of(chosen), chosen, full=full):
         click.echo(line)
 
 
-def plan_lines(plan: Plan, chosen: Chosen, *, full: bool) -> Iterator[str]:
+def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]:
     """The whole text, line by line."""
     experiment = chosen.file.experiment
     machines = list(_machine_rows(plan, chosen))  # first: they may not be up to the plan
@@ -88,7 +88,7 @@ def link_parameters_text(parameters: LinkParameters) -> str:
     return ", ".join(parts)
 
 
-def _heading(plan: Plan, chosen: Chosen) -> Iterator[str]:
+def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
     experiment = chosen.file.experiment
     yield click.style(plan.experiment, bold=True) + (
         f"  {experiment.description}" if experiment.description else ""
@@ -107,13 +107,13 @@ def _heading(plan: Plan, chosen: Chosen) -> Iterator[str]:
         yield f"  {chosen.repeat} times each{sweep}"
 
 
-def _run_rows(chosen: Chosen) -> Iterator[Row]:
+def _run_rows(chosen: RunSelection) -> Iterator[Row]:
     """What differs between the runs of a sweep."""
     if chosen.is_sweep:
         yield from ((run.name, f"seed {run.seed}", values_text(run.values)) for run in chosen.runs)
 
 
-def _expected_of_sweep(chosen: Chosen) -> list[Row]:
+def _expected_of_sweep(chosen: RunSelection) -> list[Row]:
     expected = chosen.file.experiment.expect_sweep if chosen.is_sweep else ()
     return [(expectation.text,) for expectation in expected]
 
@@ -241,11 +241,11 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
     return "; ".join(parts)
 
 
-def _machine_rows(plan: Plan, chosen: Chosen) -> Iterator[Row]:
+def _machine_rows(plan: Plan, chosen: RunSelection) -> Iterator[Row]:
     """Which hosts each machine of an inventory has, if that is where it would run."""
-    if chosen.place in {LOCAL, SIMULATOR}:
+    if chosen.backend in {LOCAL, SIMULATOR}:
         return
-    placement = place(plan, load_inventory(Path(chosen.place)))
+    placement = place(plan, load_inventory(Path(chosen.backend)))
     for machine in placement.machines:
         yield machine.name, machine.control, " ".join(placement.hosts(machine))
 

@@ -20,7 +20,7 @@ from testbed.interrupts import handling, interrupt
 @experiment_options
 @click.option(
     "--on",
-    "place",
+    "backend",
     metavar="PLACE",
     help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
     " unless given, as the experiment says.",
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     overrides: tuple[str, ...],
     topology: str | None,
     links: str,
-    place: str | None,
+    backend: str | None,
     seed: int | None,
     repeat: int | None,
     out: Path,
@@ -58,13 +58,13 @@ def command(  # noqa: PLR0917 (click passes them by name)
     while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
     expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
-    from testbed.campaign.backend_selection import check_place
-    from testbed.sweeps import Chosen
+    from testbed.campaign.backend_selection import check_backend
+    from testbed.sweeps import RunSelection
 
-    if place is not None:
-        check_place(place)
+    if backend is not None:
+        check_backend(backend)
     file = read_chosen(experiment, overrides, topology)
-    chosen = Chosen.of(file, place=place, links=links, seed=seed, repeat=repeat)
+    chosen = RunSelection.of(file, backend=backend, links=links, seed=seed, repeat=repeat)
     if live:
         from testbed.campaign.live_view import check_watchable
 

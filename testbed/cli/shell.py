@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.runner.start import Ended
-    from testbed.sweeps import Chosen
+    from testbed.runner.run_control import RunResult
+    from testbed.sweeps import RunSelection
 
 PROMPT = "testbed.cli.prompt"
 
@@ -55,17 +55,17 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from experiments.loader import read_experiment
-    from testbed.faults.by_hand import meaningless
-    from testbed.sweeps import Chosen
+    from testbed.faults.interactive import ignored_fields
+    from testbed.sweeps import RunSelection
 
-    leave_out = meaningless(with_faults=with_faults)
+    leave_out = ignored_fields(with_faults=with_faults)
     file = read_experiment(experiment, all_overrides(overrides, topology), leave_out)
-    chosen = Chosen.of(file, place=LOCAL, links=links, seed=seed, repeat=1)
+    chosen = RunSelection.of(file, backend=LOCAL, links=links, seed=seed, repeat=1)
     _refuse_background()
     return _run(chosen, out, with_faults=with_faults, analyze=not no_analyze)
 
 
-def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> int:
+def _run(chosen: "RunSelection", out: Path, *, with_faults: bool, analyze: bool) -> int:
     from testbed.campaign.one_run import conclude
     from testbed.campaign.outcome import exit_code, show_outcome
     from testbed.campaign.progress import follower
@@ -80,12 +80,12 @@ def _run(chosen: "Chosen", out: Path, *, with_faults: bool, analyze: bool) -> in
     return exit_code(ended, summary, analyze=analyze)
 
 
-def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory":
+def _prepare(chosen: "RunSelection", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
-    from testbed.backends.place import Local
+    from testbed.backends.backend import LocalBackend
     from testbed.campaign.one_run import Request, planned
-    from testbed.faults.by_hand import PLANNED_FAULTS, open_ended
-    from testbed.runner.start import prepare
+    from testbed.faults.interactive import PLANNED_FAULTS, open_ended
+    from testbed.runner.run_control import prepare
     from topologies.loader import load_topology
 
     experiment = chosen.file.experiment
@@ -98,7 +98,7 @@ def _prepare(chosen: "Chosen", out: Path, *, with_faults: bool) -> "RunDirectory
     experiment = open_ended(experiment, faults)
     also = {"shell": {"with_faults": with_faults}}
     request = Request(experiment, topology, chosen.seed, chosen.links, also)
-    return prepare(out, planned(request, Local(), out, adapt=_in_parts), request.described())
+    return prepare(out, planned(request, LocalBackend(), out, adapt=_in_parts), request.described())
 
 
 def _in_parts(plan: "Plan") -> "Plan":
@@ -107,11 +107,11 @@ def _in_parts(plan: "Plan") -> "Plan":
     return replace(plan, captures=captures)
 
 
-def _at_prompt(run: "RunDirectory") -> "Ended":
+def _at_prompt(run: "RunDirectory") -> "RunResult":
     """Carry out the run; a follower shows it but for the time when the prompt has the terminal."""
     from experiments.capture_parts import join_all
     from testbed.campaign.progress import follower
-    from testbed.runner.start import carry_out
+    from testbed.runner.run_control import carry_out
 
     at_terminal = sys.stdin.isatty()
     with contextlib.ExitStack() as shown:

@@ -1,1 +1,1 @@
-"""Faults: from an experiment's file, or a prompt, to changes, and how they are carried out."""
+"""Faults: compiled into changes of links and processes, and applied while the run is on."""

@@ -1,10 +1,10 @@
-"""Carries out the plan's changes at their times, and says for each when it was asked for and when it held.
+"""Applies the plan's changes at their times, and records for each when it was requested and when it was in
+effect.
 
-The plan has compiled faults into changes of single link directions and processes, sorted by time; here they
-only happen. Changes of one instant are all asked for before any of them is waited for: on a busy machine it
-takes 100 ms until a process has been forked. A change that comes late, because the machine was busy or the
-one before it took long, is carried out all the same and recorded as late. What a change does is the caller's
-business (`apply`).
+The plan has compiled faults into changes of single link directions and processes, sorted by time. Changes of
+one instant are all started before any of them is awaited: on a busy machine it takes 100 ms until a process
+has been forked. A change that is late, because the machine was busy or the one before it took long, is
+applied all the same and recorded as late. How a change is applied is up to the caller (`apply`).
 """
 
 import asyncio
@@ -26,8 +26,8 @@ NAP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """A change and what came of it; `applied_ns` is None, with the reason, when it could not be done."""
+class AppliedChange:
+    """A change and its result; `applied_ns` is None, and `error` says why, if it could not be applied."""
 
     change: Change
     requested_ns: int
@@ -36,7 +36,7 @@ class Carried:
 
     @property
     def problem(self) -> str | None:
-        """What to tell the user, if something is wrong with it."""
+        """A message for the user if the change failed or was late, else None."""
         if self.applied_ns is None:
             return f"fault {self.change.fault} could not change {target(self.change)}: {self.error}"
         late_ns = self.applied_ns - self.requested_ns
@@ -45,7 +45,7 @@ class Carried:
         return None
 
     def as_json(self) -> dict[str, object]:
-        """The record that stands in run.json under `changes`."""
+        """The record of it in run.json, under `changes`."""
         times = {"requested_ns": self.requested_ns, "applied_ns": self.applied_ns}
         change = self.change
         what: dict[str, object]
@@ -58,63 +58,63 @@ class Carried:
 
 
 def target(change: Change) -> str:
-    """What a change changes, in words."""
+    """The link direction or process that a change acts on, for messages."""
     if isinstance(change, LinkChange):
         return f"link {change.link} {change.direction}"
     return f"process {change.process}"
 
 
-async def carry_out(
+async def apply_changes(
     changes: Sequence[Change],
     *,
     zero_ns: int,
     apply: Callable[[Change], Awaitable[Applied]],
-    record: Callable[[Carried], None],
+    record: Callable[[AppliedChange], None],
     now_ns: Callable[[], int] = time.time_ns,
 ) -> None:
-    """Do each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time; those of one time
-    together, and otherwise one after the other.
+    """Apply each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time: those of one
+    instant concurrently, all others one after the other.
 
-    A change that fails with a TestbedError is recorded as such and the others go on: a run with a wrong
-    fault is analysed too, and its report says so.
+    A change that fails with a TestbedError is recorded as failed and the others go on: such a run is analysed
+    too, and its report says so.
     """
     for at_us, together in groupby(changes, key=lambda change: change.at_us):
         requested_ns = zero_ns + at_us * 1000
         while (wait_ns := requested_ns - now_ns()) > 0:
             await asyncio.sleep(min(wait_ns / 1e9, NAP_S))
-        for carried in await carry_out_together(tuple(together), requested_ns, apply):
-            record(carried)
+        for applied in await apply_concurrently(tuple(together), requested_ns, apply):
+            record(applied)
 
 
-async def carry_out_together(
+async def apply_concurrently(
     changes: Sequence[Change], requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
-) -> list[Carried]:
-    """Do the changes of one instant now, and say what came of each, in their order.
+) -> list[AppliedChange]:
+    """Apply the changes of one instant now; returns their results in the same order.
 
-    Links come first, one by one. Then all processes are told before any is waited for; only several changes
-    of the same process wait for each other.
+    Links come first, one by one. Then changes of different processes are applied concurrently, and those of
+    the same process one after the other.
     """
-    carried: dict[int, Carried] = {}
+    applied: dict[int, AppliedChange] = {}
     of_process: dict[str, list[int]] = {}
 
     async def in_turn(numbers: Iterable[int]) -> None:
         for number in numbers:
-            carried[number] = await carry_out_one(changes[number], requested_ns, apply)
+            applied[number] = await apply_one(changes[number], requested_ns, apply)
 
     await in_turn(number for number, change in enumerate(changes) if isinstance(change, LinkChange))
     for number, change in enumerate(changes):
         if isinstance(change, ProcessChange):
             of_process.setdefault(change.process, []).append(number)
     await asyncio.gather(*map(in_turn, of_process.values()))
-    return [carried[number] for number in range(len(changes))]
+    return [applied[number] for number in range(len(changes))]
 
 
-async def carry_out_one(
+async def apply_one(
     change: Change, requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
-) -> Carried:
-    """Do one change now, and say what came of it."""
+) -> AppliedChange:
+    """Apply one change now; returns its result."""
     try:
         applied = await apply(change)
     except TestbedError as error:
-        return Carried(change, requested_ns, None, str(error))
-    return Carried(change, requested_ns, applied.applied_ns)
+        return AppliedChange(change, requested_ns, None, str(error))
+    return AppliedChange(change, requested_ns, applied.applied_ns)

@@ -1,21 +1,22 @@
-"""Turns an experiment's faults into the changes that a run applies, and says how overlapping ones add up.
+"""Compiles an experiment's faults into the changes that a run applies, and combines overlapping ones.
 
-Every fault on links becomes *holds*: from one instant to another, a direction of a link is kept in a state,
-or some of its values are set. The rule for each direction of each link at each instant:
+Every fault on links becomes *effects*: from one instant to another, a link direction is kept in a state, or
+some of its parameters are set. The rule for each link direction at each instant:
 
-- it is up unless an active hold keeps it from being so; `down` outweighs `blackhole`;
-- each value is that of the latest active `set` that gives it (by time, then by the order in the file), else
-  the topology's; jitter never exceeds the delay that results;
-- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Holds
+- it is up unless an active effect says otherwise; `down` outweighs `blackhole`;
+- each parameter is that of the latest active `set` that gives it (by time, then by the order in the file),
+  else the topology's; jitter never exceeds the delay that results;
+- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Effects
   on other links go on. A flapping link that is restored stays up;
-- a hold with `for` ends by itself. Nothing changes once the run's duration is over.
+- an effect with `for` ends by itself. Nothing changes once the run's duration is over.
 
-Only what really changes becomes a change. It carries the name of the fault that brought it about: where a
-hold ends, the restore's if there was one; where several meet in one instant, the last that begins there.
+Only real differences become changes. A change carries the name of the fault that caused it: where an effect
+ends, that of the restore if there was one; where several meet in one instant, the last that begins there.
 
 A separation keeps packets from crossing the region's LAN from one process's host to another's. Several may
-overlap: two processes hear each other again when the last one that keeps them apart is over. Each change is
-of one process, and says from whom its packets are kept; that of the other direction is the other's.
+overlap: two processes are reachable to each other again when the last separation between them is over. Each
+change is of one process and names the peers that no longer receive its packets; the other direction is a
+change of the other process.
 """
 
 from collections import defaultdict
@@ -27,9 +28,9 @@ from experiments.faults import (
     Cut,
     Fault,
     Flap,
-    Hold,
     Isolate,
     LastingFault,
+    Outage,
     Partition,
     ProcessFault,
     Restore,
@@ -43,17 +44,17 @@ from topologies.model import Link, Topology
 FOREVER_US = 1 << 62
 STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
 
-Way = tuple[str, Direction]  # one direction of the link of this name
+LinkDirection = tuple[str, Direction]  # one direction of the link of this name
 Order = tuple[int, int]  # when a fault begins, and its number in the file
 
 
 @dataclass(slots=True)
-class LinkHold:
-    """What one fault does to one direction of one link, from `start_us` until just before `end_us`."""
+class LinkEffect:
+    """The effect of one fault on one link direction, from `start_us` until just before `end_us`."""
 
     fault: Fault
     order: Order
-    way: Way
+    link_direction: LinkDirection
     start_us: int
     end_us: int
     state: LinkState = LinkState.UP
@@ -61,28 +62,30 @@ class LinkHold:
     ended_by: str = ""  # the restore that ended it early
 
     def end(self, at_us: int, restore: str) -> None:
-        """End it at `at_us` unless it ends before."""
+        """End the effect at `at_us` unless it ends earlier."""
         if at_us < self.end_us:
             self.end_us, self.ended_by = max(at_us, self.start_us), restore
 
 
 def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[LinkChange]:
     """Every change of a link's state or parameters, by time."""
-    holds_of: defaultdict[Way, list[LinkHold]] = defaultdict(list)
-    for hold in link_holds(faults, topology):
-        if hold.start_us < hold.end_us:
-            holds_of[hold.way].append(hold)
+    effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
+    for effect in link_effects(faults, topology):
+        if effect.start_us < effect.end_us:
+            effects_of[effect.link_direction].append(effect)
     parameters_of = _configured(topology)
     changes = [
-        change for way, holds in holds_of.items() for change in _changes_of(way, parameters_of[way], holds)
+        change
+        for link_direction, effects in effects_of.items()
+        for change in _changes_of(link_direction, parameters_of[link_direction], effects)
     ]
-    positions = {way: number for number, way in enumerate(parameters_of)}
+    positions = {link_direction: number for number, link_direction in enumerate(parameters_of)}
     changes = [change for change in changes if change.at_us < duration_us]
     return sorted(changes, key=lambda change: (change.at_us, positions[change.link, change.direction]))
 
 
 def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
-    """What happens to processes, by time."""
+    """All changes of processes, by time."""
     changes = [
         ProcessChange(fault.at_us, fault.name, fault.process, ProcessAction(fault.kind))
         for fault in faults
@@ -92,10 +95,10 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
 
 
 def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[FaultPlan]:
-    """The faults as asked for, by time, with the end of those that end within the run."""
+    """The faults as configured, by time, each with its end if it ends within the run."""
     ends: defaultdict[str, int] = defaultdict(int)
-    for hold in link_holds(faults, topology):
-        ends[hold.fault.name] = max(ends[hold.fault.name], hold.end_us)
+    for effect in link_effects(faults, topology):
+        ends[effect.fault.name] = max(ends[effect.fault.name], effect.end_us)
     for fault in faults:
         if isinstance(fault, Separate) and (end_us := until_us(fault, faults)) is not None:
             ends[fault.name] = end_us
@@ -112,60 +115,60 @@ def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -
     return sorted(plans, key=lambda plan: plan.at_us)
 
 
-def link_holds(faults: Sequence[Fault], topology: Topology) -> list[LinkHold]:
-    """The holds of all faults, those ended early by restores included."""
-    holds = [
-        hold
+def link_effects(faults: Sequence[Fault], topology: Topology) -> list[LinkEffect]:
+    """The effects of all faults, including those that restores ended early."""
+    effects = [
+        effect
         for number, fault in enumerate(faults)
         if isinstance(fault, LastingFault)
-        for hold in _holds_of(fault, (fault.at_us, number), topology)
+        for effect in _effects_of(fault, (fault.at_us, number), topology)
     ]
     for number, fault in enumerate(faults):
         if isinstance(fault, Restore):
-            for hold in holds:
-                if hold.order < (fault.at_us, number) and _ends(fault, hold, topology):
-                    hold.end(fault.at_us, fault.name)
-    return holds
+            for effect in effects:
+                if effect.order < (fault.at_us, number) and _ends(fault, effect, topology):
+                    effect.end(fault.at_us, fault.name)
+    return effects
 
 
-def _ends(restore: Restore, hold: LinkHold, topology: Topology) -> bool:
+def _ends(restore: Restore, effect: LinkEffect, topology: Topology) -> bool:
     if isinstance(restore.what, str):
-        return hold.fault.name == restore.what
+        return effect.fault.name == restore.what
     link = topology.link_between(restore.what)
-    return link is not None and hold.way[0] == link.name
+    return link is not None and effect.link_direction[0] == link.name
 
 
-def _holds_of(fault: LastingFault, order: Order, topology: Topology) -> Iterator[LinkHold]:
+def _effects_of(fault: LastingFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:
     end = fault.at_us + fault.for_us if fault.for_us is not None else FOREVER_US
-    for way in _ways(fault, topology):
+    for link_direction in _link_directions(fault, topology):
         if isinstance(fault, SetLink):
-            yield LinkHold(fault, order, way, fault.at_us, end, values=fault.values())
+            yield LinkEffect(fault, order, link_direction, fault.at_us, end, values=fault.values())
         elif isinstance(fault, Flap):
             for start in range(fault.at_us, end, fault.down_us + fault.up_us):
                 stop = min(start + fault.down_us, end)
-                yield LinkHold(fault, order, way, start, stop, STATES[fault.mode])
-        elif isinstance(fault, Hold):
-            yield LinkHold(fault, order, way, fault.at_us, end, STATES[fault.mode])
+                yield LinkEffect(fault, order, link_direction, start, stop, STATES[fault.mode])
+        elif isinstance(fault, Outage):
+            yield LinkEffect(fault, order, link_direction, fault.at_us, end, STATES[fault.mode])
 
 
-def _ways(fault: LastingFault, topology: Topology) -> list[Way]:
+def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirection]:
     """The directions of links that a fault acts on."""
-    if not isinstance(fault, (Hold, SetLink)):
+    if not isinstance(fault, (Outage, SetLink)):
         return []
-    ways = []
+    link_directions = []
     for link, leads_forward in _links(fault, topology):
         forward, backward = Direction.FORWARD, Direction.BACKWARD
         if not leads_forward:
             forward, backward = backward, forward
         if fault.direction != "backward":
-            ways.append((link.name, forward))
+            link_directions.append((link.name, forward))
         if fault.direction != "forward":
-            ways.append((link.name, backward))
-    return ways
+            link_directions.append((link.name, backward))
+    return link_directions
 
 
 def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
-    """The links that a fault acts on, and whether its own forward is the link's."""
+    """The links that a fault acts on, and whether the fault's forward direction is the link's."""
     if isinstance(fault, Isolate):
         others = [region for region in topology.regions if region != fault.region]
         return topology.cut_set([[fault.region], others])
@@ -176,7 +179,7 @@ def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
     return []
 
 
-def _configured(topology: Topology) -> dict[Way, LinkParameters]:
+def _configured(topology: Topology) -> dict[LinkDirection, LinkParameters]:
     parameters_of = {}
     for link in topology.links:
         parameters_of[link.name, Direction.FORWARD] = link.forward_parameters
@@ -184,36 +187,38 @@ def _configured(topology: Topology) -> dict[Way, LinkParameters]:
     return parameters_of
 
 
-def _changes_of(way: Way, configured: LinkParameters, holds: Sequence[LinkHold]) -> Iterator[LinkChange]:
-    """Go through the instants at which holds of one direction begin or end."""
-    begins: defaultdict[int, list[LinkHold]] = defaultdict(list)
-    ends: defaultdict[int, list[LinkHold]] = defaultdict(list)
-    for hold in holds:
-        begins[hold.start_us].append(hold)
-        ends[hold.end_us].append(hold)
-    active: list[LinkHold] = []
+def _changes_of(
+    link_direction: LinkDirection, configured: LinkParameters, effects: Sequence[LinkEffect]
+) -> Iterator[LinkChange]:
+    """Step through the instants at which effects on one link direction begin or end."""
+    begins: defaultdict[int, list[LinkEffect]] = defaultdict(list)
+    ends: defaultdict[int, list[LinkEffect]] = defaultdict(list)
+    for effect in effects:
+        begins[effect.start_us].append(effect)
+        ends[effect.end_us].append(effect)
+    active: list[LinkEffect] = []
     now = (LinkState.UP, configured)
     for at_us in sorted(begins.keys() | ends.keys()):
-        active = [hold for hold in active if hold.end_us > at_us] + begins[at_us]
-        before, now = now, _effect(configured, active)
+        active = [effect for effect in active if effect.end_us > at_us] + begins[at_us]
+        before, now = now, _combined(configured, active)
         if now != before:
-            yield LinkChange(at_us, _cause(begins[at_us], ends[at_us]), *way, *now)
+            yield LinkChange(at_us, _cause(begins[at_us], ends[at_us]), *link_direction, *now)
 
 
-def _effect(configured: LinkParameters, active: Sequence[LinkHold]) -> tuple[LinkState, LinkParameters]:
-    states = {hold.state for hold in active}
+def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple[LinkState, LinkParameters]:
+    states = {effect.state for effect in active}
     state = next((s for s in (LinkState.DOWN, LinkState.BLACKHOLE) if s in states), LinkState.UP)
     values: dict[str, Any] = {}
-    for hold in sorted(active, key=lambda hold: hold.order):
-        values.update(hold.values)
+    for effect in sorted(active, key=lambda effect: effect.order):
+        values.update(effect.values)
     parameters = replace(configured, **values)
     return state, replace(parameters, jitter_us=min(parameters.jitter_us, parameters.delay_us))
 
 
-def _cause(begun: Sequence[LinkHold], ended: Sequence[LinkHold]) -> str:
+def _cause(begun: Sequence[LinkEffect], ended: Sequence[LinkEffect]) -> str:
     if begun:
-        return max(begun, key=lambda hold: hold.order).fault.name
-    last = max(ended, key=lambda hold: hold.order)
+        return max(begun, key=lambda effect: effect.order).fault.name
+    last = max(ended, key=lambda effect: effect.order)
     return last.ended_by or last.fault.name
 
 
@@ -222,10 +227,10 @@ Span = tuple[int, int | None, str, str]  # from, to (None: for good), who began 
 
 
 def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
-    """Which processes of a region are kept apart when: every change before `duration_us`, by time."""
+    """The changes that separate processes of a region and rejoin them before `duration_us`, by time."""
     peers: defaultdict[tuple[int, str, str, ProcessAction], list[str]] = defaultdict(list)
     for (process, peer), spans in _spans(faults).items():
-        for at_us, fault, action in _turns(spans):
+        for at_us, fault, action in _transitions(spans):
             if at_us < duration_us:
                 peers[at_us, fault, process, action].append(peer)
     changes = [ProcessChange(*key[:3], key[3], tuple(others)) for key, others in peers.items()]
@@ -233,12 +238,12 @@ def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[Proces
 
 
 def until_us(fault: Separate, faults: Sequence[Fault]) -> int | None:
-    """When it is over, and None for one that lasts for good."""
+    """The time at which a separation ends; None if it never does."""
     return _end(fault, faults)[0]
 
 
 def _spans(faults: Sequence[Fault]) -> dict[Pair, list[Span]]:
-    """When each pair is kept apart, by start."""
+    """The times at which each pair of processes is separated, by start."""
     found: defaultdict[Pair, list[Span]] = defaultdict(list)
     for fault in sorted((each for each in faults if isinstance(each, Separate)), key=lambda each: each.at_us):
         end_us, ended_by = _end(fault, faults)
@@ -251,7 +256,7 @@ def _spans(faults: Sequence[Fault]) -> dict[Pair, list[Span]]:
 
 
 def _end(fault: Separate, faults: Sequence[Fault]) -> tuple[int | None, str]:
-    """When it ends, and which fault ends it."""
+    """The time at which a separation ends, and the fault that ends it."""
     ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
     ends += [
         (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name
@@ -259,8 +264,8 @@ def _end(fault: Separate, faults: Sequence[Fault]) -> tuple[int | None, str]:
     return min(ends, default=(None, fault.name))
 
 
-def _turns(spans: Sequence[Span]) -> Iterator[tuple[int, str, ProcessAction]]:
-    """When a pair is parted and joined, and by which fault; spans that touch are one."""
+def _transitions(spans: Sequence[Span]) -> Iterator[tuple[int, str, ProcessAction]]:
+    """When a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
     open_until: int | None = -1
     ended_by = ""
     for start_us, end_us, name, ends in spans:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from experiments.plan import Direction, LinkChange, LinkPlan, Plan
-from testbed.share import Share, nothing
+from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
 
 
@@ -86,9 +86,9 @@ class LinkEmulator(Protocol):
         """Release everything; idempotent."""
 
 
-def links_without_emulator(plan: Plan, share: Share) -> tuple[str, ...]:
+def links_without_emulator(plan: Plan, assignment: Assignment) -> tuple[str, ...]:
     """The names of links that need no emulator, in the plan's order."""
-    tunnelled = {tunnel.link for tunnel in share.tunnels}
+    tunnelled = {tunnel.link for tunnel in assignment.tunnels}
     changed = {change.link for change in plan.changes if isinstance(change, LinkChange)}
     captured = {capture.link for capture in plan.captures}
     needed = changed | captured | tunnelled
@@ -96,4 +96,4 @@ def links_without_emulator(plan: Plan, share: Share) -> tuple[str, ...]:
 
 
 def _does_nothing(link: LinkPlan) -> bool:
-    return all(parameters == nothing(parameters) for parameters in (link.forward, link.backward))
+    return all(parameters == transparent(parameters) for parameters in (link.forward, link.backward))

@@ -29,7 +29,7 @@ from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.on_each import on_each
 from testbed.machines.placement import Placement
 from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
-from testbed.runner.start import DISK_RESERVE_BYTES
+from testbed.runner.run_control import DISK_RESERVE_BYTES
 
 CLOCK_READINGS = 8
 ANSWER_S = 30.0

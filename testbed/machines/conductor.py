@@ -1,6 +1,6 @@
 """Leads the machines of a run through it together, and tells how it goes as one run.
 
-Machines wait for each other at set places (`testbed.runner.meeting`); here it is decided when they go on:
+Machines wait for each other at set places (`testbed.runner.barrier`); here it is decided when they go on:
 when all that still take part are there, and out of the drain when every client everywhere has everything. A
 machine that is lost is waited for no longer; one that breaks ends the run for all. Faults and the end of the
 run are the machines' own business, by their own clocks: nothing of it depends on a connection.
@@ -16,10 +16,10 @@ from experiments.declared import Contract
 from experiments.draining import reached
 from testbed.machines.peer import Events, Peer
 from testbed.one_line import one_line
+from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest
-from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Outcome, Phase
-from testbed.runner.start import Follow
+from testbed.runner.run_control import Follow
 
 LEAD_NS = 1_000_000_000
 """From the word to go on to time 0: longer than a word takes to any machine."""
@@ -59,7 +59,7 @@ class Conductor:
         self._clients = clients
         self._duration_us = duration_us
         self._contract = contract
-        self._waiting: dict[str, set[str]] = {place: set() for place in MeetingPlace}
+        self._waiting: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
         self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
         self._phase = Phase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
@@ -164,35 +164,35 @@ class Conductor:
         here = self._here
         if not here:
             return
-        for place in MeetingPlace:
-            if not here <= self._waiting[place] or place in self._told:
+        for barrier in Barrier:
+            if not here <= self._waiting[barrier] or barrier in self._told:
                 continue
-            match place:
-                case MeetingPlace.READY:
+            match barrier:
+                case Barrier.READY:
                     self._begin()
-                case MeetingPlace.DRAINED:
+                case Barrier.DRAINED:
                     if self._everything_delivered():
-                        self._go_on(place, drained=True)
+                        self._go_on(barrier, drained=True)
                 case _:
-                    self._go_on(place)
+                    self._go_on(barrier)
 
-    def _go_on(self, place: MeetingPlace, **fields: Any) -> None:
-        self._told.add(place)
+    def _go_on(self, barrier: Barrier, **fields: Any) -> None:
+        self._told.add(barrier)
         for name in self._here:
-            self._peers[name].order({"do": "go on", "at": place, **fields})
+            self._peers[name].order({"do": "go on", "at": barrier, **fields})
 
     def _begin(self) -> None:
         """Time 0 is one instant, which each machine is told by its own clock."""
         here = [self._peers[name] for name in sorted(self._here)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
-        self._told.add(MeetingPlace.READY)
+        self._told.add(Barrier.READY)
         self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
             assert best is not None  # noqa: S101 (it has answered)
             self.zeros[peer.name] = zero_ns + best.offset_ns
-            peer.order({"do": "go on", "at": MeetingPlace.READY, "zero_ns": self.zeros[peer.name]})
+            peer.order({"do": "go on", "at": Barrier.READY, "zero_ns": self.zeros[peer.name]})
         self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
 
     def _everything_delivered(self) -> bool:

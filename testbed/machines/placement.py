@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from experiments.plan import CapturePlan, LinkChange, LinkPlan, Plan
+from testbed.assignment import Assignment
 from testbed.machines.inventory import Inventory, Machine, Shaping
 from testbed.network.commands import OUTSIDE_MTU_BYTES
-from testbed.share import Share
 from testbed.tunnel import Tunnel
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
@@ -64,7 +64,7 @@ def place(plan: Plan, inventory: Inventory) -> Placement:
     return Placement(machine_of)
 
 
-def fitted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: int) -> Plan:
+def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: int) -> Plan:
     """The plan as these machines can carry it out: links between them no larger than their network takes, and
     with captures for their clocks.
 
@@ -104,7 +104,9 @@ def first_network(run: str) -> int:
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
 
 
-def shares(plan: Plan, inventory: Inventory, placement: Placement, first_network: int) -> dict[str, Share]:
+def assignments(
+    plan: Plan, inventory: Inventory, placement: Placement, first_network: int
+) -> dict[str, Assignment]:
     """Each machine's share, by its name.
 
     first_network: VXLAN network identifier from which on the run's tunnels are numbered. Raises InputError if
@@ -140,7 +142,7 @@ def shares(plan: Plan, inventory: Inventory, placement: Placement, first_network
                     if host.region == region and placement.machine_of[host.name].name == other.name
                 }
     return {
-        machine.name: Share(
+        machine.name: Assignment(
             machine.name,
             frozenset(placement.hosts(machine)),
             tuple(tunnels[machine.name]),

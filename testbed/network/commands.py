@@ -1,4 +1,4 @@
-"""The lines for `ip -batch` and `bridge -batch` that make the network of a layout. Pure.
+"""Builds the `ip -batch` and `bridge -batch` lines that create the network of a layout. Pure.
 
 IPv6 stays off (no neighbour discovery, no router solicitations), multicast is not snooped and neighbours are
 permanent, so that nothing but the system under test puts packets on the links. Sources: ip-link(8),
@@ -8,7 +8,7 @@ bridge(8), the kernel's Documentation/networking/ip-sysctl.rst.
 from collections.abc import Iterable, Mapping
 
 from experiments.plan import HostPlan
-from testbed.network.layout import Bridge, Interface, Layout, Neighbour, Route
+from testbed.network.network_layout import Bridge, Interface, Neighbour, NetworkLayout, Route
 from testbed.tunnel import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216
@@ -36,8 +36,9 @@ OPTIONAL_SETTINGS = frozenset({"net/bridge/bridge-nf-call-iptables", *_NO_IPV6})
 """Settings that a kernel may not have, because it does not have the thing that they would switch off."""
 
 
-def outside_lines(layout: Layout, pids: Mapping[str, int]) -> list[str]:
-    """Everything in the root namespace, and the hosts' interfaces, made in the hosts' namespaces.
+def outside_lines(layout: NetworkLayout, pids: Mapping[str, int]) -> list[str]:
+    """The lines for the root namespace, and for the hosts' interfaces, which are created in the hosts'
+    namespaces.
 
     pids: a process in each host's network namespace.
     """
@@ -66,7 +67,7 @@ def outside_lines(layout: Layout, pids: Mapping[str, int]) -> list[str]:
 
 
 def tunnel_lines(tunnels: Iterable[Tunnel]) -> list[str]:
-    """Take up the tunnels, which are there already, in the root namespace."""
+    """The lines that attach the tunnels, which exist already, in the root namespace."""
     return [f"link set {tunnel.interface} up" for tunnel in tunnels]
 
 
@@ -75,7 +76,9 @@ def _end(interface: Interface) -> str:
 
 
 def _port_lines(bridge: Bridge) -> list[str]:
-    """Bridges forward by the table that `table_lines` writes: one that learns floods until it has learned."""
+    """Bridges forward by the static table of `table_lines`: a learning bridge would flood until it has
+    learned.
+    """
     lines = []
     for port in bridge.ports:
         if port.inside:
@@ -90,7 +93,7 @@ def _port_lines(bridge: Bridge) -> list[str]:
 
 
 def table_lines(bridges: Iterable[Bridge]) -> list[str]:
-    """For `bridge -batch`: behind which port each address is."""
+    """The `bridge -batch` lines of the static forwarding tables."""
     return [
         f"fdb add {mac} dev {port.name} master static"
         for bridge in bridges
@@ -99,8 +102,8 @@ def table_lines(bridges: Iterable[Bridge]) -> list[str]:
     ]
 
 
-def inside_lines(layout: Layout, host: str) -> list[str]:
-    """A host's own interfaces, routes and neighbours, for its namespace."""
+def inside_lines(layout: NetworkLayout, host: str) -> list[str]:
+    """The lines for a host's own namespace: its interfaces, routes and neighbours."""
     lines = ["link set lo up"]
     for interface in layout.of_host(host):
         lines.append(f"address add {interface.address}/{interface.prefix_length} dev {interface.name}")
@@ -110,15 +113,15 @@ def inside_lines(layout: Layout, host: str) -> list[str]:
     return lines
 
 
-def raise_lines(layout: Layout, interface: Interface) -> list[str]:
-    """Take an interface up again and put back what the kernel forgot when it went down."""
+def raise_lines(layout: NetworkLayout, interface: Interface) -> list[str]:
+    """The lines that take an interface up again and restore what the kernel removed when it went down."""
     routes = [route for route in layout.routes[interface.host] if route.interface == interface.name]
     entries = [entry for entry in layout.neighbours[interface.host] if entry.interface == interface.name]
     return [f"link set {interface.name} up", *map(_route_line, routes), *map(neighbour_line, entries)]
 
 
 def hosts_file(hosts: Iterable[HostPlan]) -> str:
-    """/etc/hosts of a run (hosts(5))."""
+    """The /etc/hosts of a run (hosts(5))."""
     return "127.0.0.1 localhost\n" + "".join(f"{host.address} {host.name}\n" for host in hosts)
 
 
@@ -127,5 +130,5 @@ def _route_line(route: Route) -> str:
 
 
 def neighbour_line(entry: Neighbour) -> str:
-    """For `ip -batch`: which MAC address an address has, whatever it is asked for."""
+    """The `ip -batch` line of a permanent neighbour entry."""
     return f"neighbour replace {entry.address} lladdr {entry.mac} dev {entry.interface} nud permanent"

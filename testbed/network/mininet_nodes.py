@@ -1,8 +1,8 @@
-"""Mininet's nodes as this testbed needs them: quick to start, and with links that somebody else has made.
+"""Mininet nodes for this testbed: quick to start, and with links that exist already.
 
-Mininet supplies the hosts: a shell in namespaces of its own, `cmd`, `popen`, the objects that its users know
-and its prompt needs. What it would do slowly (a process or more for each interface, through ifconfig) is done
-in batches by `Network`, and these objects are then told what there is.
+Mininet supplies the hosts: a shell in namespaces of its own, `cmd`, `popen`, and the objects that its users
+know and its prompt needs. What it would do slowly (a process or more for each interface, through ifconfig) is
+done in batches by `Network`; afterwards the layout is registered with Mininet's objects.
 """
 
 import os
@@ -14,7 +14,7 @@ from mininet.link import Intf
 from mininet.net import Mininet
 from mininet.node import Host, Node, Switch
 
-from testbed.network.layout import Layout
+from testbed.network.network_layout import NetworkLayout
 from testbed.sandbox.tools import RUN_TOOLS, check_tools
 
 
@@ -25,42 +25,42 @@ class PlainHost(Host):  # type: ignore[misc]
 
 
 class Lan(Switch):  # type: ignore[misc]
-    """A region's bridge, in the root namespace. It has a shell only if somebody gives it a command."""
+    """A region's bridge, in the root namespace. Its shell is started by the first command."""
 
     isSetup = True  # noqa: N815
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
-        """Put off until `cmd`."""
+        """Deferred until `cmd`."""
         self.pid = os.getpid()
 
     def cmd(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command in the root namespace, as Mininet's prompt may ask."""
+        """Run a command in the root namespace, for Mininet's prompt."""
         if self.shell is None:
             super().startShell()
         return super().cmd(*args, **kwargs)
 
 
-class PresentIntf(Intf):  # type: ignore[misc]
-    """An interface that is made and configured elsewhere."""
+class ExistingIntf(Intf):  # type: ignore[misc]
+    """An interface that was created and configured elsewhere."""
 
     def __init__(self, name: str, node: Node, *, mac: str | None = None, address: str | None = None) -> None:
         super().__init__(name, node=node, moveIntfFn=lambda *_: None)
         self.mac, self.ip = mac, address
 
     def config(self, **_: Any) -> None:
-        """There is nothing to do."""
+        """Nothing to do: the interface is configured already."""
 
     def updateIP(self) -> str | None:  # noqa: N802
-        """Its address; Mininet's own asks ifconfig."""
+        """Its address, without asking ifconfig as Mininet does."""
         return self.ip
 
     def isUp(self, setUp: bool = False) -> bool:  # noqa: N802
-        """Whether it is up; Mininet's own asks ifconfig."""
+        """Whether it is up, without asking ifconfig as Mininet does."""
         return "UP" in self.cmd("ip", "link", "show", self.name).partition(">")[0]
 
 
-class PresentLink:
-    """A link between two interfaces that are there already, for Mininet's `links` and `net` commands."""
+class ExistingLink:
+    """A link between two existing interfaces, for Mininet's `links` and `net` commands."""
 
     def __init__(self, one: Intf, other: Intf) -> None:
         self.intf1, self.intf2 = one, other
@@ -72,17 +72,17 @@ class PresentLink:
     __repr__ = __str__
 
     def status(self) -> str:
-        """As Mininet's own links."""
+        """Its status, in Mininet's format."""
         return f"({self.intf1.isUp()} {self.intf2.isUp()})"
 
     def stop(self) -> None:
-        """The link goes with its namespaces."""
+        """Nothing to do: the link goes with its namespaces."""
 
     delete = stop
 
 
 def make_mininet() -> Mininet:
-    """An empty Mininet that neither asks for uid 0 nor raises the machine's limits, as its `init` would.
+    """An empty Mininet that, unlike its `init`, neither requires uid 0 nor raises the machine's limits.
 
     Raises MachineError without mnexec.
     """
@@ -99,10 +99,10 @@ def add_hosts(net: Mininet, names: Sequence[str]) -> None:
             net.nameToNode[host.name] = host
 
 
-def tell(net: Mininet, layout: Layout) -> None:
-    """Tell Mininet's objects about the interfaces and links of the layout."""
+def register_layout(net: Mininet, layout: NetworkLayout) -> None:
+    """Register the interfaces and links of the layout with Mininet's objects."""
     ends = {
-        each.outside or f"{each.name}@{each.host}": PresentIntf(
+        each.outside or f"{each.name}@{each.host}": ExistingIntf(
             each.name, net[each.host], mac=each.mac, address=each.address
         )
         for each in layout.interfaces
@@ -110,18 +110,18 @@ def tell(net: Mininet, layout: Layout) -> None:
     for bridge in layout.bridges:
         lan = net.addSwitch(bridge.name, dpid="1", inNamespace=False)
         for port in bridge.ports:
-            ends[port.inside or f"{port.name}@{bridge.name}"] = PresentIntf(port.name, lan)
+            ends[port.inside or f"{port.name}@{bridge.name}"] = ExistingIntf(port.name, lan)
             if port.host:
-                net.links.append(PresentLink(ends[port.name], ends[f"{port.name}@{bridge.name}"]))
+                net.links.append(ExistingLink(ends[port.name], ends[f"{port.name}@{bridge.name}"]))
     net.links += [
-        PresentLink(ends[wiring.a_interface], ends[wiring.b_interface])
+        ExistingLink(ends[wiring.a_interface], ends[wiring.b_interface])
         for wiring in layout.wirings
         if wiring.a_interface in ends and wiring.b_interface in ends  # not where one end is a tunnel
     ]
-    net.links += [PresentLink(*(ends[f"{each.name}@{each.host}"] for each in pair)) for pair in layout.pairs]
+    net.links += [ExistingLink(*(ends[f"{each.name}@{each.host}"] for each in pair)) for pair in layout.pairs]
 
 
-def end_shells(nodes: Iterable[Host]) -> None:
-    """End the hosts' shells; with the last process of a namespace, its interfaces go."""
+def stop_shells(nodes: Iterable[Host]) -> None:
+    """Stop the hosts' shells; with the last process of a namespace, its interfaces go."""
     for node in nodes:
         node.terminate()

@@ -1,7 +1,7 @@
-"""Doing things inside a host's network namespace.
+"""Runs functions inside hosts' network namespaces.
 
-A thread can be in a network namespace of its own (setns(2)), and what it starts, opens and writes belongs
-there: so hosts are configured from short-lived threads, without a process that enters each namespace first.
+A thread can enter a network namespace (setns(2)), and whatever it starts, opens and writes belongs there. So
+hosts are configured from short-lived threads, without a process for each namespace.
 """
 
 import os
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = frozenset()) -> None:
-    """Write sysctls in the calling thread's namespace: /proc/sys/net is that of whoever opens it.
+    """Write sysctls in the calling thread's network namespace, which /proc/sys/net refers to.
 
     optional: settings that may be missing. Raises TestbedError if one cannot be written.
     """
@@ -31,7 +31,7 @@ def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = fr
             raise TestbedError(f"cannot set {name} to {value}: {error.strerror}") from error
 
 
-def inside_each(
+def in_each_namespace(
     namespaces: Mapping[str, str], hosts: Iterable[str], work: Callable[[str], _Result]
 ) -> dict[str, _Result]:
     """Call `work(host)` inside the namespace of each host, as many at a time as there are processors."""

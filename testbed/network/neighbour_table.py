@@ -1,6 +1,6 @@
-"""A host's neighbour table, changed over a netlink socket that stays open (rtnetlink(7), netlink(7)).
+"""Changes a host's neighbour table over a netlink socket that stays open (rtnetlink(7), netlink(7)).
 
-`ip` does the same, but starting it takes a busy machine 100 ms, and hosts are kept apart while a run goes on.
+`ip` does the same, but starting it takes a busy machine 100 ms, and hosts are separated while a run is on.
 """
 
 import errno
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from struct import Struct
 
 from testbed.errors import TestbedError
-from testbed.network.layout import Neighbour
+from testbed.network.network_layout import Neighbour
 
 NETLINK_ROUTE = 0
 RTM_NEWNEIGH, NLMSG_ERROR = 28, 2  # linux/rtnetlink.h, linux/netlink.h
@@ -27,7 +27,7 @@ _ERROR = Struct("=i")
 
 
 class NeighbourTable:
-    """Of the namespace in which it is made. Open from construction to `close`; for any thread."""
+    """The neighbour table of the network namespace it is created in. Open until `close`; thread-safe."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
@@ -35,7 +35,7 @@ class NeighbourTable:
         self._numbers = {name: number for number, name in socket.if_nameindex()}
 
     def replace(self, entries: Iterable[Neighbour]) -> None:
-        """Let addresses have these MAC addresses for good. Raises TestbedError."""
+        """Add or replace permanent entries. Raises TestbedError."""
         for entry in entries:
             try:
                 self._socket.send(replacement(entry, self._numbers[entry.interface]))
@@ -51,7 +51,7 @@ class NeighbourTable:
 
 
 def replacement(entry: Neighbour, interface: int) -> bytes:
-    """The request; `interface` is the number of the entry's in its namespace."""
+    """The netlink request for an entry; `interface` is the index of its interface in its namespace."""
     body = _NEIGHBOUR.pack(socket.AF_INET, interface, NUD_PERMANENT, 0, 0)
     body += _attribute(NDA_DST, socket.inet_aton(entry.address))
     body += _attribute(NDA_LLADDR, bytes.fromhex(entry.mac.replace(":", "")))
@@ -60,7 +60,7 @@ def replacement(entry: Neighbour, interface: int) -> bytes:
 
 
 def answer_code(answer: bytes) -> int:
-    """The error number in an answer, 0 for an acknowledgement."""
+    """The error number in a netlink answer, 0 for an acknowledgement."""
     _, kind, _, _, _ = _HEADER.unpack_from(answer)
     return -int(_ERROR.unpack_from(answer, _HEADER.size)[0]) if kind == NLMSG_ERROR else errno.EPROTO
 

@@ -1,9 +1,9 @@
-"""The network of a run: brought up from a plan, changed while it runs, measured; it dies with its sandbox.
+"""The network of a run: brought up from a plan, changed while it is up, and probed.
 
 Mininet gives each host a shell in namespaces of its own; interfaces, bridges, addresses, routes and
-neighbours then come in a few batches (`commands`), and the link emulator carries the links. Bringing up goes
-from the outside in: the hosts' file and the hosts, their settings, all interfaces at once, then what is
-inside each host. Interfaces are not deleted at the end: the sandbox's namespaces take them along.
+neighbours are then added in a few batches (`commands`), and the link emulator starts. The network is brought
+up from the outside in: the hosts file and the hosts, their settings, all interfaces at once, then what is
+inside each host. Interfaces are not deleted at the end: they go with the sandbox's namespaces.
 
 Does not start node processes or captures, and does not decide when something changes.
 """
@@ -18,14 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
+from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
 from testbed.network import commands, probes
-from testbed.network.layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
-from testbed.network.namespaces import inside_each, write_settings
+from testbed.network.namespaces import in_each_namespace, write_settings
 from testbed.network.neighbour_table import NeighbourTable
-from testbed.share import Share, everything, parameters_here, part_of
+from testbed.network.network_layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -42,22 +42,22 @@ ALWAYS_THERE = frozenset(
 
 
 class Network:
-    """A context manager. It must be entered in a sandbox, in whose root namespace everything is made.
+    """A context manager, to be entered in a sandbox, in whose root namespace everything is created.
 
-    share: what of the plan stands here, all unless given. Its tunnels are made by somebody else, who can
-    reach out of the sandbox.
+    assignment: the part of the plan for this machine; by default all of it. Its tunnels are created by the
+    supervisor, outside the sandbox.
     """
 
-    def __init__(self, plan: Plan, emulator: LinkEmulator, share: Share | None = None) -> None:
+    def __init__(self, plan: Plan, emulator: LinkEmulator, assignment: Assignment | None = None) -> None:
         self._plan = plan
-        self._share = everything(plan) if share is None else share
-        self._hosts = tuple(host for host in plan.hosts if host.name in self._share.hosts)
+        self._assignment = whole_plan(plan) if assignment is None else assignment
+        self._hosts = tuple(host for host in plan.hosts if host.name in self._assignment.hosts)
         self._emulator = emulator
-        self._layout = make_layout(plan, self._share)
+        self._layout = make_layout(plan, self._assignment)
         self._parameters_of = {
             (link.name, direction): parameters
             for link in plan.links
-            for direction, parameters in parameters_here(plan, self._share, link).items()
+            for direction, parameters in parameters_here(plan, self._assignment, link).items()
         }
         self._down: set[tuple[str, Direction]] = set()
         self._resources = contextlib.ExitStack()
@@ -68,8 +68,8 @@ class Network:
         """What the hosts' TCP really uses."""
 
     def __enter__(self) -> "Network":
-        """Raises MachineError where this machine cannot do it, TestbedError where a step fails."""
-        tunnels = [tunnel.interface for tunnel in self._share.tunnels]
+        """Bring the network up. Raises MachineError if this machine cannot, TestbedError if a step fails."""
+        tunnels = [tunnel.interface for tunnel in self._assignment.tunnels]
         _check_sandbox(tunnels)
         with contextlib.ExitStack() as stack:
             _bind_hosts_file(commands.hosts_file(self._plan.hosts))
@@ -79,7 +79,7 @@ class Network:
             stack.callback(self._emulator.stop)
             self._emulator.start(self._layout.wirings)
             self._resources = stack.pop_all()
-        for host in self._kept_apart():
+        for host in self._separated_hosts():
             self._neighbour_table(host)  # now: in time of a fault it is one more thing that may come late
         return self
 
@@ -93,23 +93,23 @@ class Network:
         return self._namespaces[host]
 
     def capture_points(self) -> list[tuple[CapturePlan, str | None, str]]:
-        """Where each capture listens: the namespace's path (None is the root namespace), the interface."""
+        """For each capture, the path of its namespace (None is the root namespace) and its interface."""
         return [
             (
                 capture,
                 None if capture.host is None else self._namespaces[capture.host],
-                capture_point(self._layout, self._plan, self._share, capture),
+                capture_point(self._layout, self._plan, self._assignment, capture),
             )
-            for capture in part_of(self._plan, self._share).captures
+            for capture in assigned_part(self._plan, self._assignment).captures
         ]
 
     def change(self, change: LinkChange) -> Applied:
-        """Make one direction of a link be as `change` says, and say when it was.
+        """Apply a change to one link direction; returns when it was requested and in effect.
 
-        Down takes down the interface that sends in this direction (a gateway's; a host's or a bridge's port
-        on a LAN link), so its owner has no route any more and answers "network unreachable". It can then not
-        receive either. That comes second: at the instant that is told frames vanish as in a blackhole, those
-        in flight, too, by whichever way they would have come. Raises TestbedError.
+        DOWN takes down the interface that sends in this direction (a gateway's, or on a LAN link a host's or
+        a bridge port), so its owner loses the route and answers "network unreachable", and it cannot receive
+        either. That comes second: at the instant that is recorded, frames vanish as in a blackhole, those in
+        flight included. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         key = (change.link, change.direction)
@@ -132,11 +132,11 @@ class Network:
         self._down.discard(key)
         return Applied(requested_ns, time.time_ns())
 
-    def keep_apart(self, process: str, peers: Sequence[str], *, apart: bool) -> Applied:
-        """Let what a process's host sends to those of others in its region get lost, or arrive again.
+    def separate(self, process: str, peers: Sequence[str], *, apart: bool) -> Applied:
+        """Drop what a process's host sends to those of `peers` in its region, or deliver it again.
 
-        The host's own MAC address stands in for those of the others: a bridge does not send a frame back to
-        where it came from (IEEE 802.1D, 7.7), so it vanishes there, silently. Raises TestbedError.
+        The host's own MAC address replaces those of its peers: a bridge does not send a frame back to the
+        port it came from (IEEE 802.1D, 7.7), so the frame vanishes there, silently. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         host_of = {each.name: each.host for each in self._plan.processes}
@@ -152,17 +152,17 @@ class Network:
 
     def _neighbour_table(self, host: str) -> NeighbourTable:
         if host not in self._neighbour_tables:
-            table = inside_each(self._namespaces, [host], lambda _: NeighbourTable())[host]
+            table = in_each_namespace(self._namespaces, [host], lambda _: NeighbourTable())[host]
             self._neighbour_tables[host] = table
             self._resources.callback(table.close)
         return self._neighbour_tables[host]
 
     def probe(self, when: str) -> list[dict[str, Any]]:
-        """Round trips in microseconds between every two regions, from a host of one to a host of the other,
-        as far as those that ask are here.
+        """Measure round trips, in microseconds, between every two regions, from a host of one to a host of
+        the other, for the pairs whose sending host is on this machine.
 
-        when: "before" or "after", kept in the answer. An echo that did not come back while it was waited for
-        (`probes.LOOKS`) is missing.
+        when: "before" or "after", kept in the answer. An echo without a reply within `probes.LOOKS` is
+        missing.
         """
         hosts = {
             region.name: next(
@@ -176,7 +176,7 @@ class Network:
             probes.Pair(origin, target, hosts[origin].name, hosts[target].address)
             for number, origin in enumerate(regions)
             for target in regions[number + 1 :]
-            if hosts[origin].name in self._share.hosts
+            if hosts[origin].name in self._assignment.hosts
         ]
         round_trips = probes.measure(pairs, self._namespaces)
         return [
@@ -184,8 +184,8 @@ class Network:
             for pair, rtt_us in zip(pairs, round_trips, strict=True)
         ]
 
-    def _kept_apart(self) -> list[str]:
-        """Hosts here whose processes the plan keeps apart from others."""
+    def _separated_hosts(self) -> list[str]:
+        """The hosts on this machine whose processes the plan separates from others."""
         apart = {
             change.process
             for change in self._plan.changes
@@ -199,24 +199,27 @@ class Network:
         from testbed.network import mininet_nodes  # noqa: PLC0415
 
         self.mininet = mininet_nodes.make_mininet()
-        stack.callback(mininet_nodes.end_shells, self.mininet.hosts)
+        stack.callback(mininet_nodes.stop_shells, self.mininet.hosts)
         mininet_nodes.add_hosts(self.mininet, [host.name for host in self._hosts])
         self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
-        mininet_nodes.tell(self.mininet, self._layout)
+        mininet_nodes.register_layout(self.mininet, self._layout)
 
     def _configure(self) -> None:
         names = [host.name for host in self._hosts]
         write_settings(commands.ROOT_SETTINGS, optional=commands.OPTIONAL_SETTINGS)
-        used = inside_each(self._namespaces, names, self._set_host)
+        used = in_each_namespace(self._namespaces, names, self._set_host)
         self.congestion_control = " ".join(sorted(set(used.values())))
         pids = {host.name: host.pid for host in self.mininet.hosts}
-        lines = (*commands.outside_lines(self._layout, pids), *commands.tunnel_lines(self._share.tunnels))
+        lines = (
+            *commands.outside_lines(self._layout, pids),
+            *commands.tunnel_lines(self._assignment.tunnels),
+        )
         run_batch("ip", lines, doing="wiring the network")
         run_batch("bridge", commands.table_lines(self._layout.bridges), doing="wiring the regions' bridges")
-        inside_each(self._namespaces, names, self._configure_inside)
+        in_each_namespace(self._namespaces, names, self._configure_inside)
 
     def _set_host(self, host: str) -> str:
-        """Write a host's settings; the congestion control that it has now."""
+        """Write a host's settings; returns its congestion control."""
         settings = commands.GATEWAY_SETTINGS if host in self._layout.gateways else commands.HOST_SETTINGS
         write_settings(settings, optional=commands.OPTIONAL_SETTINGS)
         path = Path("/proc/sys") / CONGESTION_CONTROL
@@ -241,11 +244,11 @@ class Network:
         if isinstance(sender, Port):
             run_batch("ip", lines, doing=doing)
         else:
-            inside_each(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))
+            in_each_namespace(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))
 
 
 def _check_sandbox(expected: Sequence[str]) -> None:
-    """Nothing may be made in the namespace of a machine, or of another network."""
+    """Raises TestbedError in a machine's own namespace, or that of another network."""
     others = [name for _, name in socket.if_nameindex() if name not in {*ALWAYS_THERE, *expected}]
     if others:
         raise TestbedError(
@@ -254,7 +257,7 @@ def _check_sandbox(expected: Sequence[str]) -> None:
 
 
 def _await_interfaces(names: Sequence[str]) -> None:
-    """Until somebody has put these into this namespace. Raises TestbedError if they do not come."""
+    """Wait for the supervisor to move these interfaces here. Raises TestbedError if they do not come."""
     deadline_s = time.monotonic() + TUNNELS_TIMEOUT_S
     while missing := set(names).difference(name for _, name in socket.if_nameindex()):
         if time.monotonic() > deadline_s:
@@ -263,10 +266,10 @@ def _await_interfaces(names: Sequence[str]) -> None:
 
 
 def _bind_hosts_file(text: str) -> None:
-    """Put the run's own names over /etc/hosts, for whatever starts in this mount namespace.
+    """Mount the run's own hosts over /etc/hosts, for all processes in this mount namespace.
 
-    The file stands in a file system of its own, in memory, that has no other place once the file is mounted:
-    whenever it ends, nothing is left on the machine.
+    The file is in a file system in memory that is mounted nowhere else, so nothing is left on the machine
+    however the run ends.
     """
     file = PASSING_MOUNT / "hosts"
     _mount("-t", "tmpfs", "-o", "mode=755", "hosts", str(PASSING_MOUNT))

@@ -1,7 +1,7 @@
-"""Round trips between regions, measured with ICMP echoes: does the network do what was planned?
+"""Measures round trips between regions with ICMP echoes, to check that the network is as planned.
 
 One raw socket in one host of each region sends; the other host's kernel answers, so nothing but the links and
-two kernels is measured. The kernel stamps what comes back. All pairs are measured at the same time, from one
+two kernels is measured. The kernel timestamps the replies. All pairs are measured at the same time, from one
 thread. Does not judge the numbers; the analysis does.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.icmp import echo_reply, echo_request
-from testbed.network.namespaces import inside_each
+from testbed.network.namespaces import in_each_namespace
 
 ROUNDS = 8
 INTERVAL_S = 0.05
@@ -31,7 +31,7 @@ _NS_PER_S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two regions and the hosts that speak for them."""
+    """Two regions and the host of each that sends or answers."""
 
     origin: str
     target: str
@@ -42,7 +42,7 @@ class Pair:
 def measure(pairs: Sequence[Pair], namespaces: Mapping[str, str]) -> list[list[float]]:
     """The round trips of each pair in microseconds, in the order of the pairs; lost ones are missing."""
     hosts = list(dict.fromkeys(pair.host for pair in pairs))
-    sockets = inside_each(namespaces, hosts, lambda _: _open())
+    sockets = in_each_namespace(namespaces, hosts, lambda _: _open())
     try:
         return _Probe(pairs, sockets).run()
     finally:
@@ -57,7 +57,7 @@ def _open() -> socket.socket:
 
 
 class _Probe:
-    """The echoes under way."""
+    """The echoes in flight."""
 
     def __init__(self, pairs: Sequence[Pair], sockets: Mapping[str, socket.socket]) -> None:
         self._pairs = pairs
@@ -89,7 +89,7 @@ class _Probe:
             del self._sent_ns[number, sequence]  # no way there: counts as lost
 
     def _receive_until(self, deadline_s: float, *, all_answered: bool = False) -> None:
-        """Look at least once."""
+        """Receive until the deadline, at least once."""
         left_s = deadline_s - time.monotonic()
         while not (all_answered and not self._sent_ns):
             for descriptor, _ in self._poller.poll(max(0.0, left_s) * 1000):

@@ -14,7 +14,7 @@ def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
 
 
 def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
-    """The route between any two regions, hop by hop. Regions that nothing joins have none."""
+    """The route between any two regions, hop by hop; unconnected regions have none."""
     return routes(_names(plan), _edges(plan))
 
 

@@ -13,14 +13,14 @@ from experiments.loader import read_experiment
 from experiments.nights import Failure
 from experiments.suite import REPEAT_MAX, overrides_of
 from experiments.sweep import OF_MANY_RUNS
-from testbed.campaign.backend_selection import LOCAL, SIMULATOR, check_place
+from testbed.campaign.backend_selection import LOCAL, SIMULATOR, check_backend
 from testbed.campaign.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.progress import PlainFollower
 from testbed.campaign.recording import Recorder
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.results import Results
-from testbed.sweeps import Chosen, Points
+from testbed.sweeps import Points, RunSelection
 from topologies.document import find_file
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
@@ -98,7 +98,7 @@ class Cutset:
                 overrides_of(settings),
                 OF_MANY_RUNS,
             )
-            chosen = Chosen.of(file, place=self._place(on), links=links, seed=seed, repeat=repeat)
+            chosen = RunSelection.of(file, backend=self._backend(on), links=links, seed=seed, repeat=repeat)
             results = Results(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
             self._on_read(results)
             refuse_unsound(results.runs, allow)
@@ -112,8 +112,10 @@ class Cutset:
         own = {} if usual is None else {"topology": self._found("topology", TOPOLOGIES, usual)}
         return {**changed, **own}
 
-    def _runs_of(self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool) -> tuple[MadeRun, ...]:
-        if chosen.place != SIMULATOR and self._beside_others():
+    def _runs_of(
+        self, chosen: RunSelection, settings: Mapping[str, Any], *, analyze: bool
+    ) -> tuple[MadeRun, ...]:
+        if chosen.backend != SIMULATOR and self._beside_others():
             raise InputError(CALL, None, "", f"{ALONE}: run this test without -n, or {IN_ONE_WORKER}")
         key = (Points(chosen).digest(), analyze)
         if key not in self._made:
@@ -124,7 +126,7 @@ class Cutset:
         return made
 
     def _make(
-        self, chosen: Chosen, settings: Mapping[str, Any], *, analyze: bool
+        self, chosen: RunSelection, settings: Mapping[str, Any], *, analyze: bool
     ) -> tuple[MadeRun, ...] | MachineError:
         follow, made = PlainFollower(), []
         try:
@@ -144,14 +146,14 @@ class Cutset:
         found = find_file(kind, folder, name_or_path, beside=self._beside())
         return name_or_path if found.parent == folder else str(found.absolute())
 
-    def _place(self, given: str | Path | None) -> str | None:
-        place = None if given is None else str(given)
-        if place is None or place in {LOCAL, SIMULATOR}:
-            return place
-        if "/" in place or place.endswith((".yaml", ".yml")):
-            place = str(self._beside() / place)
-        check_place(place)
-        return place
+    def _backend(self, given: str | Path | None) -> str | None:
+        backend = None if given is None else str(given)
+        if backend is None or backend in {LOCAL, SIMULATOR}:
+            return backend
+        if "/" in backend or backend.endswith((".yaml", ".yml")):
+            backend = str(self._beside() / backend)
+        check_backend(backend)
+        return backend
 
 
 def _check_asked(repeat: int, links: str, allow: Collection[str]) -> None:

@@ -1,1 +1,1 @@
-"""The run itself: its phases inside the sandbox, and the starting of it from outside."""
+"""Carries out a run: its phases inside the sandbox, and its control from outside."""

@@ -1,6 +1,7 @@
 """`python -m testbed.runner RUN_DIRECTORY [PROMPT]`: the run inside its sandbox, started by PID 1.
 
-PROMPT is the module that is the prompt's process, for a run that lasts until somebody leaves it.
+PROMPT is the module of the prompt's process, for an interactive run, which lasts until the user leaves the
+prompt.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from experiments.rundir import RunDirectory
 from testbed.runner.conduct import conduct
-from testbed.runner.prompt import Prompt, command_of
+from testbed.runner.prompt_process import PromptProcess, command_of
 from testbed.sandbox.channel import Channel
 
 
@@ -23,10 +24,10 @@ async def _conduct(directory: str, module: str | None = None) -> bool:
     if module is None:
         return await conduct(run, channel)
     # Only a prompt's runner understands faults in words, and what that needs is slow to import.
-    from testbed.runner.at_prompt import AtThePrompt  # noqa: PLC0415
+    from testbed.runner.prompt_session import PromptSession  # noqa: PLC0415
 
-    prompt = Prompt(command_of(module))
-    return await conduct(run, channel, prompt, AtThePrompt(prompt).until_left)
+    prompt = PromptProcess(command_of(module))
+    return await conduct(run, channel, prompt, PromptSession(prompt).until_left)
 
 
 if __name__ == "__main__":

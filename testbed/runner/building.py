@@ -1,8 +1,8 @@
-"""The first phase: network, captures, probes, node processes; ends when all nodes that are there from the
-beginning are ready.
+"""The first phase: builds network, captures, probes and node processes; ends when all initial nodes are
+ready.
 
-The launcher is started first, because it imports the nodes' code while the network is built; it is given
-nodes last, so that the probes measure an idle network.
+The launcher is started first, because it imports the nodes' code while the network is built; it starts nodes
+last, so that the probes measure an idle network.
 """
 
 import asyncio
@@ -11,38 +11,45 @@ import sys
 from contextlib import AsyncExitStack
 
 from experiments.plan import Plan
+from testbed.assignment import Assignment, assigned_part
 from testbed.captures import CapturePoint, Captures
 from testbed.links.emulator import links_without_emulator
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.meeting import Meeting, MeetingPlace
+from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.phases import Phase
 from testbed.runner.record import RunRecord
+from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
-from testbed.runner.stage import Ending, Stage
-from testbed.share import Share, part_of
 
 READY_S = 30.0
 READY_PER_NODE_S = 0.2
 
 
 async def build(
-    plan: Plan, share: Share, record: RunRecord, ending: Ending, *, meeting: Meeting, stack: AsyncExitStack
-) -> Stage:
-    """Build what the share has of the plan; it is released by `stack`. Raises MachineError, TestbedError.
+    plan: Plan,
+    assignment: Assignment,
+    record: RunRecord,
+    termination: Termination,
+    *,
+    barriers: Barriers,
+    stack: AsyncExitStack,
+) -> RunContext:
+    """Build the part of the plan that is assigned to this machine; `stack` releases it. Raises MachineError,
+    TestbedError.
 
-    When the run is to end meanwhile, what there is so far is returned.
+    If the run is to end meanwhile, returns what has been built so far.
     """
     record.phase(Phase.BUILDING)
-    processes = Processes(on_exit=lambda node: _on_exit(stage, node))
+    processes = Processes(on_exit=lambda node: _on_exit(context, node))
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
     emulator = select_emulator(plan.links_kind, plan.seed)
-    network = stack.enter_context(Network(plan, emulator, share))
+    network = stack.enter_context(Network(plan, emulator, assignment))
     record.time("network_ns")
     record.content["links"] = emulator.kind
-    record.content["links_without_emulator"] = list(links_without_emulator(plan, share))
+    record.content["links_without_emulator"] = list(links_without_emulator(plan, assignment))
     record.content["tcp"] = {"congestion_control": network.congestion_control}
     if plan.congestion_control not in {None, network.congestion_control}:
         record.problem(
@@ -50,34 +57,36 @@ async def build(
         )
     captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
     stack.push_async_callback(captures.stop)
-    here = part_of(plan, share)
+    here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns)
-    stage = Stage(here, share, meeting, record, ending, network, emulator, captures, processes, specs)
-    await ending.or_done(_start_all(stage))
-    return stage
+    context = RunContext(
+        here, assignment, barriers, record, termination, network, emulator, captures, processes, specs
+    )
+    await termination.or_done(_start_all(context))
+    return context
 
 
-async def _start_all(stage: Stage) -> None:
-    points = [CapturePoint(*point) for point in stage.network.capture_points()]
-    await stage.captures.start(points, snaplen_bytes=stage.plan.snaplen_bytes)
-    await stage.meeting.at(MeetingPlace.NETWORK)
-    await probe(stage, "before")
-    await stage.meeting.at(MeetingPlace.PROBED)
-    names = [name for name in stage.specs if name not in stage.plan.joining]
+async def _start_all(context: RunContext) -> None:
+    points = [CapturePoint(*point) for point in context.network.capture_points()]
+    await context.captures.start(points, snaplen_bytes=context.plan.snaplen_bytes)
+    await context.barriers.wait(Barrier.NETWORK)
+    await probe(context, "before")
+    await context.barriers.wait(Barrier.PROBED)
+    names = [name for name in context.specs if name not in context.plan.joining]
     for name in names:
-        stage.processes.start(stage.specs[name])
-    await stage.processes.wait_ready(names, READY_S + READY_PER_NODE_S * len(names))
-    stage.note_processes()
-    stage.record.time("ready_ns")
+        context.processes.start(context.specs[name])
+    await context.processes.wait_ready(names, READY_S + READY_PER_NODE_S * len(names))
+    context.note_processes()
+    context.record.time("ready_ns")
 
 
-async def probe(stage: Stage, when: str) -> None:
-    """Round trips between all regions, into the record. `when` is "before" or "after" the nodes."""
-    for sample in await asyncio.to_thread(stage.network.probe, when):
-        stage.record.append("probes", sample)
+async def probe(context: RunContext, when: str) -> None:
+    """Record round trips between all regions. `when` is "before" or "after" the nodes."""
+    for sample in await asyncio.to_thread(context.network.probe, when):
+        context.record.append("probes", sample)
 
 
-def _on_exit(stage: Stage, node: NodeProcess) -> None:
+def _on_exit(context: RunContext, node: NodeProcess) -> None:
     if node.exit is not None and not node.exit["expected"]:
         how = f"signal {node.exit['signal']}" if node.exit["signal"] else f"exit code {node.exit['code']}"
-        stage.record.problem(f"{node.name} ended unexpectedly ({how}): see logs/{node.host}.jsonl")
+        context.record.problem(f"{node.name} ended unexpectedly ({how}): see logs/{node.host}.jsonl")

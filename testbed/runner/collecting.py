@@ -1,51 +1,53 @@
-"""The last phase: nodes end, the network is probed again, captures end, counters are read."""
+"""The last phase: ends the nodes, probes the network again, ends the captures and reads the counters."""
 
 import asyncio
 import dataclasses
 
 from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import TestbedError
+from testbed.runner.barrier import Barrier
 from testbed.runner.building import probe
-from testbed.runner.meeting import MeetingPlace
 from testbed.runner.phases import Phase
-from testbed.runner.stage import Stage
+from testbed.runner.run_context import RunContext
 
 OTHERS_TIMEOUT_S = 30.0
 """For other machines to end their nodes too."""
 
 
-async def collect(stage: Stage) -> None:
-    """End everything in order and write down what it says. Parts that died are noted, and the rest
+async def collect(context: RunContext) -> None:
+    """End everything in order and record the results. Parts that died are recorded, and the rest is
     collected.
     """
-    for problem in await stage.processes.finish():
-        stage.record.problem(problem)
-    stage.note_processes()
+    for problem in await context.processes.finish():
+        context.record.problem(problem)
+    context.note_processes()
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
-    if not stage.ending.asked:
-        work.append(_probe_again(stage))
+    if not context.termination.requested:
+        work.append(_probe_again(context))
     await asyncio.gather(*work)
-    for result in await stage.captures.stop():
-        stage.record.append("captures", _capture_json(stage, result))
+    for result in await context.captures.stop():
+        context.record.append("captures", _capture_json(context, result))
     try:
-        _note_counters(stage)
+        _note_counters(context)
     except TestbedError as error:
-        stage.record.problem(str(error))
-    stage.record.time("ended_ns")
-    stage.record.content["outcome"] = stage.ending.outcome
-    stage.record.phase(Phase.COLLECTED)
+        context.record.problem(str(error))
+    context.record.time("ended_ns")
+    context.record.content["outcome"] = context.termination.outcome
+    context.record.phase(Phase.COLLECTED)
 
 
-async def _probe_again(stage: Stage) -> None:
-    await stage.meeting.at(MeetingPlace.FINISHED, OTHERS_TIMEOUT_S)
-    await probe(stage, "after")
-    await stage.meeting.at(MeetingPlace.MEASURED, OTHERS_TIMEOUT_S)
+async def _probe_again(context: RunContext) -> None:
+    await context.barriers.wait(Barrier.FINISHED, OTHERS_TIMEOUT_S)
+    await probe(context, "after")
+    await context.barriers.wait(Barrier.MEASURED, OTHERS_TIMEOUT_S)
 
 
-def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
+def _capture_json(context: RunContext, result: CaptureResult) -> dict[str, object]:
     capture = result.capture
     return {
-        "file": str(stage.record.directory.capture(capture.file).relative_to(stage.record.directory.path)),
+        "file": str(
+            context.record.directory.capture(capture.file).relative_to(context.record.directory.path)
+        ),
         "host": capture.host,
         "link": capture.link,
         "side": capture.side,
@@ -55,11 +57,11 @@ def _capture_json(stage: Stage, result: CaptureResult) -> dict[str, object]:
     }
 
 
-def _note_counters(stage: Stage) -> None:
-    for (link, direction), counters in stage.emulator.counters().items():
+def _note_counters(context: RunContext) -> None:
+    for (link, direction), counters in context.emulator.counters().items():
         entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
-        stage.record.append("counters", entry)
+        context.record.append("counters", entry)
         if counters.dropped_kernel:
-            stage.record.problem(
+            context.record.problem(
                 f"link {link} {direction}: the kernel dropped {counters.dropped_kernel} frames"
             )

@@ -1,8 +1,7 @@
-"""Watches the machine while a run goes on: processors, disk, and whether the links still work.
+"""Monitors the machine while a run is on: processors, disk, and whether the link emulator still works.
 
-Once a second: how busy all processors were (from /proc/stat, for the fidelity verdict) and how much disk is
-left; more often: whether the link emulator is alive. It only reports; what follows is the caller's
-decision.
+Once a second: the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the free disk
+space; more often: whether the link emulator is alive. It only reports; what follows is up to the caller.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ def parse_processor_times(stat: str) -> ProcessorTimes:
 
 
 def busy_fraction(before: ProcessorTimes, after: ProcessorTimes) -> float:
-    """Which part of all processors' time was used in between, 0 to 1."""
+    """The utilisation of all processors between two readings, 0 to 1."""
     total = after.total - before.total
     return round((after.busy - before.busy) / total, 4) if total > 0 else 0.0
 
@@ -51,10 +50,11 @@ async def watch(
     on_disk_low: Callable[[int], None],
     on_failure: Callable[[str], None],
 ) -> None:
-    """Watch until cancelled, or until there is nothing left to watch for.
+    """Monitor until cancelled, or until there is nothing left to report.
 
-    failure: why the links no longer work, or None. on_busy: (CLOCK_REALTIME ns, fraction) each second.
-    on_disk_low: bytes left, once. on_failure: the reason, once.
+    failure: returns why the link emulator has failed, or None. on_busy: called with (CLOCK_REALTIME ns,
+    fraction) each second. on_disk_low: called once with the free bytes. on_failure: called once with the
+    reason.
     """
     before = parse_processor_times(STAT.read_text())
     disk_was_low = False

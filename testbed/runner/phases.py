@@ -1,4 +1,4 @@
-"""How far a run got and how it ended, as run.json has it."""
+"""The phases and outcomes of a run, as run.json records them."""
 
 import time
 from enum import StrEnum
@@ -10,7 +10,7 @@ RUNNER_LOG = "runner.log"
 
 
 class Phase(StrEnum):
-    """How far a run got."""
+    """The phase that a run has reached."""
 
     PLANNED = "planned"
     BUILDING = "building"
@@ -20,7 +20,7 @@ class Phase(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended. A crash is the testbed's, not a node's: that is a problem of a completed run."""
+    """How a run ended. A crash is the testbed's; that of a node is a problem of a completed run."""
 
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
@@ -28,9 +28,9 @@ class Outcome(StrEnum):
 
 
 def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> dict[str, Any]:
-    """The content of run.json, with the outcome that a sandbox that died could not write down.
+    """The content of run.json, with an outcome in place of the one that a dead sandbox could not record.
 
-    log: the file that says more, as problems name it.
+    log: the log file that problems refer to.
     """
     content = run.read_run()
     if content["outcome"] is not None:

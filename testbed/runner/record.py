@@ -1,9 +1,9 @@
-"""What is written about a run while it goes on: run.json, and messages to the CLI.
+"""Records a run while it is on: writes run.json, and sends messages to the CLI.
 
-Inside the sandbox this is the one writer of run.json. It is written at every phase, so that a crash at any
-moment leaves a file that says how far the run got; while time is measured, writing happens in a thread,
-because a synchronised write can wait for the disk. A small reserve file is given up when the disk is full,
-so that the end of such a run can be written down too.
+Inside the sandbox this is the only writer of run.json. It is written at every phase, so that a crash at any
+moment leaves a file that says how far the run got; while time is measured, it is written in a thread, because
+a synchronised write can wait for the disk. A small reserve file is released when the disk is full, so that
+the end of such a run can be recorded too.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ PROBLEMS_MAX = 100
 
 
 class Listener(Protocol):
-    """Who is told how the run goes."""
+    """Receives messages about the progress of a run."""
 
     def post(self, message: dict[str, Any], /) -> Any:
-        """Take a message, or miss it."""
+        """Send a message; it may be lost."""
 
 
 class RunRecord:
@@ -43,25 +43,25 @@ class RunRecord:
         _make_reserve(self._reserve)
 
     def tell(self, did: str, **fields: Any) -> None:
-        """Tell the CLI; it may miss it, and then reads run.json."""
+        """Notify the CLI; a lost message can be read from run.json."""
         self._channel.post({"did": did, **fields})
 
     def phase(self, phase: Phase) -> None:
-        """The run is in this phase from now on; told when it is on disk, so that no crash takes it back."""
+        """Enter a phase; the CLI is notified when it is on disk, so that no crash takes it back."""
         self.content["phase"] = phase
         self.save()
         self.tell("phase", phase=phase)
 
     def time(self, name: str, time_ns: int | None = None) -> int:
-        """Note that something (a key of `times`) happened now, or at this CLOCK_REALTIME instant; returns
-        it.
+        """Record when something (a key of `times`) happened: now, or at this CLOCK_REALTIME instant. Returns
+        the time.
         """
         noted = time.time_ns() if time_ns is None else time_ns
         self.content["times"][name] = noted
         return noted
 
     def problem(self, text: str) -> None:
-        """Something that the user and the report should know."""
+        """Record a problem for the user and the report."""
         problems = self.content["problems"]
         if len(problems) < PROBLEMS_MAX and text not in problems:
             problems.append(text)
@@ -76,7 +76,7 @@ class RunRecord:
         self._write(json.dumps(self.content, indent=1, allow_nan=False) + "\n")
 
     async def save_aside(self) -> None:
-        """Write run.json in a thread, as the disk may keep it waiting; compactly, as that costs least."""
+        """Write run.json in a thread, as the disk may block; compactly, as that is cheapest."""
         text = json.dumps(self.content, allow_nan=False)
         async with self._saving:
             writing = asyncio.create_task(asyncio.to_thread(self._write, text))
@@ -86,7 +86,7 @@ class RunRecord:
                 await writing  # when this is cancelled too: it must not come after what is saved next
 
     def close(self) -> None:
-        """Give the reserve back; idempotent."""
+        """Release the reserve; idempotent."""
         self._reserve.unlink(missing_ok=True)
 
     def _write(self, text: str) -> None:

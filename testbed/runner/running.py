@@ -1,6 +1,6 @@
-"""The second phase: drivers publish, faults happen at their times, and the CLI hears of both.
+"""The second phase: publishers publish and faults are applied at their times; the CLI is notified of both.
 
-It lasts for the plan's duration, or as long as whoever is at the prompt likes (`testbed.runner.by_hand`).
+It lasts for the plan's duration, or until the user leaves the prompt (`testbed.runner.prompt_session`).
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from experiments.plan import LinkChange, ProcessAction, ProcessChange
-from testbed.faults.application import LATE_NS, Carried, Change, carry_out
+from testbed.faults.application import LATE_NS, AppliedChange, Change, apply_changes
 from testbed.links.emulator import Applied
-from testbed.runner.meeting import MeetingPlace
+from testbed.runner.barrier import Barrier
 from testbed.runner.phases import Phase
-from testbed.runner.stage import Stage
-from testbed.runner.starting import Starts
+from testbed.runner.process_starter import ProcessStarter
+from testbed.runner.run_context import RunContext
 
 LEAD_NS = 200_000_000
 """From "go" to time 0, so that every driver has heard it before."""
@@ -31,104 +31,107 @@ _SIGNALS = {
 }
 
 
-Until = Callable[[Stage, Starts, int], Coroutine[Any, Any, None]]
+Until = Callable[[RunContext, ProcessStarter, int], Coroutine[Any, Any, None]]
 """What goes on from time 0 (CLOCK_REALTIME ns) until the drivers are to stop."""
 
 
-async def until_duration_is_over(stage: Stage, starts: Starts, zero_ns: int) -> None:
-    """The plan's faults, for the plan's duration."""
-    changes = carry_out(
-        stage.plan.changes,
+async def until_duration_is_over(context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
+    """Apply the plan's faults, for the plan's duration."""
+    changes = apply_changes(
+        context.plan.changes,
         zero_ns=zero_ns,
-        apply=applier(stage, starts),
-        record=lambda carried: record_change(stage, carried),
+        apply=applier(context, starter),
+        record=lambda applied: record_change(context, applied),
     )
     faults = asyncio.create_task(changes)
     try:
-        end_ns = zero_ns + stage.plan.duration_us * 1000
+        end_ns = zero_ns + context.plan.duration_us * 1000
         while (left_ns := end_ns - time.time_ns()) > 0:
             await asyncio.sleep(min(left_ns / 1e9, SAVE_PERIOD_S))
-            await stage.record.save_aside()
+            await context.record.save_aside()
         await faults  # all are due by now: on a busy machine some may be late
     finally:
         faults.cancel()
 
 
-async def run_workload(stage: Stage, until: Until = until_duration_is_over) -> None:
-    """From time 0 until `until` is done, or the run is to end before."""
+async def run_workload(context: RunContext, until: Until = until_duration_is_over) -> None:
+    """Run from time 0 until `until` is done, or the run has to end early."""
     told: Mapping[str, Any] = {}
 
     async def meet() -> None:
         nonlocal told
-        told = await stage.meeting.at(MeetingPlace.READY)
+        told = await context.barriers.wait(Barrier.READY)
 
-    if stage.ending.asked or not await stage.ending.or_done(meet()):
+    if context.termination.requested or not await context.termination.or_done(meet()):
         return
-    _be_prompt(stage)
-    zero_ns = time.time_ns() + LEAD_NS if stage.meeting.alone else told["zero_ns"]
-    stage.record.time("zero_ns", zero_ns)
+    _raise_priority(context)
+    zero_ns = time.time_ns() + LEAD_NS if context.barriers.alone else told["zero_ns"]
+    context.record.time("zero_ns", zero_ns)
     late_ns = time.time_ns() - zero_ns
     if late_ns > LATE_NS:
-        stage.record.problem(
+        context.record.problem(
             f"time 0 was {late_ns / 1e9:.1f} s ago when it was told: all that was due by then happens late"
         )
-    stage.processes.go(zero_ns)
-    stage.record.phase(Phase.RUNNING)
-    stage.record.tell("running", zero_ns=zero_ns, duration_us=stage.plan.duration_us)
-    async with Starts(stage) as starts:
-        await stage.ending.or_done(until(stage, starts, zero_ns))
-    stage.processes.stop_drivers()
-    stage.record.time("stopped_ns")
+    context.processes.go(zero_ns)
+    context.record.phase(Phase.RUNNING)
+    context.record.tell("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)
+    async with ProcessStarter(context) as starter:
+        await context.termination.or_done(until(context, starter, zero_ns))
+    context.processes.stop_drivers()
+    context.record.time("stopped_ns")
 
 
-def _be_prompt(stage: Stage) -> None:
-    """Let faults be on time though all processors are busy: this process, which carries them out, and the
-    launcher, which starts nodes again, need few of their time.
+def _raise_priority(context: RunContext) -> None:
+    """Keep faults on time even if all processors are busy: raise the priority of this process, which applies
+    them, and of the launcher, which restarts nodes. Both need little processor time.
 
-    Real-time scheduling is for those who may (sched(7)); what is started from now on does not inherit it.
+    Real-time scheduling needs privileges (sched(7)); processes that are started from now on do not inherit
+    it.
     """
     with contextlib.suppress(PermissionError):
-        for process in (0, stage.processes.launcher_pid):
+        for process in (0, context.processes.launcher_pid):
             os.sched_setscheduler(
                 process, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(FIFO_PRIORITY)
             )
 
 
-def applier(stage: Stage, starts: Starts) -> Callable[[Change], Awaitable[Applied]]:
-    """What makes a change real. Raises TestbedError if it cannot be done."""
+def applier(context: RunContext, starter: ProcessStarter) -> Callable[[Change], Awaitable[Applied]]:
+    """The function that applies a change. It raises TestbedError if that fails."""
 
     async def apply(change: Change) -> Applied:
         if isinstance(change, LinkChange):
-            return stage.network.change(change)  # not in a thread: on a busy machine each handing over costs
-        return await _change_process(stage, starts, change)
+            return context.network.change(
+                change
+            )  # not in a thread: on a busy machine each handing over costs
+        return await _change_process(context, starter, change)
 
     return apply
 
 
-async def _change_process(stage: Stage, starts: Starts, change: ProcessChange) -> Applied:
+async def _change_process(context: RunContext, starter: ProcessStarter, change: ProcessChange) -> Applied:
     requested_ns = time.time_ns()
-    name, processes = change.process, stage.processes
+    name, processes = change.process, context.processes
     match change.action:
         case ProcessAction.RESTART | ProcessAction.JOIN:
-            await starts.start(name)
+            await starter.start(name)
         case ProcessAction.REPLACE:
-            await starts.start(name, on_empty_disk=True)
+            await starter.start(name, on_empty_disk=True)
         case ProcessAction.GIVE_UP:
             processes.give_up(name)
         case ProcessAction.LEAVE:
             processes.leave(name)
         case ProcessAction.SEPARATE | ProcessAction.REJOIN:
             apart = change.action is ProcessAction.SEPARATE
-            return stage.network.keep_apart(name, change.peers, apart=apart)
+            return context.network.separate(name, change.peers, apart=apart)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())
 
 
-def record_change(stage: Stage, carried: Carried) -> None:
-    """Write down a change, and tell the CLI."""
-    entry = carried.as_json()
-    stage.record.append("changes", entry)
-    stage.record.tell("change", **entry)
-    if carried.problem is not None:
-        stage.record.problem(carried.problem)
+def record_change(context: RunContext, applied: AppliedChange) -> None:
+    """Record a change, and notify the CLI."""
+    entry = applied.as_json()
+    context.record.append("changes", entry)
+    context.record.tell("change", **entry)
+    if applied.problem is not None:
+        context.record.problem(applied.problem)

@@ -1,4 +1,4 @@
-"""What the launcher is told about each node process, computed from the plan. Pure."""
+"""Computes the launcher's specification of each node process from the plan. Pure."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -17,10 +17,10 @@ def node_specs(
 ) -> dict[str, dict[str, Any]]:
     """The launcher's NodeSpec of each of these processes, by name.
 
-    All know all members of the plan, but for publishers and subscribers that join later: these are new
+    All know all members of the plan, except publishers and subscribers that join later: these are new
     machines, and only they know of themselves.
 
-    netns: gives the path of a host's namespace.
+    netns: returns the path of a host's namespace.
     """
     shared = {
         "system": plan.system,

@@ -1,4 +1,4 @@
-"""What a run was made with: this project's commit, versions of what takes part, the machine. Reads only."""
+"""Reads the versions that a run was made with: this project's commit, programs, the machine."""
 
 import importlib.metadata
 import os
@@ -11,8 +11,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 ANSWER_TIMEOUT_S = 20.0
 
 
-def made_with() -> dict[str, Any]:
-    """The keys `commit`, `versions` and `machine` of run.json; what cannot be found out is None."""
+def run_versions() -> dict[str, Any]:
+    """The keys `commit`, `versions` and `machine` of run.json; what cannot be determined is None."""
     return {
         "commit": commit(),
         "versions": {
@@ -31,7 +31,7 @@ def made_with() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The checked-out commit, with "-changed" behind it if the working tree differs; None without git."""
+    """The checked-out commit, with "-changed" appended if the working tree differs; None without git."""
     known = _first_line(["git", "-C", str(PROJECT), "rev-parse", "HEAD"])
     changes = _first_line(
         ["git", "--no-optional-locks", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no"]

@@ -13,8 +13,8 @@ from typing import Any
 from mininet.net import Mininet
 
 from experiments.plan import Plan
-from testbed.network.layout import make_layout
-from testbed.network.mininet_nodes import PlainHost, make_mininet, tell
+from testbed.network.mininet_nodes import PlainHost, make_mininet, register_layout
+from testbed.network.network_layout import make_layout
 
 
 class AttachedHost(PlainHost):
@@ -60,5 +60,5 @@ def attached_network(plan: Plan, pids: Mapping[str, int]) -> Mininet:
         attached = AttachedHost(host.name, pids[host.name])
         net.hosts.append(attached)
         net.nameToNode[host.name] = attached
-    tell(net, make_layout(plan))
+    register_layout(net, make_layout(plan))
     return net

@@ -29,7 +29,8 @@ from testbed.sandbox.channel import Channel
 from testbed.shell import text, words
 
 ANSWER_TIMEOUT_S = 60.0
-"""A process that starts again may take forty seconds (`testbed.runner.starting`), on a busy machine."""
+"""A process that starts again may take forty seconds (`testbed.runner.process_starter`), on a busy machine.
+"""
 
 
 class RefusedError(TestbedError):

@@ -56,7 +56,7 @@ SparkContext._gateway.proc.kill(); SparkContext._gateway.proc.wait()
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunResult:
     """A Python with a session of its own that is over. left: what stands in its temporary directory then."""
 
     code: int
@@ -66,27 +66,27 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+def ended(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """It works in its temporary directory, where a killed one left something; Java is killed twice."""
     folder = tmp_path_factory.mktemp("session")
     (folder / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
     done = in_python(SESSION_OF_ITS_OWN, folder, TMPDIR=str(folder))
-    return Ended(done.returncode, done.stdout.splitlines(), done.stderr, list(folder.iterdir()))
+    return RunResult(done.returncode, done.stdout.splitlines(), done.stderr, list(folder.iterdir()))
 
 
 @pytest.mark.spark
-def test_a_session_of_its_own_computes_and_is_quiet(ended: Ended) -> None:
+def test_a_session_of_its_own_computes_and_is_quiet(ended: RunResult) -> None:
     assert ended.said[:2] == ["16", "6"], ended.errors
     assert ended.errors.partition("killed\n")[0] == ""
 
 
 @pytest.mark.spark
-def test_java_that_was_killed_is_started_anew(ended: Ended) -> None:
+def test_java_that_was_killed_is_started_anew(ended: RunResult) -> None:
     assert (ended.code, ended.said[3:]) == (0, ["5"]), ended.errors
 
 
 @pytest.mark.spark
-def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: Ended) -> None:
+def test_nothing_is_left_of_a_session_even_if_java_or_python_was_killed(ended: RunResult) -> None:
     assert ended.said[2] == "blockmgr spark"  # the one folder had what would be left
     assert ended.left == []
 

@@ -13,7 +13,7 @@ from node.core.machine import Record
 from node.systems import build_machine
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 FILE = str(Path(__file__).with_name("brokers.yaml"))

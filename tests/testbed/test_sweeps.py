@@ -8,8 +8,8 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.sweepdir import SweepDirectory
 from testbed.sweeps import (
-    Chosen,
     Points,
+    RunSelection,
     all_passed,
     continued,
     headline,
@@ -22,9 +22,9 @@ from topologies.errors import InputError
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
 
 
-def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) -> Chosen:
+def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) -> RunSelection:
     file = read_experiment("link-failure", [*SWEPT, *overrides])
-    return Chosen.of(file, place=None, links="auto", seed=seed, repeat=repeat)
+    return RunSelection.of(file, backend=None, links="auto", seed=seed, repeat=repeat)
 
 
 def test_options_win_over_the_file():
@@ -34,7 +34,7 @@ def test_options_win_over_the_file():
 
 
 def test_one_run_is_no_sweep():
-    alone = Chosen.of(read_experiment("link-failure"), place=None, links="auto", seed=None, repeat=None)
+    alone = RunSelection.of(read_experiment("link-failure"), place=None, links="auto", seed=None, repeat=None)
     assert not alone.is_sweep
     assert chosen().is_sweep
 
@@ -54,7 +54,7 @@ def test_a_point_has_its_values_and_no_sweep():
         (chosen("name=other"), "cannot go on: it is a sweep of link-failure"),
     ],
 )
-def test_what_was_changed_is_refused(again: Chosen, said: str) -> None:
+def test_what_was_changed_is_refused(again: RunSelection, said: str) -> None:
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     refuse_changed(record, chosen(), Points(chosen()), directory)

@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Chosen:
+class RunSelection:
     """What is drawn, and what is not: by reason, how many messages."""
 
     arrows: list[Arrow]
@@ -90,7 +90,7 @@ def choose(  # noqa: PLR0917 (each is a thing of its own)
     span_s: float,
     region_of: Mapping[str, str],
     ranks: Ranks,
-) -> Chosen:
+) -> RunSelection:
     """What to draw of these rows of TRANSFERS, which ascend in time.
 
     region_of: host -> region. Messages from or to outside the run have no lifeline and are not drawn.
@@ -122,7 +122,7 @@ def choose(  # noqa: PLR0917 (each is a thing of its own)
     if len(kept) < len(found):
         without = sum(len(arrow.flights) for arrow in found) - sum(len(arrow.flights) for arrow in kept)
         picture.left_out.append(_counted(without, "for which there is no room"))
-    return Chosen(kept, picture.lacks)
+    return RunSelection(kept, picture.lacks)
 
 
 def _asked(row: Row, wanted: Wanted, region_of: Mapping[str, str], ranks: Ranks) -> bool:

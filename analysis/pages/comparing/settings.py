@@ -56,7 +56,7 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
             path: (short_commit(str(value)) or "") if path == "commit" else leaf_text(value)
             for key in keys
             for path, value in leaves(
-                place_text(side.record.run) if key == PLACE else side.record.run.get(key), key
+                backend_text(side.record.run) if key == PLACE else side.record.run.get(key), key
             )
             if path not in _PROSE
         }
@@ -68,7 +68,7 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
     return different, len(every) - len(different)
 
 
-def place_text(run: Mapping[str, Any]) -> str:
+def backend_text(run: Mapping[str, Any]) -> str:
     """Where a run was carried out: here, in virtual time, or on which machines. run: run.json's content."""
     names = machines_of(run)
     noun = "machine" if len(names) == 1 else "machines"

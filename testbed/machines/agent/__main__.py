@@ -88,7 +88,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         os.close(writing)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         try:
-            tunnels = [Tunnel(**tunnel) for tunnel in content["share"]["tunnels"]]
+            tunnels = [Tunnel(**tunnel) for tunnel in content["assignment"]["tunnels"]]
             Supervisor(run, tunnels, given["lease_s"]).serve(listener)
         finally:
             for name in (files.SOCKET, files.STATE):

@@ -4,7 +4,7 @@ The controller says
 
     {"from": N}                            first: send what you said from number N on
     {"do": "clock", "id": K}               answered at once with the machine's time; renews the lease
-    {"do": "go on", "at": PLACE, …}        to the run (`testbed.runner.meeting`)
+    {"do": "go on", "at": PLACE, …}        to the run (`testbed.runner.barrier`)
     {"do": "stop", "why": TEXT}            to the run: end tidily
     {"do": "bye"}                          the files are shipped, or never will be: end
 

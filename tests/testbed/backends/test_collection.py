@@ -15,7 +15,7 @@ from experiments.loader import read_experiment
 from node.core.deliveries import RecordKind
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 EXPERIMENT = """

@@ -9,7 +9,7 @@ from experiments.loader import read_experiment
 from experiments.rundir import RunDirectory
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 ALONE_FOR_A_WHILE = """

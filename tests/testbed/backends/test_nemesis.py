@@ -9,7 +9,7 @@ from experiments.loader import load_experiment
 from node.systems import build_machine
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from tests.node.protocols.sprinkler.readings import (
     Refreshing,
     forgetting_repetitions,

@@ -10,7 +10,7 @@ from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from testbed.sweeps import plain
 from topologies.loader import load_topology
 

@@ -9,10 +9,10 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
+from testbed.backends.simulated_files import EPOCH_NS
 from testbed.backends.simulator import simulate
-from testbed.backends.virtual_files import EPOCH_NS
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 EXPERIMENT = """

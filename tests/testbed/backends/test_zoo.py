@@ -13,7 +13,7 @@ from experiments.loader import read_experiment
 from node.systems import build_machine
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
-from testbed.runner.start import prepare
+from testbed.runner.run_control import prepare
 from testbed.sweeps import plain
 from tests.node.protocols.sprinkler.readings import Refreshing, with_sources
 from topologies.loader import load_topology

@@ -22,7 +22,7 @@ from testbed.campaign.progress import Situation
 from testbed.cli import main
 from testbed.cli.analyze import _Work
 from testbed.planning import make_plan
-from testbed.sweeps import Chosen
+from testbed.sweeps import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -32,9 +32,9 @@ def plan_of(*overrides: str) -> Plan:
     return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
 
 
-def chosen(*overrides: str, place: str | None = None, repeat: int | None = None) -> Chosen:
+def chosen(*overrides: str, backend: str | None = None, repeat: int | None = None) -> RunSelection:
     file = read_experiment("link-failure", list(overrides))
-    return Chosen.of(file, place=place, links="auto", seed=None, repeat=repeat)
+    return RunSelection.of(file, backend=backend, links="auto", seed=None, repeat=repeat)
 
 
 def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes() -> None:
@@ -65,7 +65,7 @@ def test_one_run_on_this_machine_can_be_watched() -> None:
     with pytest.raises(InputError, match="not a sweep or a repetition"):
         check_watchable(chosen(), resumed=True)
     with pytest.raises(InputError, match="needs packets as they come"):
-        check_watchable(chosen(place="simulator"), resumed=False)
+        check_watchable(chosen(backend="simulator"), resumed=False)
 
 
 def test_the_command_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,14 +9,14 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.nights import Failure
 from experiments.rundir import RunDirectory
-from testbed.backends.place import Follow
+from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.campaign import backend_selection
 from testbed.campaign.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.progress import TerseFollower
 from testbed.errors import MachineError, TestbedError
-from testbed.runner.start import Ended
-from testbed.sweeps import Chosen
+from testbed.runner.run_control import RunResult
+from testbed.sweeps import RunSelection
 from tests.testbed.runner.live import write_experiment
 
 VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}\nrepeat: 3\n"
@@ -25,11 +25,11 @@ VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}
 class Breaking(Simulator):
     """A place that breaks in its own way after each run."""
 
-    def __init__(self, break_: Callable[[RunDirectory], Ended]) -> None:
+    def __init__(self, break_: Callable[[RunDirectory], RunResult]) -> None:
         self._break = break_
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
-        """See `Place`."""
+    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+        """See `Backend`."""
         super().carry_out(run, follow)
         return self._break(run)
 
@@ -38,22 +38,24 @@ class Breaking(Simulator):
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[MadeRun]]:
     """Two runs of the tiny experiment, where each ends so; unless given, well."""
 
-    def make(break_: Callable[[RunDirectory], Ended] | None = None, *, analyze: bool = True) -> list[MadeRun]:
+    def make(
+        break_: Callable[[RunDirectory], RunResult] | None = None, *, analyze: bool = True
+    ) -> list[MadeRun]:
         @contextmanager
-        def opened(_name: str, _say: Callable[[str], None]) -> Iterator[Simulator]:
+        def open_backend(_name: str, _say: Callable[[str], None]) -> Iterator[Simulator]:
             yield Breaking(break_) if break_ else Simulator()
 
-        monkeypatch.setattr(backend_selection, "opened", opened)
+        monkeypatch.setattr(backend_selection, "open_backend", open_backend)
         path = write_experiment(tmp_path, faults=VIRTUAL)
         file = read_experiment(str(path), ["duration=1s"], ("sweep", "repeat"))
-        chosen = Chosen.of(file, place=None, links="relay", seed=7, repeat=2)
+        chosen = RunSelection.of(file, backend=None, links="relay", seed=7, repeat=2)
         return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=TerseFollower("tiny")))
 
     return make
 
 
-def raising(error: BaseException) -> Callable[[RunDirectory], Ended]:
-    def break_(_run: RunDirectory) -> Ended:
+def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
+    def break_(_run: RunDirectory) -> RunResult:
         raise error
 
     return break_
@@ -91,8 +93,8 @@ def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeR
 
 
 def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
-    def unmeasured(run: RunDirectory) -> Ended:
-        return Ended(run.read_run() | {"times": {}}, by_user=False)
+    def unmeasured(run: RunDirectory) -> RunResult:
+        return RunResult(run.read_run() | {"times": {}}, by_user=False)
 
     assert made(unmeasured)[0].problem == "it ended before time 0"
 
@@ -104,4 +106,4 @@ def test_a_machine_that_is_not_up_to_it_ends_them_all(made: Callable[..., list[M
 
 def test_the_user_ends_them_all(made: Callable[..., list[MadeRun]]) -> None:
     with pytest.raises(KeyboardInterrupt):
-        made(lambda run: Ended(run.read_run(), by_user=True))
+        made(lambda run: RunResult(run.read_run(), by_user=True))

@@ -11,7 +11,7 @@ from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError
 from testbed.machines.inventory import Inventory
-from testbed.runner.start import Ended, Follow
+from testbed.runner.run_control import Follow, RunResult
 from tests.testbed.campaign.nights import Nights
 from tests.testbed.machines.lab import Lab, why_no_lab
 from tests.testbed.runner.live import CUTSET, write_experiment
@@ -46,14 +46,14 @@ class Machines(Simulator):
     def __exit__(self, *_: object) -> None:
         self._came.append("closed")
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> Ended:
+    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
         self._came.append(f"run of {run.read_run()['plan']['experiment']}")
         raise MachineError("the machines are asleep")
 
 
 def test_runs_of_an_entry_with_an_inventory_come_to_its_machines_which_are_opened_once(nights, monkeypatch):
     came: list[str] = []
-    monkeypatch.setattr(ssh_hosts, "SshHosts", Machines(came))
+    monkeypatch.setattr(ssh_hosts, "SshBackend", Machines(came))
     (nights.folder / "two.yaml").write_text(TWO)
     nights.suite("name: spread, on: ./two.yaml, repeat: 2")
     assert nights.run() == 3

@@ -9,7 +9,7 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.suite import overrides_of
 from testbed.campaign.recording import ENTRY_MAX, entry_of
-from testbed.sweeps import Chosen
+from testbed.sweeps import RunSelection
 from tests.integration.test_link_failure import VIRTUAL
 from tests.testbed.runner.live import write_experiment
 
@@ -18,7 +18,7 @@ def series(
     settings: dict[str, Any], experiment: str = "link-failure", on: str | None = None, links: str = "auto"
 ) -> str:
     file = read_experiment(experiment, overrides_of(settings), ("sweep", "repeat"))
-    return entry_of(Chosen.of(file, place=on, links=links, seed=None, repeat=1), settings)
+    return entry_of(RunSelection.of(file, backend=on, links=links, seed=None, repeat=1), settings)
 
 
 def test_an_experiment_as_it_is_gives_its_name() -> None:

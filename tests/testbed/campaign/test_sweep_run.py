@@ -107,5 +107,5 @@ def test_a_place_that_does_not_exist_is_bad_input(
     assert run(tmp_path, experiment, "--on", "mars") == 2
     assert (
         capsys.readouterr().err
-        == "cutset: --on: there is no place mars; known: local, simulator, or an inventory as machines.yaml\n"
+        == "cutset: --on: there is no backend mars; known: local, simulator, or an inventory (YAML)\n"
     )

@@ -12,9 +12,9 @@ from analysis.history import History
 from experiments.nights import Failure, NightDirectory, State
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepDirectory
-from testbed.backends.place import Follow
+from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
-from testbed.runner.start import Ended
+from testbed.runner.run_control import RunResult
 from tests.testbed.campaign.nights import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 
@@ -166,7 +166,7 @@ def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
 def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
     carry_out = Simulator.carry_out
 
-    def soon_over(place: Simulator, run: RunDirectory, follow: Follow) -> Ended:
+    def soon_over(place: Simulator, run: RunDirectory, follow: Follow) -> RunResult:
         signal.setitimer(signal.ITIMER_REAL, 0.01, 5)  # in the middle of it, however long it took to begin
         return carry_out(place, run, follow)
 

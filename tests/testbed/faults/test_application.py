@@ -6,7 +6,7 @@ import pytest
 
 from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.errors import TestbedError
-from testbed.faults.application import LATE_NS, Carried, Change, carry_out, carry_out_together
+from testbed.faults.application import LATE_NS, AppliedChange, Change, apply_changes, apply_concurrently
 from testbed.links.emulator import Applied
 from topologies.link_parameters import LinkParameters
 
@@ -33,8 +33,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str = "") -> list[Carried]:
-    records: list[Carried] = []
+def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str = "") -> list[AppliedChange]:
+    records: list[AppliedChange] = []
 
     async def apply(change: Change) -> Applied:
         if error and change is changes[0]:
@@ -43,7 +43,9 @@ def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str =
         return Applied(clock.now_ns - takes_ns, clock.now_ns)
 
     asyncio.run(
-        carry_out(changes, zero_ns=ZERO_NS, apply=apply, record=records.append, now_ns=lambda: clock.now_ns)
+        apply_changes(
+            changes, zero_ns=ZERO_NS, apply=apply, record=records.append, now_ns=lambda: clock.now_ns
+        )
     )
     return records
 
@@ -87,7 +89,7 @@ def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> Non
         await all_told.wait()
         return Applied(0, 0)
 
-    done = asyncio.run(asyncio.wait_for(carry_out_together(restarts, 0, apply), FAR_TOO_LONG_S))
+    done = asyncio.run(asyncio.wait_for(apply_concurrently(restarts, 0, apply), FAR_TOO_LONG_S))
     assert told == restarts == [carried.change for carried in done]
 
 
@@ -105,7 +107,7 @@ def test_links_change_before_processes_and_changes_of_one_process_in_their_order
         happened.append(("done", change.fault))
         return Applied(0, 0)
 
-    done = asyncio.run(carry_out_together(changes, 0, apply))
+    done = asyncio.run(apply_concurrently(changes, 0, apply))
     assert happened[:2] == [("begun", "cut"), ("done", "cut")]
     assert [what for what in happened if what[1] in {"end of it", "again"}] == [
         ("begun", "end of it"), ("done", "end of it"), ("begun", "again"), ("done", "again")

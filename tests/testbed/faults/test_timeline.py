@@ -228,16 +228,16 @@ directions = st.sampled_from(["both", "forward", "backward"])
 modes = st.sampled_from(["blackhole", "down"])
 spans = st.none() | st.integers(1, 6)
 ends = st.sampled_from([list(pair) for a, b in LINKS.values() for pair in ((a, b), (b, a))])
-holds = st.fixed_dictionaries({"at": seconds, "for": spans, "mode": modes, "direction": directions})
-cuts = st.builds(lambda base, link: {**base, "cut": link}, holds, ends)
+effects = st.fixed_dictionaries({"at": seconds, "for": spans, "mode": modes, "direction": directions})
+cuts = st.builds(lambda base, link: {**base, "cut": link}, effects, ends)
 isolations = st.builds(
-    lambda base, region: {**base, "isolate": region}, holds, st.sampled_from(["r0", "r1", "r2"])
+    lambda base, region: {**base, "isolate": region}, effects, st.sampled_from(["r0", "r1", "r2"])
 )
 groups = st.sampled_from([[["r0"], ["r1"]], [["r2", "r0"], ["r1"]], [["r0"], ["r1"], ["r2"]]])
-partitions = st.builds(lambda base, parts: {**base, "partition": parts}, holds, groups)
+partitions = st.builds(lambda base, parts: {**base, "partition": parts}, effects, groups)
 flaps = st.builds(
     lambda base, link, down, up, span: {**base, "flap": link, "down": down, "up": up, "for": span},
-    holds,
+    effects,
     ends,
     st.integers(1, 3),
     st.integers(1, 3),

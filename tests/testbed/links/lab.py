@@ -19,7 +19,7 @@ from testbed.batches import run_batch
 from testbed.links.emulator import LinkEmulator, LinkWiring
 from testbed.links.selection import select_emulator
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
-from testbed.network.namespaces import inside_each, write_settings
+from testbed.network.namespaces import in_each_namespace, write_settings
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from topologies.link_parameters import LinkParameters
@@ -116,7 +116,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
 
     def inside(self, side: str, work: Callable[[], Result]) -> Result:
         """The result of `work()` inside a host."""
-        return inside_each(self._namespaces, [side], lambda _: work())[side]
+        return in_each_namespace(self._namespaces, [side], lambda _: work())[side]
 
     def udp(self, link: str) -> tuple[socket.socket, socket.socket]:
         """A sender in host a and a receiver in host b, whose datagrams cross `link`."""

@@ -7,11 +7,11 @@ import pytest
 
 from experiments.loader import read_experiment
 from experiments.plan import Direction, LinkChange, Plan
+from testbed.assignment import assigned_part, assignment_from_json, assignment_to_json
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
-from testbed.machines.placement import fitted, place, shares
-from testbed.network.layout import Layout, make_layout
+from testbed.machines.placement import adapted, assignments, place
+from testbed.network.network_layout import NetworkLayout, make_layout
 from testbed.planning import make_plan
-from testbed.share import part_of, share_from_json, share_to_json
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 from topologies.loader import load_topology
@@ -42,11 +42,11 @@ FOUR = inventory(*(machine(number, f"r{number}") for number in range(4)))
 FIVE = inventory(machine(0, "r0", "r1"), machine(1, "r2"), machine(2, "r2"), machine(3), machine(4, "r2"))
 
 
-def layouts(plan: Plan, machines: Inventory) -> dict[str, Layout]:
+def layouts(plan: Plan, machines: Inventory) -> dict[str, NetworkLayout]:
     placement = place(plan, machines)
     return {
-        name: make_layout(plan, share)
-        for name, share in shares(plan, machines, placement, FIRST_NETWORK).items()
+        name: make_layout(plan, assignment)
+        for name, assignment in assignments(plan, machines, placement, FIRST_NETWORK).items()
     }
 
 
@@ -107,10 +107,10 @@ def test_every_machine_of_a_region_knows_behind_which_port_each_of_its_addresses
 
 
 def test_the_two_ends_of_a_tunnel_are_one_network_and_no_two_tunnels_are(plan: Plan) -> None:
-    found = shares(plan, FIVE, place(plan, FIVE), FIRST_NETWORK)
+    found = assignments(plan, FIVE, place(plan, FIVE), FIRST_NETWORK)
     ends: dict[int, list[tuple[str, str, str, str]]] = {}
-    for name, share in found.items():
-        for tunnel in share.tunnels:
+    for name, assignment in found.items():
+        for tunnel in assignment.tunnels:
             ends.setdefault(tunnel.network, []).append((name, tunnel.machine, tunnel.local, tunnel.remote))
     for (here, there, local, remote), other in ends.values():
         assert other == (there, here, remote, local)
@@ -121,8 +121,10 @@ def test_the_two_ends_of_a_tunnel_are_one_network_and_no_two_tunnels_are(plan: P
 @pytest.mark.parametrize("machines", [FOUR, FIVE])
 def test_the_parts_of_a_plan_are_the_whole_each_once(plan: Plan, machines: Inventory) -> None:
     placement = place(plan, machines)
-    fit = fitted(plan, machines, placement, 1600)
-    parts = [part_of(fit, share) for share in shares(fit, machines, placement, 1).values()]
+    fit = adapted(plan, machines, placement, 1600)
+    parts = [
+        assigned_part(fit, assignment) for assignment in assignments(fit, machines, placement, 1).values()
+    ]
     for field in ("processes", "captures", "changes"):
         together = [each for part in parts for each in getattr(part, field)]
         assert len(together) == len(getattr(fit, field))
@@ -130,7 +132,7 @@ def test_the_parts_of_a_plan_are_the_whole_each_once(plan: Plan, machines: Inven
 
 
 def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Plan) -> None:
-    fit = fitted(plan, FIVE, place(plan, FIVE), 1500)
+    fit = adapted(plan, FIVE, place(plan, FIVE), 1500)
     mtus = {link.name: link.forward.mtu_bytes for link in fit.links}
     assert mtus["r0-r1"] == 1500, "both are on h0"
     assert mtus["r0-r2"] == mtus["r2-r3"] == 1450
@@ -141,7 +143,7 @@ def test_links_between_machines_are_no_larger_than_their_network_takes(plan: Pla
 
 
 def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: Plan) -> None:
-    fit = fitted(plan, FIVE, place(plan, FIVE), 1600)
+    fit = adapted(plan, FIVE, place(plan, FIVE), 1600)
     wires = sorted(capture.file for capture in fit.captures if capture.wire)
     assert "r0-r2@r0.wire.pcap" in wires
     assert "r2~h1~h4@h4.wire.pcap" in wires
@@ -151,11 +153,11 @@ def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: P
 def test_where_the_site_shapes_we_only_cut(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
     placement = place(plan, site)
-    for share in shares(plan, site, placement, 1).values():
-        for wiring in make_layout(plan, share).wirings:
-            if wiring.name in {tunnel.link for tunnel in share.tunnels}:
+    for assignment in assignments(plan, site, placement, 1).values():
+        for wiring in make_layout(plan, assignment).wirings:
+            if wiring.name in {tunnel.link for tunnel in assignment.tunnels}:
                 assert list(wiring.parameters.values()) == [LinkParameters()]
-        changes = part_of(plan, share).changes
+        changes = assigned_part(plan, assignment).changes
         assert all(
             change.parameters == LinkParameters() for change in changes if isinstance(change, LinkChange)
         )
@@ -167,9 +169,9 @@ def test_where_the_site_shapes_a_fault_that_changes_delays_is_refused(plan: Plan
         5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, LinkParameters(80_000)
     )  # type: ignore[union-attr]
     with pytest.raises(InputError, match="the fault slow cannot change it: only cuts are possible"):
-        fitted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)
+        adapted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)
 
 
 def test_a_share_survives_json(plan: Plan, tmp_path: Path) -> None:
-    for share in shares(plan, FIVE, place(plan, FIVE), 1).values():
-        assert share_from_json(share_to_json(share)) == share
+    for assignment in assignments(plan, FIVE, place(plan, FIVE), 1).values():
+        assert assignment_from_json(assignment_to_json(assignment)) == assignment

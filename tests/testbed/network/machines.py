@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plan import Direction, LinkState, Plan
+from testbed.assignment import Assignment
 from testbed.links.selection import select_emulator
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
-from testbed.machines.placement import Placement, shares
+from testbed.machines.placement import Placement, assignments
 from testbed.network import Network
-from testbed.share import Share
 from testbed.tunnel import make_tunnels
 from tests.testbed.network.observations import set_link, what_sending_says
 from tests.testbed.network.plans import make_plan
@@ -35,7 +35,7 @@ def _machine(number: int) -> Machine:
     )  # fmt: skip
 
 
-def shares_of_all() -> dict[str, Share]:
+def all_assignments() -> dict[str, Assignment]:
     """What each machine has."""
     machines = [_machine(number) for number in range(3)]
     where = {"r0": machines[0], "r1": machines[1]}
@@ -44,7 +44,7 @@ def shares_of_all() -> dict[str, Share]:
     )
     shipping = Shipping(When.END, None, None)
     inventory = Inventory("x", "x", tuple(machines), 0, Shaping.HOSTS, 4789, shipping)
-    return shares(PLAN, inventory, placement, 1)
+    return assignments(PLAN, inventory, placement, 1)
 
 
 def three_machines(kind: str) -> dict[str, Any]:
@@ -118,14 +118,14 @@ def be_machine(kind: str, name: str) -> None:
     while Path(f"/proc/{child.pid}/ns/net").readlink() == own:
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
-    make_tunnels(shares_of_all()[name].tunnels, child.pid)
+    make_tunnels(all_assignments()[name].tunnels, child.pid)
     child.wait()
 
 
 def be_inside(kind: str, name: str) -> None:
     """Have the network, and do as asked."""
     subprocess.run(["mount", "-n", "-t", "sysfs", "sysfs", "/sys"], check=True)
-    with Network(PLAN, select_emulator(kind, 1), shares_of_all()[name]) as network:
+    with Network(PLAN, select_emulator(kind, 1), all_assignments()[name]) as network:
         _tell("up")
         for line in sys.stdin:
             message = json.loads(line)

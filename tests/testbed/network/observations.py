@@ -13,7 +13,7 @@ from typing import Any
 from experiments.plan import Direction, LinkChange, LinkState, Plan
 from testbed.links.emulator import Applied
 from testbed.network import Network
-from testbed.network.namespaces import inside_each
+from testbed.network.namespaces import in_each_namespace
 
 IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
 ETH_P_ALL = 3
@@ -26,7 +26,7 @@ SILENCE_S = 0.5
 
 def in_host(network: Network, host: str, work: Any) -> Any:
     """The result of `work()` inside the host's network namespace."""
-    return inside_each({host: network.netns(host)}, [host], lambda _: work())[host]
+    return in_each_namespace({host: network.netns(host)}, [host], lambda _: work())[host]
 
 
 def told(network: Network, host: str, *command: str) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from experiments.plan import CapturePlan, Direction, LinkChange, LinkState
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
-from testbed.network.layout import Interface, Port, make_layout
+from testbed.network.network_layout import Interface, Port, make_layout
 from tests.testbed.network.plans import make_plan
 from topologies.link_parameters import LinkParameters
 

@@ -12,8 +12,8 @@ from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.selection import select_emulator
 from testbed.network import Network
-from testbed.network.layout import Neighbour
 from testbed.network.neighbour_table import NeighbourTable
+from testbed.network.network_layout import Neighbour
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import kinds_here, make_plan
 from tests.testbed.sandboxed import sandboxed
@@ -59,20 +59,20 @@ def _heard(network: Network) -> list[str]:
 def _told(kind: str) -> list[list[str]]:
     with Network(PLAN, select_emulator(kind, 1)) as network:
         told = [_heard(network)]
-        network.keep_apart(ONE, [TWO], apart=True)
+        network.separate(ONE, [TWO], apart=True)
         told.append(_heard(network))
-        network.keep_apart(TWO, [ONE], apart=True)
-        network.keep_apart(ONE, [TWO, THREE], apart=True)
+        network.separate(TWO, [ONE], apart=True)
+        network.separate(ONE, [TWO, THREE], apart=True)
         told.append(_heard(network))
-        network.keep_apart(ONE, [TWO, THREE], apart=False)
-        network.keep_apart(TWO, [ONE], apart=False)
+        network.separate(ONE, [TWO, THREE], apart=False)
+        network.separate(TWO, [ONE], apart=False)
         return [*told, _heard(network)]
 
 
 def _kept_apart_without_programs() -> list[str]:
     with Network(PLAN, select_emulator("relay", 1)) as network:
         with mock.patch("subprocess.Popen", side_effect=AssertionError("a program is started")):
-            network.keep_apart(ONE, [TWO, THREE], apart=True)
+            network.separate(ONE, [TWO, THREE], apart=True)
         return _heard(network)
 
 

@@ -233,7 +233,7 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(pytester: pytest.Pyte
         "repeat=0": "repeat: should be from 1 to 100, not 0",
         "links='neten'": "links: there is no neten: did you mean netem?",
         "allow=['fail']": "allow: there is no fail: did you mean failed?",
-        "on='mars'": "there is no place mars; known: local, simulator, *",
+        "on='mars'": "there is no backend mars; known: local, simulator, *",
     }
     tests = [f"def test_{n}(cutset): cutset.run('throughput', {given})" for n, given in enumerate(wrong)]
     pytester.makepyfile("\n".join(tests))

@@ -9,7 +9,7 @@ from experiments.declared import Contract, oldest
 from experiments.draining import reached
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.draining import drain, everything_delivered, highest, lowest
-from testbed.runner.stage import Ending
+from testbed.runner.run_context import Termination
 
 ALL = Contract()
 TOPICS = Contract(audience="topic", since="subscription")
@@ -76,13 +76,14 @@ class Draining:
         record = SimpleNamespace(
             content={"times": {"stopped_ns": 0}}, phase=lambda _: None, tell=self.told.append, time=self._note
         )
-        stage = SimpleNamespace(
-            record=record, ending=Ending(), plan=SimpleNamespace(drain_us=drain_us, declared=oldest()),
+        context = SimpleNamespace(
+            record=record, termination=Termination(),
+            plan=SimpleNamespace(drain_us=drain_us, declared=oldest()),
             processes=self.processes,
-            meeting=SimpleNamespace(alone=True),
+            barriers=SimpleNamespace(alone=True),
             having=lambda trait: self.drivers if trait == "publisher" else self.clients,
         )  # fmt: skip
-        self.over = asyncio.create_task(drain(stage))  # type: ignore[arg-type]
+        self.over = asyncio.create_task(drain(context))  # type: ignore[arg-type]
 
     def _note(self, name: str) -> None:
         self.drained = name == "drained_ns"

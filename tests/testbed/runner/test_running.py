@@ -41,10 +41,10 @@ def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_
     )
     plan = SimpleNamespace(changes=CHANGES, duration_us=3 * SECOND)
     network, processes = SimpleNamespace(change=change), SimpleNamespace()
-    stage: Any = SimpleNamespace(plan=plan, record=record, network=network, processes=processes)
-    starts: Any = SimpleNamespace(start=start)
+    context: Any = SimpleNamespace(plan=plan, record=record, network=network, processes=processes)
+    starter: Any = SimpleNamespace(start=start)
     long_ago_ns = time.time_ns() - 60 * 1_000_000_000
-    asyncio.run(until_duration_is_over(stage, starts, long_ago_ns))
+    asyncio.run(until_duration_is_over(context, starter, long_ago_ns))
     assert done == ["r0/proxy-0", "r0-r1"]
     assert [entry["fault"] for entry in changes] == ["again", "cut"]
     assert all(entry["applied_ns"] is not None for entry in changes)

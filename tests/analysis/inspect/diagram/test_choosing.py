@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inspect.diagram.choosing import ARROWS_MAX, LIFELINES_MAX, Beside, Chosen, Wanted, choose
+from analysis.inspect.diagram.choosing import ARROWS_MAX, LIFELINES_MAX, Beside, RunSelection, Wanted, choose
 from analysis.inspect.diagram.ranks import ranks_of
 from tests.analysis.pages.report.scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
@@ -16,21 +16,21 @@ REGIONS = {f"r{n}-{role}": f"r{n}" for n in range(6) for role in ("proxy-0", "pr
 ALL = Wanted()
 
 
-def chosen(rows: list[Row], wanted: Wanted = ALL) -> Chosen:
+def chosen(rows: list[Row], wanted: Wanted = ALL) -> RunSelection:
     rows = sorted(rows, key=lambda row: row["t_ns"])
     return choose(rows, wanted, ZERO_NS, 2.0, REGIONS, ranks_of("sprinkler"))
 
 
-def drawn(found: Chosen) -> int:
+def drawn(found: RunSelection) -> int:
     return sum(len(arrow.flights) for arrow in found.arrows)
 
 
-def counted(found: Chosen) -> int:
+def counted(found: RunSelection) -> int:
     """How many messages the picture says that it leaves out."""
     return sum(int(re.sub(r"\D", "", text.split("message", maxsplit=1)[0])) for text in found.left_out)
 
 
-def kinds(found: Chosen) -> set[str]:
+def kinds(found: RunSelection) -> set[str]:
     return {arrow.type for arrow in found.arrows}
 
 

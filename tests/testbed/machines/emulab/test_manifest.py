@@ -15,7 +15,7 @@ from testbed.machines.emulab.request import ONE_EACH, Density, Hardware, site_re
 from testbed.machines.emulab.rspec import request_rspec
 from testbed.machines.emulab.to_inventory import inventory_text
 from testbed.machines.inventory import Inventory, Shaping, load_inventory
-from testbed.machines.placement import place, shares
+from testbed.machines.placement import assignments, place
 from testbed.planning import make_plan
 from tests.testbed.machines.emulab.rspec_schema import MANIFEST, NAMESPACE, breaches
 from topologies.errors import InputError
@@ -134,7 +134,11 @@ def test_what_we_ask_for_carries_a_plan_once_it_is_granted(tmp_path, shaping, de
     plan = make_plan(load_experiment("link-failure"), topology, seed=1, links_kind="auto")
     placement = place(plan, site)
     assert [machine.name for machine in placement.machines] == list(request.machines)
-    tunnels = [tunnel for share in shares(plan, site, placement, 1).values() for tunnel in share.tunnels]
+    tunnels = [
+        tunnel
+        for assignment in assignments(plan, site, placement, 1).values()
+        for tunnel in assignment.tunnels
+    ]
     at = {port.address: link.name for link in request.links for port in link.ports}
     for tunnel in tunnels:
         assert at[tunnel.local] == at[tunnel.remote]  # both ends are on one network of the site's

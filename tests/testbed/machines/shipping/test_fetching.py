@@ -18,7 +18,7 @@ from testbed.machines.inventory import LEASE_US
 from testbed.machines.shipping.fetching import TIDY_END_S
 from testbed.planning import make_plan
 from testbed.runner.phases import Outcome, Phase
-from testbed.runner.start import write_plan
+from testbed.runner.run_control import write_plan
 from tests.testbed.machines.lab import ControllerProcess, Lab
 from tests.testbed.machines.shipping.machines import noise, write_files
 from tests.testbed.runner.live import CUTSET, write_experiment

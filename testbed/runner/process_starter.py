@@ -1,8 +1,8 @@
-"""Processes that start while the run is on: again after their end, or for the first time.
+"""Starts processes while the run is on: again after their end, or for the first time.
 
-A start counts as done once there is a process. It is told to go when it is ready, which may take it a while
-(a replica first asks for what it lacks) and which nobody waits for: faults that come later are on time, and
-a process that ends before it is ready holds up nothing.
+A start counts as done once the process exists. It is told to go when it is ready, which may take a while (a
+replica first requests what it lacks) and is not awaited: later faults are on time, and a process that ends
+before it is ready delays nothing.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Self
 
 from testbed.errors import TestbedError
 from testbed.processes import NodeProcess
-from testbed.runner.stage import Stage
+from testbed.runner.run_context import RunContext
 
 END_TIMEOUT_S = 20.0
 """For a process that was killed just now to be gone."""
@@ -21,11 +21,13 @@ START_TIMEOUT_S = 20.0
 READY_TIMEOUT_S = 20.0
 
 
-class Starts:
-    """Leaving the context forgets about those that are not ready yet: nothing more may go then."""
+class ProcessStarter:
+    """A context manager. Leaving it abandons processes that are not ready yet, as nothing may start to run
+    then.
+    """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: RunContext) -> None:
+        self._stage = context
         self._waiting: set[asyncio.Task[None]] = set()  # never gone through, only kept alive
 
     async def __aenter__(self) -> Self:
@@ -42,7 +44,7 @@ class Starts:
     async def start(self, name: str, *, on_empty_disk: bool = False) -> None:
         """Start a process that does not run. Raises TestbedError if it still runs, or does not start.
 
-        on_empty_disk: what it had stored is removed before.
+        on_empty_disk: its storage is removed first.
         """
         processes = self._stage.processes
         before = processes.nodes.get(name)

@@ -1,8 +1,8 @@
-"""The logs and records of deliveries of simulated processes: the same files that real ones write.
+"""Writes logs and delivery records of simulated processes, in the same files as real processes.
 
-Times are those of a fixed epoch. The same batch is put on record by thousands of clients, so its CRC, and
-that of all before it, is computed once and looked up afterwards. Files are written a few megabytes at a
-time, and hold what was recorded so far when the simulation breaks off.
+Times count from a fixed epoch. Thousands of clients record the same batch, so its CRC, and that of all before
+it, is computed once and looked up afterwards. Files are written a few megabytes at a time, and hold what was
+recorded so far when the simulation is aborted.
 """
 
 import json
@@ -22,13 +22,13 @@ KNOWN_CRCS = 8192
 
 
 def time_ns(time_us: int) -> int:
-    """A virtual time as the run directory has it."""
+    """A virtual time as run directories record it, CLOCK_REALTIME nanoseconds."""
     return EPOCH_NS + time_us * 1000
 
 
 @dataclass(slots=True)
 class NodeFiles:
-    """Of one process, from its start to its end."""
+    """The files of one process, from its start to its end."""
 
     deliveries: Path
     log: Path
@@ -39,7 +39,7 @@ class NodeFiles:
 
 
 class Files:
-    """All processes' files. `record` and `log` are for a simulation's observer."""
+    """The files of all processes. `record` and `log` are passed to a simulation's observer."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
@@ -48,7 +48,7 @@ class Files:
         self._known: dict[tuple[int, int], tuple[bytes | memoryview, int, int]] = {}
 
     def record(self, node: Node, time_us: int, effect: m.Record) -> None:
-        """Put a batch on record."""
+        """Record the delivery of a batch."""
         files = self._files.get(node) or self._begin(node)
         if effect.mark:
             files.marks += effect.mark
@@ -79,7 +79,7 @@ class Files:
         self._bytes += len(encoded)
 
     def write(self) -> None:
-        """Write what is kept to the files. Raises OSError."""
+        """Write what is buffered to the files. Raises OSError."""
         for files in self._files.values():
             if files.records:
                 with files.deliveries.open("ab") as stream:
@@ -96,7 +96,7 @@ class Files:
         self._bytes = 0
 
     def begin(self, host: str) -> None:
-        """A host's empty files. Raises OSError."""
+        """Create a host's empty files. Raises OSError."""
         self._run.log(host).touch()
         self._run.host_deliveries(host).write_bytes(encode_file_header())
 
@@ -106,7 +106,9 @@ class Files:
         return files
 
     def _crcs(self, payload: bytes | memoryview, running_crc: int) -> tuple[int, int]:
-        """Of the batch, and of all up to it. What is known keeps its payload, so its id stays its own."""
+        """The CRC of a batch, and of all events up to its end. A cached payload is kept alive, so that its id
+        stays unique.
+        """
         key = (id(payload), running_crc)
         known = self._known.get(key)
         if known is None:

@@ -1,16 +1,16 @@
-"""Which interface, address and route goes where, computed from a plan. Pure; nothing is executed here.
+"""Computes interfaces, addresses and routes from a plan. Pure; nothing is executed here.
 
 Outside the hosts, in the sandbox's root namespace, names are numbers, because the kernel allows 15
-characters: `l7a` and `l7b` are the two ends between which link 7 is emulated, `l7p` the port of a
-region's bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a
-host the interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order.
-A link without an emulator (`testbed.links.emulator`) is one pair: a host's and its port, or two gateways'.
+characters: `l7a` and `l7b` are the two ends between which link 7 is emulated, `l7p` the port of a region's
+bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a host the
+interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order. A link
+without an emulator (`testbed.links.emulator`) is one pair: a host's and its port, or two gateways'.
 
-Where other machines carry out parts of the plan, the layout holds what is here; `t7` is the tunnel that takes
-the place of the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.share`).
+Where several machines carry out a plan, the layout holds what is on this one; `t7` is the tunnel that
+replaces the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.assignment`).
 
-Every address has its MAC address (`02:00` and the four bytes), so that neighbours and the bridges' tables can
-be written down instead of being learned.
+MAC addresses are derived from IP addresses (`02:00` and the four bytes), so that neighbour entries and the
+bridges' tables can be static.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
 from experiments.plan import CapturePlan, Direction, HostPlan, Plan
+from testbed.assignment import Assignment, parameters_here, whole_plan
 from testbed.links.emulator import LinkWiring, links_without_emulator
 from testbed.network.routes import next_links
-from testbed.share import Share, everything, parameters_here
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface in a host's namespace. `outside`, in the root namespace, is the other end of its pair; it
-    has none where it is paired with another gateway's (`Layout.pairs`).
+    """An interface in a host's namespace. `outside` is the other end of its pair, in the root namespace;
+    empty where it is paired with another gateway's interface (`NetworkLayout.pairs`).
     """
 
     host: str
@@ -55,7 +55,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """The LAN of a region."""
+    """The bridge that is a region's LAN."""
 
     name: str
     region: str
@@ -64,7 +64,7 @@ class Bridge:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`subnet` is reached through `via`."""
+    """A route to `subnet` via a gateway."""
 
     subnet: str
     via: str
@@ -73,7 +73,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """`address` has `mac`."""
+    """A static neighbour entry: `address` has `mac`."""
 
     address: str
     mac: str
@@ -81,8 +81,8 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The whole network. Routes and neighbours are by host, in the order of the plan. `wirings` are the links
+class NetworkLayout:
+    """The whole network. Routes and neighbours are by host, in the order of the plan; `wirings` are the links
     with an emulator, `pairs` the WAN links without one.
     """
 
@@ -99,11 +99,11 @@ class Layout:
         return tuple(interface for interface in self.interfaces if interface.host == host)
 
     def wiring(self, link: str) -> LinkWiring:
-        """How a link is wired."""
+        """The wiring of an emulated link."""
         return next(wiring for wiring in self.wirings if wiring.name == link)
 
     def sender(self, link: str, direction: Direction) -> Interface | Port:
-        """What puts frames on the link in this direction: a host's interface, or the bridge's port."""
+        """The interface that sends into a link direction: a host's interface, or the bridge's port."""
         wiring = self.wiring(link)
         outside = wiring.a_interface if direction is Direction.FORWARD else wiring.b_interface
         ports = (port for bridge in self.bridges for port in bridge.ports)
@@ -112,41 +112,41 @@ class Layout:
 
 
 def mac_address(address: str) -> str:
-    """The MAC address that goes with an IPv4 address: locally administered, and readable in a capture."""
+    """The MAC address for an IPv4 address: locally administered, and readable in a capture."""
     return "02:00:" + ":".join(f"{byte:02x}" for byte in IPv4Address(address).packed)
 
 
-def make_layout(plan: Plan, share: Share | None = None) -> Layout:
-    """Lay out the network of a plan, or what this share of it has."""
-    share = everything(plan) if share is None else share
-    direct = frozenset(links_without_emulator(plan, share))
+def make_layout(plan: Plan, assignment: Assignment | None = None) -> NetworkLayout:
+    """The network layout of a plan, or of the part that is assigned to this machine."""
+    assignment = whole_plan(plan) if assignment is None else assignment
+    direct = frozenset(links_without_emulator(plan, assignment))
     interfaces = tuple(_interfaces(plan, direct))
-    here = tuple(interface for interface in interfaces if interface.host in share.hosts)
-    return Layout(
+    here = tuple(interface for interface in interfaces if interface.host in assignment.hosts)
+    return NetworkLayout(
         interfaces=here,
         pairs=_pairs(here),
-        bridges=tuple(_bridges(plan, share, direct)),
-        wirings=tuple(_wirings(plan, share, direct)),
-        routes=_of(share, _routes(plan, interfaces)),
-        neighbours=_of(share, _neighbours(plan, interfaces)),
-        gateways=frozenset(region.gateway for region in plan.regions if region.gateway in share.hosts),
+        bridges=tuple(_bridges(plan, assignment, direct)),
+        wirings=tuple(_wirings(plan, assignment, direct)),
+        routes=_of(assignment, _routes(plan, interfaces)),
+        neighbours=_of(assignment, _neighbours(plan, interfaces)),
+        gateways=frozenset(region.gateway for region in plan.regions if region.gateway in assignment.hosts),
     )
 
 
 _Of = TypeVar("_Of")
 
 
-def _of(share: Share, by_host: Mapping[str, _Of]) -> dict[str, _Of]:
-    return {host: found for host, found in by_host.items() if host in share.hosts}
+def _of(assignment: Assignment, by_host: Mapping[str, _Of]) -> dict[str, _Of]:
+    return {host: found for host, found in by_host.items() if host in assignment.hosts}
 
 
-def capture_point(layout: Layout, plan: Plan, share: Share, capture: CapturePlan) -> str:
+def capture_point(layout: NetworkLayout, plan: Plan, assignment: Assignment, capture: CapturePlan) -> str:
     """The interface at which a capture listens: a host's own, the one at a side of an emulated link, or a
     tunnel.
     """
     if capture.link is None:
         return capture.interface
-    tunnel = share.tunnel(capture.link)
+    tunnel = assignment.tunnel(capture.link)
     if capture.wire and tunnel is not None:
         return tunnel.interface
     wiring = layout.wiring(capture.link)
@@ -190,30 +190,30 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
 
 
 def _lan_mtu(plan: Plan, region: str) -> int:
-    """The gateway may send what every LAN link of its region can take."""
+    """The MTU of a gateway's LAN interface: the smallest of the region's LAN links."""
     mtus = [link.backward.mtu_bytes for link in plan.links if link.kind == "lan" and link.b == region]
     return min(mtus, default=1500)
 
 
-def _bridges(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[Bridge]:
+def _bridges(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iterator[Bridge]:
     link_number = {link.name: number for number, link in enumerate(plan.links)}
     for number, region in enumerate(plan.regions):
         members = [host for host in plan.hosts if host.region == region.name]
         ports = [
             _port(number, host, link_number.get(host.lan_link, 0), direct)
             for host in members
-            if host.name in share.hosts
+            if host.name in assignment.hosts
         ]
         if ports:
-            yield Bridge(f"lan{number}", region.name, (*ports, *_tunnel_ports(share, members)))
+            yield Bridge(f"lan{number}", region.name, (*ports, *_tunnel_ports(assignment, members)))
 
 
-def _tunnel_ports(share: Share, members: Sequence[HostPlan]) -> Iterator[Port]:
-    """A port for each machine that has more of the region."""
+def _tunnel_ports(assignment: Assignment, members: Sequence[HostPlan]) -> Iterator[Port]:
+    """A bridge port for each other machine that has hosts of the region."""
     behind: dict[str, list[str]] = {}
     for host in members:
-        if host.name in share.behind:
-            behind.setdefault(share.behind[host.name], []).append(mac_address(host.address))
+        if host.name in assignment.behind:
+            behind.setdefault(assignment.behind[host.name], []).append(mac_address(host.address))
     for interface, macs in behind.items():
         yield Port(interface, tuple(macs))
 
@@ -227,14 +227,14 @@ def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Por
     return Port(f"l{link}p", macs, f"l{link}b")
 
 
-def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkWiring]:
+def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iterator[LinkWiring]:
     host_at = {host.lan_link: host for host in plan.hosts if host.lan_link}
     for number, link in enumerate(plan.links):
-        parameters_of = parameters_here(plan, share, link)
+        parameters_of = parameters_here(plan, assignment, link)
         if not parameters_of or link.name in direct:
             continue
         a, b = f"l{number}a", f"l{number}b"
-        if tunnel := share.tunnel(link.name):
+        if tunnel := assignment.tunnel(link.name):
             a, b = (a, tunnel.interface) if Direction.FORWARD in parameters_of else (tunnel.interface, b)
         host = host_at.get(link.name)
         if host is None or tunnel:
@@ -244,7 +244,7 @@ def _wirings(plan: Plan, share: Share, direct: frozenset[str]) -> Iterator[LinkW
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:
-    """Hosts send everything to their gateway, gateways know a fixed way to every region."""
+    """Hosts send everything to their gateway; gateways have a static route to every region."""
     gateway_address = {host.name: host.address for host in plan.hosts}
     region_of = {region.name: region for region in plan.regions}
     routes: dict[str, tuple[Route, ...]] = {}
@@ -267,7 +267,7 @@ def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Ro
 
 
 def _neighbours(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Neighbour, ...]]:
-    """On a LAN everyone knows everyone; at a WAN link the two gateways know each other."""
+    """On a LAN all hosts have entries for each other; at a WAN link the two gateways do."""
     known: dict[str, list[Neighbour]] = {host.name: [] for host in plan.hosts}
     for region in plan.regions:
         members = [host for host in plan.hosts if host.region == region.name]

@@ -13,13 +13,13 @@ from experiments.plan import LinkChange
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change
-from testbed.faults.by_hand import open_ended
+from testbed.faults.interactive import open_ended
 from testbed.links.emulator import Applied
 from testbed.planning import make_plan
-from testbed.runner.by_hand import FaultsAsAsked
+from testbed.runner.fault_injector import FaultInjector
 from testbed.runner.record import RunRecord
-from testbed.runner.stage import Stage
-from testbed.runner.start import write_plan
+from testbed.runner.run_context import RunContext
+from testbed.runner.run_control import write_plan
 from testbed.sweeps import plain
 from tests.testbed.runner.live import write_experiment
 from topologies.loader import load_topology
@@ -49,8 +49,8 @@ class Bench:
         self.record = RunRecord(run, Deaf())
         self.broken: set[str] = set()
         self.applied: list[tuple[str, str]] = []
-        stage = cast("Stage", SimpleNamespace(record=self.record, plan=plan))
-        self.faults = FaultsAsAsked(stage, time.time_ns() - round(ago_s * 1e9), self._apply)
+        context = cast("RunContext", SimpleNamespace(record=self.record, plan=plan))
+        self.faults = FaultInjector(context, time.time_ns() - round(ago_s * 1e9), self._apply)
 
     async def _apply(self, change: Change) -> Applied:
         what = change.link if isinstance(change, LinkChange) else change.process

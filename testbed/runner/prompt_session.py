@@ -1,4 +1,6 @@
-"""The second phase when somebody is at the prompt: it lasts as long as they like; faults come as asked."""
+"""The second phase of an interactive run: lasts until the user leaves the prompt; faults are injected on
+request.
+"""
 
 import asyncio
 import contextlib
@@ -10,25 +12,25 @@ from typing import Any
 from experiments.declared import Trait
 from experiments.plan import LinkChange
 from testbed.errors import TestbedError
-from testbed.faults.application import Carried, target
-from testbed.runner.by_hand import FaultsAsAsked
-from testbed.runner.prompt import Prompt
+from testbed.faults.application import AppliedChange, target
+from testbed.runner.fault_injector import FaultInjector
+from testbed.runner.process_starter import ProcessStarter
+from testbed.runner.prompt_process import PromptProcess
+from testbed.runner.run_context import RunContext
 from testbed.runner.running import SAVE_PERIOD_S, applier
-from testbed.runner.stage import Stage
-from testbed.runner.starting import Starts
 
 PERIOD_S = 1.0  # nodes report four times as often
 
 
 class Rates:
-    """`by_client` is {client: {stream: events a second}}, on average over the last period."""
+    """Delivery rates: `by_client` is {client: {stream: events a second}}, averaged over the last period."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: RunContext) -> None:
+        self._stage = context
         self.by_client: dict[str, dict[str, int]] = {}
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled."""
+        """Update the rates periodically, until cancelled."""
         before, before_s = self._delivered(), time.monotonic()
         while True:
             await asyncio.sleep(PERIOD_S)
@@ -52,32 +54,32 @@ class Rates:
 Message = dict[str, Any]
 
 
-class AtThePrompt:
-    """Answers what the prompt asks, until whoever is there leaves."""
+class PromptSession:
+    """Answers the prompt's requests until the user leaves."""
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: PromptProcess) -> None:
         self._prompt = prompt
 
-    async def until_left(self, stage: Stage, starts: Starts, zero_ns: int) -> None:
+    async def until_left(self, context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
         """See `testbed.runner.running.Until`."""
-        faults = FaultsAsAsked(stage, zero_ns, applier(stage, starts))
-        rates = Rates(stage)
+        faults = FaultInjector(context, zero_ns, applier(context, starter))
+        rates = Rates(context)
         work = [
             asyncio.create_task(each)
-            for each in (faults.carry_out(), rates.follow(), _save(stage, faults.noted))
+            for each in (faults.carry_out(), rates.follow(), _save(context, faults.noted))
         ]
         try:
             opening = {
                 "did": "open",
-                "run": str(stage.record.directory.path),
+                "run": str(context.record.directory.path),
                 "zero_ns": zero_ns,
-                "pids": {host.name: host.pid for host in stage.network.mininet.hosts},
+                "pids": {host.name: host.pid for host in context.network.mininet.hosts},
             }
             problem = await self._prompt.talk(
-                stage.record, opening, lambda asked: _answer(stage, faults, rates, zero_ns, asked)
+                context.record, opening, lambda asked: _answer(context, faults, rates, zero_ns, asked)
             )
             if problem is not None:
-                stage.record.problem(problem)
+                context.record.problem(problem)
             for each in work:
                 if each.done():
                     each.result()
@@ -88,26 +90,28 @@ class AtThePrompt:
             faults.note()
 
 
-async def _answer(stage: Stage, faults: FaultsAsAsked, rates: Rates, zero_ns: int, asked: Message) -> Message:
+async def _answer(
+    context: RunContext, faults: FaultInjector, rates: Rates, zero_ns: int, asked: Message
+) -> Message:
     try:
         match asked["do"]:
             case "fault":
-                carried = await faults.ask(asked["fault"])
-                return {"did": "fault", "name": faults.names[-1], "changes": _told(carried, zero_ns)}
+                applied = await faults.ask(asked["fault"])
+                return {"did": "fault", "name": faults.names[-1], "changes": _told(applied, zero_ns)}
             case "faults":
                 return {"did": "faults", "names": faults.names, "faults": faults.in_the_file}
             case "news":
                 happened = _told(faults.happened[asked["changes"] :], zero_ns)
-                problems = stage.record.content["problems"][asked["problems"] :]
+                problems = context.record.content["problems"][asked["problems"] :]
                 return {"did": "news", "changes": happened, "problems": problems}
             case "status":
-                return {"did": "status", **faults.now(), **_status(stage, rates, zero_ns)}
+                return {"did": "status", **faults.now(), **_status(context, rates, zero_ns)}
     except TestbedError as error:
         return {"did": "refused", "text": str(error)}
     return {"did": "refused", "text": f"the runner knows no {asked['do']}"}
 
 
-def _told(carried: Sequence[Carried], zero_ns: int) -> list[Message]:
+def _told(applied: Sequence[AppliedChange], zero_ns: int) -> list[Message]:
     return [
         {
             "what": target(each.change),
@@ -117,28 +121,28 @@ def _told(carried: Sequence[Carried], zero_ns: int) -> list[Message]:
             "error": each.error,
             "fault": each.change.fault,
         }
-        for each in carried
+        for each in applied
     ]
 
 
-def _status(stage: Stage, rates: Rates, zero_ns: int) -> Message:
-    nodes = stage.processes.nodes
-    planned = [process.name for process in stage.plan.processes]
+def _status(context: RunContext, rates: Rates, zero_ns: int) -> Message:
+    nodes = context.processes.nodes
+    planned = [process.name for process in context.plan.processes]
     return {
         "elapsed_s": (time.time_ns() - zero_ns) / 1e9,
         "running": sum(node.running for node in nodes.values()),
         "ended": [name for name in planned if name not in nodes or not nodes[name].running],
         "rates": rates.by_client,
-        "free_bytes": shutil.disk_usage(stage.record.directory.path).free,
-        "problems": stage.record.content["problems"],
+        "free_bytes": shutil.disk_usage(context.record.directory.path).free,
+        "problems": context.record.content["problems"],
     }
 
 
-async def _save(stage: Stage, something_new: asyncio.Event) -> None:
-    """Every now and then, and at once when there is something new."""
+async def _save(context: RunContext, something_new: asyncio.Event) -> None:
+    """Save run.json periodically, and at once after a change."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SAVE_PERIOD_S):
                 await something_new.wait()
         something_new.clear()
-        await stage.record.save_aside()
+        await context.record.save_aside()

@@ -1,9 +1,9 @@
-"""The prompt's process, from the runner's side: a program with the user's terminal that asks and is answered.
+"""The prompt's process, from the runner's side: a program with the user's terminal that sends requests.
 
-It is another process than this one, so that whatever somebody does at the prompt delays no fault. It talks
-over a control channel of its own. Ctrl-C on the terminal reaches only the CLI outside, which says so; here it
-becomes the prompt's SIGINT. Before the prompt opens, the CLI is told and has to agree, so that the two do not
-write on the terminal at once.
+It is a separate process, so that nothing done at the prompt can delay a fault. It has a control channel of
+its own. Ctrl-C on the terminal reaches only the CLI outside, which passes it on; here it becomes the prompt's
+SIGINT. Before the prompt opens, the CLI is notified and has to agree, so that the two do not write to the
+terminal at once.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ AGREE_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 3.0
 
 
-class Prompt:
+class PromptProcess:
     """The program `command`, with this process's standard input and output."""
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -33,15 +33,15 @@ class Prompt:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody is at it."""
+        """Whether the prompt is open."""
         return self._process is not None and self._process.returncode is None
 
     def agree(self) -> None:
-        """The CLI lets go of the terminal."""
+        """Called when the CLI has released the terminal."""
         self._terminal_is_free.set()
 
     def interrupt(self) -> None:
-        """Ctrl-C was pressed."""
+        """Called for Ctrl-C."""
         if self._process is not None and self.is_open:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 self._process.send_signal(signal.SIGINT)
@@ -49,7 +49,9 @@ class Prompt:
     async def talk(
         self, record: RunRecord, opening: Message, answer: Callable[[Message], Awaitable[Message]]
     ) -> str | None:
-        """Open it, say `opening`, and answer until whoever is there leaves; what went wrong, or None."""
+        """Open the prompt, send `opening`, and answer requests until the user leaves; returns what went
+        wrong, or None.
+        """
         record.tell("prompt", open=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(AGREE_TIMEOUT_S):
@@ -86,7 +88,7 @@ class Prompt:
 
 
 def command_of(module: str) -> list[str]:
-    """How a module becomes the prompt's process."""
+    """The command that runs a module as the prompt's process."""
     return python_command(module)
 
 
@@ -95,7 +97,7 @@ def _how_it_ended(code: int) -> str | None:
 
 
 async def _serve(channel: Channel, answer: Callable[[Message], Awaitable[Message]]) -> None:
-    """One answer to each question, in order, until the other end is gone."""
+    """Answer each request, in order, until the other end is gone."""
     loop = asyncio.get_running_loop()
     questions: asyncio.Queue[Message | None] = asyncio.Queue()
 

@@ -1,8 +1,7 @@
-"""Carries out faults as they are asked for, beside those of the experiment's file if these are to happen.
+"""Injects faults on request, in addition to those of the experiment's file, if these are to happen.
 
-Both are one timeline (`testbed.faults.by_hand`), of which each change is carried out once and at its time.
-The plan in run.json always tells what was asked for so far, so even a run that dies at the prompt can be read
-afterwards.
+Both form one schedule (`testbed.faults.interactive`), of which each change is applied once and at its time.
+The plan in run.json always has all faults so far, so that even a run that dies at the prompt can be analysed.
 """
 
 import asyncio
@@ -14,28 +13,30 @@ from typing import Any
 from experiments.model import Experiment
 from experiments.plan import LinkChange, LinkState, ProcessAction, plan_to_json
 from testbed.errors import TestbedError
-from testbed.faults.application import NAP_S, Carried, Change, carry_out_together
-from testbed.faults.by_hand import FaultsByHand
+from testbed.faults.application import NAP_S, AppliedChange, Change, apply_concurrently
+from testbed.faults.interactive import InteractiveSchedule
 from testbed.links.emulator import Applied
+from testbed.runner.run_context import RunContext
 from testbed.runner.running import record_change
-from testbed.runner.stage import Stage
 from topologies.model import Topology
 
 Message = dict[str, Any]
 
 
-class FaultsAsAsked:
-    """All faults of a run at the prompt, and how far they are carried out."""
+class FaultInjector:
+    """All faults of an interactive run, and how far they have been applied."""
 
-    def __init__(self, stage: Stage, zero_ns: int, apply: Callable[[Change], Awaitable[Applied]]) -> None:
-        content = stage.record.content
-        self._stage = stage
+    def __init__(
+        self, context: RunContext, zero_ns: int, apply: Callable[[Change], Awaitable[Applied]]
+    ) -> None:
+        content = context.record.content
+        self._stage = context
         self._zero_ns = zero_ns
         self._apply = apply
-        self._known = FaultsByHand(
+        self._known = InteractiveSchedule(
             Experiment.model_validate(content["experiment"]), Topology.model_validate(content["topology"])
         )
-        self.happened: list[Carried] = []
+        self.happened: list[AppliedChange] = []
         """What was carried out in its time, not at once as somebody asked."""
         self._done: list[Change] = []  # the first ones of all changes, which what comes later cannot alter
         self._more = asyncio.Event()
@@ -45,17 +46,17 @@ class FaultsAsAsked:
 
     @property
     def names(self) -> list[str]:
-        """Of all faults so far."""
+        """The names of all faults so far."""
         return [fault.name for fault in self._known.experiment.faults]
 
     @property
     def in_the_file(self) -> list[dict[str, Any]]:
-        """All faults so far, as an experiment's file would have them."""
+        """All faults so far, in the form of an experiment's file."""
         found: list[dict[str, Any]] = self._known.experiment.to_json().get("faults", [])
         return found
 
     async def carry_out(self) -> None:
-        """Do each change at its time, for ever."""
+        """Apply each change at its time, until cancelled."""
         while True:
             async with self._one_at_a_time:
                 await self._catch_up(self._now_us())
@@ -64,8 +65,8 @@ class FaultsAsAsked:
                     await self._more.wait()
             self._more.clear()
 
-    async def ask(self, given: Mapping[str, Any]) -> list[Carried]:
-        """Let a fault happen now; what came of it. Raises TestbedError if nothing did."""
+    async def ask(self, given: Mapping[str, Any]) -> list[AppliedChange]:
+        """Inject a fault now; returns its applied changes. Raises TestbedError if none was applied."""
         async with self._one_at_a_time:
             latest_us = max((change.at_us for change in self._done), default=-1)
             at_us = max(self._now_us(), latest_us + 1)
@@ -83,7 +84,7 @@ class FaultsAsAsked:
             return found
 
     def note(self) -> None:
-        """Put the faults so far into the plan in run.json, as if the run ended now."""
+        """Record the faults so far in the plan of run.json, as if the run ended now."""
         content = self._stage.record.content
         duration_us = self._now_us() + 1
         content["plan"] = plan_to_json(self._known.plan(self._stage.plan, duration_us))
@@ -91,7 +92,7 @@ class FaultsAsAsked:
         self.noted.set()
 
     def now(self) -> Message:
-        """What is not as it was configured: {"links": {link: text}, "stopped": [process]}."""
+        """All deviations from the configuration: {"links": {link: text}, "stopped": [process]}."""
         links: dict[tuple[str, str], LinkChange] = {}
         stopped: dict[str, bool] = {}
         for change in self._done:
@@ -122,17 +123,17 @@ class FaultsAsAsked:
             record_change(self._stage, carried)
             self.happened.append(carried)
 
-    async def _do_due(self, until_us: int) -> list[Carried]:
+    async def _do_due(self, until_us: int) -> list[AppliedChange]:
         found = []
         while (pending := self._pending()) and (at_us := pending[0].at_us) <= until_us:
             together = [change for change in pending if change.at_us == at_us]
             self._done += together
-            found += await carry_out_together(together, self._zero_ns + at_us * 1000, self._apply)
+            found += await apply_concurrently(together, self._zero_ns + at_us * 1000, self._apply)
         return found
 
 
 def _as_text(change: LinkChange, configured: Any) -> str:
-    """`down`, or the values that differ: `delay 80 ms, loss 1%`."""
+    """The state of a link direction, as `down` or the parameters that differ: `delay 80 ms, loss 1%`."""
     if change.state is not LinkState.UP:
         return str(change.state)
     parameters = change.parameters

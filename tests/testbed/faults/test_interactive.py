@@ -7,7 +7,7 @@ import pytest
 
 from experiments.loader import load_experiment, read_experiment
 from experiments.plan import LinkChange, plan_from_json, plan_to_json
-from testbed.faults.by_hand import FaultsByHand, RefusedFaultError, meaningless, open_ended
+from testbed.faults.interactive import InteractiveSchedule, RefusedFaultError, ignored_fields, open_ended
 from testbed.planning import make_plan
 from tests.testbed.runner.live import write_experiment
 from topologies.loader import load_topology
@@ -18,12 +18,12 @@ RESTORE: dict[str, Any] = {"restore": ["r0", "r1"]}
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> FaultsByHand:
+def known(tmp_path: Path) -> InteractiveSchedule:
     experiment = load_experiment(str(write_experiment(tmp_path)))
-    return FaultsByHand(open_ended(experiment, ()), load_topology(experiment.topology))
+    return InteractiveSchedule(open_ended(experiment, ()), load_topology(experiment.topology))
 
 
-def told(known: FaultsByHand) -> list[tuple[float, str, str]]:
+def told(known: InteractiveSchedule) -> list[tuple[float, str, str]]:
     return [
         (change.at_us / SECOND, change.fault, change.state)
         for change in known.changes
@@ -31,12 +31,12 @@ def told(known: FaultsByHand) -> list[tuple[float, str, str]]:
     ]
 
 
-def test_what_is_asked_for_is_named_by_its_kind_and_adds_up(known: FaultsByHand):
+def test_what_is_asked_for_is_named_by_its_kind_and_adds_up(known: InteractiveSchedule):
     later = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND).with_fault(CUT, 6 * SECOND)
     assert told(later) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up"), (6, "cut-2", "blackhole")]
 
 
-def test_what_has_happened_stays_whatever_is_asked_for_later(known: FaultsByHand):
+def test_what_has_happened_stays_whatever_is_asked_for_later(known: InteractiveSchedule):
     before = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
     after = before.with_fault(RESTORE, 5 * SECOND)
     assert told(before) == [(3, "cut-1", "blackhole"), (7, "cut-1", "up")]
@@ -46,7 +46,7 @@ def test_what_has_happened_stays_whatever_is_asked_for_later(known: FaultsByHand
 def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
     faults = "faults: [{name: cut-1, at: 500ms, cut: [r0, r1], for: 100ms}]\n"
     experiment = load_experiment(str(write_experiment(tmp_path, faults=faults)))
-    known = FaultsByHand(open_ended(experiment, experiment.faults), load_topology(experiment.topology))
+    known = InteractiveSchedule(open_ended(experiment, experiment.faults), load_topology(experiment.topology))
     assert known.with_fault(CUT, 30 * SECOND).latest.name == "cut-2"
 
 
@@ -62,13 +62,13 @@ def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
         ({"set": ["r0", "r1"], "delay": "5ms"}, "would change nothing"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(known: FaultsByHand, given: dict[str, Any], why: str):
+def test_what_cannot_be_is_refused_in_one_line(known: InteractiveSchedule, given: dict[str, Any], why: str):
     with pytest.raises(RefusedFaultError, match=why) as raised:
         known.with_fault(given, SECOND)
     assert "\n" not in str(raised.value)
 
 
-def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: FaultsByHand, tmp_path: Path):
+def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: InteractiveSchedule, tmp_path: Path):
     plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
     asked = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND)
     ended = asked.plan(plan, 9 * SECOND)
@@ -80,7 +80,7 @@ def test_in_the_end_the_plan_is_as_if_all_had_been_planned(known: FaultsByHand, 
     assert plan_from_json(plan_to_json(ended)) == ended
 
 
-def test_faults_after_the_end_never_were(known: FaultsByHand):
+def test_faults_after_the_end_never_were(known: InteractiveSchedule):
     asked = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
     plan = make_plan(known.experiment, known.topology, seed=None, links_kind="auto")
     assert [change.at_us for change in asked.plan(plan, 5 * SECOND).changes] == [3 * SECOND] * 2
@@ -88,6 +88,6 @@ def test_faults_after_the_end_never_were(known: FaultsByHand):
 
 
 def test_an_experiment_to_try_things_on_expects_nothing_and_has_no_faults_of_its_own():
-    read = read_experiment("link-failure", ["on=simulator"], meaningless(with_faults=False)).experiment
+    read = read_experiment("link-failure", ["on=simulator"], ignored_fields(with_faults=False)).experiment
     tried = open_ended(read, ())
     assert (tried.faults, tried.expect, tried.on) == ((), (), "local")

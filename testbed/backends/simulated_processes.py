@@ -1,4 +1,4 @@
-"""What is known of simulated processes: the counterpart of `testbed.processes`."""
+"""Starts, signals and ends simulated processes: the counterpart of `testbed.processes`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,20 +9,20 @@ from experiments.plan import Plan
 from node.core import machine as m
 from node.sim.network import Network
 from node.sim.process import Node
-from testbed.backends.virtual_files import time_ns
+from testbed.backends.simulated_files import time_ns
 from testbed.errors import TestbedError
 
 
 @dataclass(slots=True)
 class Life:
-    """A process from a start to its end, as run.json has it."""
+    """One process from its start to its end, as run.json records it."""
 
     name: str
     exit: dict[str, Any] | None = None
 
 
-class VirtualProcesses:
-    """All that were started, and how each ended."""
+class SimulatedProcesses:
+    """All processes that were started, and how each ended."""
 
     def __init__(self, network: Network, declared: Declared) -> None:
         self._network = network
@@ -48,7 +48,7 @@ class VirtualProcesses:
         self.start(name)
 
     def give_up(self, name: str) -> None:
-        """Tell all others that it will not come back. Raises TestbedError if it runs."""
+        """Tell all others that a process will not come back. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} is running")
         self._network.tell(m.GiveUp(name))
@@ -70,13 +70,15 @@ class VirtualProcesses:
             self._network.resume(name)
 
     def leave(self, name: str) -> None:
-        """Let it end tidily. Raises TestbedError if it does not run."""
+        """Let a process finish in an orderly way. Raises TestbedError if it does not run."""
         self._running(name)
         self._leaving.add(name)
         self._network.give(name, m.Finish())
 
     def finish(self) -> None:
-        """Let all end tidily. Those that are stopped are killed, as the end of the sandbox does."""
+        """Let all processes finish in an orderly way. Stopped ones are killed, as the end of the sandbox
+        does.
+        """
         self._finishing = True
         for name, node in list(self._network.nodes.items()):
             if node.stopped:
@@ -84,13 +86,13 @@ class VirtualProcesses:
         self._network.tell(m.Finish())
 
     def ended(self, name: str, *, code: int | None, signal: int | None, expected: bool = False) -> None:
-        """It is gone."""
+        """Record the end of a process."""
         expected = expected or self._finishing or name in self._leaving
         at_ns = time_ns(self._network.clock.now_us)
         self._last[name].exit = {"code": code, "signal": signal, "time_ns": at_ns, "expected": expected}
 
     def as_json(self, plan: Plan) -> list[dict[str, Any]]:
-        """What run.json says under `processes`."""
+        """The entries of run.json under `processes`."""
         hosts = {process.name: process.host for process in plan.processes}
         return [
             {"name": life.name, "host": hosts[life.name], "pid": None, "exit": life.exit}
@@ -110,7 +112,7 @@ class VirtualProcesses:
         return reached(published, delivered, self._declared.contract)
 
     def delivered_per_client(self) -> float:
-        """Events, on average."""
+        """The number of delivered events per client, on average."""
         clients = self._clients()
         total = sum(sum(client.machine.progress().delivered.values()) for client in clients)
         return total / max(1, len(clients))

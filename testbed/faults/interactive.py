@@ -1,9 +1,9 @@
-"""Faults that somebody asks for while the run is on, beside those that its experiment has. Pure.
+"""Faults that a user injects while the run is on, in addition to those of its experiment. Pure.
 
-One that is asked for becomes what it would be had it stood in the experiment's file with this time: it is
-validated in the same way, has a name (its kind and a number), adds up with the others by the same rules
-(`testbed.faults.timeline`) and stands in the plan afterwards, so that whoever reads the run finds it like any
-other. What has already happened never changes by what is asked for later.
+An injected fault is treated as if it had been in the experiment's file with this time: it is validated in the
+same way, gets a name (its kind and a number), combines with the others by the same rules
+(`testbed.faults.timeline`) and is added to the plan, so that readers of the run find it like any other. What
+has already happened is never changed by a later fault.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from topologies.model import Topology
 
 
 class RefusedFaultError(TestbedError):
-    """What was asked for cannot be, or would change nothing."""
+    """An injected fault is invalid, or would change nothing."""
 
 
 @dataclass(frozen=True)
-class FaultsByHand:
-    """An experiment with all the faults so far, and what follows from them."""
+class InteractiveSchedule:
+    """An experiment with all faults so far, and the changes that follow from them."""
 
     experiment: Experiment
     topology: Topology
@@ -39,10 +39,11 @@ class FaultsByHand:
         """Every change of links and processes, by time, as if the run never ended."""
         return all_changes(self.experiment.faults, self.topology, FOREVER_US)
 
-    def with_fault(self, given: Mapping[str, Any], at_us: int) -> "FaultsByHand":
-        """With this fault, in the form of the file, happening at `at_us`, later than all that has happened.
+    def with_fault(self, given: Mapping[str, Any], at_us: int) -> "InteractiveSchedule":
+        """The schedule with one more fault, in the form of the file, at `at_us`, which must be later than all
+        that has happened.
 
-        Raises RefusedFaultError, which says why it cannot be.
+        Raises RefusedFaultError if the fault is invalid or changes nothing.
         """
         kind = next((name for name in KIND_NAMES if name in given), "fault")
         known = {fault.name for fault in self.experiment.faults}
@@ -50,14 +51,14 @@ class FaultsByHand:
         data = self.experiment.to_json()
         data["faults"] = [*data.get("faults", ()), {"name": name, "at": f"{at_us}us", **given}]
         data["duration"] = f"{max(self.experiment.duration_us, at_us + 1)}us"
-        asked = FaultsByHand(_experiment(data, self.topology), self.topology)
+        asked = InteractiveSchedule(_experiment(data, self.topology), self.topology)
         if asked.changes == self.changes:
             raise RefusedFaultError(f"{asked.latest.kind} {asked.latest.target} would change nothing")
         return asked
 
     @property
     def latest(self) -> Fault:
-        """The fault that was asked for last."""
+        """The fault that was injected last."""
         return self.experiment.faults[-1]
 
     def until(self, duration_us: int) -> Experiment:
@@ -74,16 +75,16 @@ class FaultsByHand:
 
 
 PLANNED_FAULTS = ("faults", "nemesis")
-"""An experiment's fields that make things go wrong without being asked."""
+"""The fields of an experiment that schedule faults."""
 
 
-def meaningless(*, with_faults: bool) -> tuple[str, ...]:
-    """An experiment's fields that say nothing about one run, on this machine, to try things on."""
+def ignored_fields(*, with_faults: bool) -> tuple[str, ...]:
+    """The fields of an experiment that have no meaning for an interactive run on this machine."""
     return ("expect", "sweep", "repeat", "on", *(() if with_faults else PLANNED_FAULTS))
 
 
 def open_ended(experiment: Experiment, faults: tuple[Fault, ...]) -> Experiment:
-    """An experiment to try things on: with these faults, and no others by chance."""
+    """The experiment for an interactive run: with these faults, and no random ones."""
     return experiment.model_copy(update={"faults": faults, "nemesis": None})
 
 

@@ -1,7 +1,8 @@
-"""The outside of a run: writes down what is to run, starts the sandbox, follows it, and says how it ended.
+"""Controls a run from outside: writes the plan, starts the sandbox, follows the run, and reports how it
+ended.
 
-Works in the CLI's main thread. What the user sees of it is the follower's business; what Ctrl-C and SIGTERM
-mean is decided here: the first asks for a tidy stop, the second kills.
+Works in the CLI's main thread. What the user sees is up to the follower; the meaning of Ctrl-C and SIGTERM is
+decided here: the first requests an orderly stop, the second kills.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
 from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
-from testbed.runner.versions import made_with
+from testbed.runner.versions import run_versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.tools import RUN_TOOLS, check_tools
@@ -40,20 +41,20 @@ DISK_RESERVE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a run ended. `content` is run.json's; `by_user` says that the user had it stopped."""
+class RunResult:
+    """How a run ended. `content` is that of run.json; `by_user`: whether the user stopped it."""
 
     content: dict[str, Any]
     by_user: bool
 
     @property
     def completed(self) -> bool:
-        """It ran to its planned end."""
+        """Whether it ran to its planned end."""
         return bool(self.content["outcome"] == Outcome.COMPLETED)
 
     @property
     def measured(self) -> bool:
-        """It got as far as time 0, so that there is something to analyse."""
+        """Whether it reached time 0, so that there is something to analyse."""
         return "zero_ns" in self.content["times"]
 
 
@@ -63,9 +64,9 @@ def prepare(
     described: dict[str, Any],
     directory: Callable[[], RunDirectory] | None = None,
 ) -> RunDirectory:
-    """The run's directory below `out`, with a run.json that says what is planned.
+    """Create the run's directory below `out`, with a run.json that holds the plan.
 
-    described: the resolved `experiment` and `topology` as plain JSON. directory: makes it, if its name is
+    described: the resolved `experiment` and `topology` as plain JSON. directory: creates it, if its name is
     given. Raises MachineError if it cannot be written.
     """
     try:
@@ -80,7 +81,7 @@ def prepare(
 
 
 def check_machine(out: Path, plan: Plan) -> None:
-    """Make `out`. Raises MachineError if a program is missing, it cannot be made or the disk is too small."""
+    """Create `out`. Raises MachineError if that fails, a program is missing or the disk is too small."""
     check_tools(RUN_TOOLS)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ def check_machine(out: Path, plan: Plan) -> None:
 
 
 def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None:
-    """Write the first run.json: what is planned. Raises OSError."""
+    """Write the first run.json, which holds the plan. Raises OSError."""
     write_json(run.run_json, first_content(run, plan, described))
 
 
@@ -105,14 +106,14 @@ def check_disk(out: Path, plan: Plan) -> None:
         )
 
 
-def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> Ended:
-    """Run it in a sandbox.
+def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> RunResult:
+    """Carry out the run in a sandbox.
 
-    prompt: the module that has this process's terminal while the run is on, which lasts until somebody leaves
-    it. `follow` must be silent from the message that it opens to the one that it has closed.
+    prompt: the module that has this process's terminal while the run is on, which then lasts until the user
+    leaves it. `follow` must print nothing between the messages that the prompt opens and that it has closed.
 
-    Raises MachineError or TestbedError if the run broke before there was anything to look at,
-    KeyboardInterrupt when the user asked twice.
+    Raises MachineError or TestbedError if the run broke before there was anything to analyse,
+    KeyboardInterrupt after a second Ctrl-C.
     """
     command = python_command("testbed.runner", str(run.path.resolve()), *filter(None, [prompt]))
     stdin = subprocess.DEVNULL if prompt is None else sys.stdin
@@ -132,7 +133,7 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
     content = settle(run)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
-    return Ended(content, by_user=user.asked)
+    return RunResult(content, by_user=user.asked)
 
 
 def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
@@ -142,7 +143,7 @@ def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class _User:
-    """What the user has asked for with signals, and whether they are at a prompt, whose Ctrl-C is its own."""
+    """The signals of the user so far, and whether the prompt is open, which handles Ctrl-C itself."""
 
     asked: bool = False
     at_prompt: bool = False
@@ -150,7 +151,7 @@ class _User:
 
 @contextlib.contextmanager
 def interruptible(post: Callable[[dict[str, Any]], object]) -> Iterator[_User]:
-    """Ctrl-C or SIGTERM: the first stops the run tidily, the second raises KeyboardInterrupt."""
+    """Handle Ctrl-C and SIGTERM: the first stops the run in order, the second raises KeyboardInterrupt."""
     user = _User()
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -177,7 +178,7 @@ def first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> d
         "plan": plan_to_json(plan),
         "seed": plan.seed,
         "links": plan.links_kind,
-        **made_with(),
+        **run_versions(),
         "tcp": {},
         "phase": Phase.PLANNED,
         "outcome": None,

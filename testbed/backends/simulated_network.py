@@ -1,4 +1,4 @@
-"""From a plan to the simulated network that `node.sim` runs, and to its changes while it runs."""
+"""Builds the simulated network that `node.sim` runs from a plan, and applies the plan's changes to it."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,22 +9,24 @@ from node.sim.network import Build, Network
 from node.sim.process import Observer
 from node.sim.wires import Hop, Lan, Line, Wires
 from node.systems import build_machine
-from testbed.backends.virtual_processes import VirtualProcesses
+from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
-from testbed.faults.application import Carried, Change
+from testbed.faults.application import AppliedChange, Change
 from testbed.network.routes import hops
 from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
 
 
 def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
-    """The plan's network, with no process started yet."""
+    """The plan's network; no process has been started yet."""
     specs = make_specs(plan, run)
-    return Network(specs, make_wires(plan), build=build, start=False, observer=observer, seed=plan.seed)
+    return Network(specs, make_wiring(plan), build=build, start=False, observer=observer, seed=plan.seed)
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
-    """What each process is told. Members are the same object for all who know the same: thousands do."""
+    """The specification of each process. Lists of members are shared between processes, of which there may be
+    thousands.
+    """
     given = node_specs(plan, plan.processes, run, lambda host: "")
     lists = {id(one["members"]): one["members"] for one in given.values()}
     members = {at: tuple(Member(**member) for member in each) for at, each in lists.items()}
@@ -37,8 +39,8 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
     ]
 
 
-def make_wires(plan: Plan) -> Wires:
-    """How hosts and regions are joined."""
+def make_wiring(plan: Plan) -> Wires:
+    """The links between hosts and regions."""
     lans: dict[str, Lan] = {}
     lines: dict[Hop, Line] = {}
     for link in plan.links:
@@ -47,13 +49,13 @@ def make_wires(plan: Plan) -> Wires:
         else:
             lines[link.a, link.b] = line_of(link.forward)
             lines[link.b, link.a] = line_of(link.backward)
-    apart = frozenset(pairs_kept_apart(plan))
+    apart = frozenset(separated_pairs(plan))
     lines |= dict.fromkeys(apart, Line(0))
     return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart)
 
 
-def pairs_kept_apart(plan: Plan) -> Iterator[Hop]:
-    """The hosts of which some change keeps one's packets from the other."""
+def separated_pairs(plan: Plan) -> Iterator[Hop]:
+    """The pairs of hosts between which some change drops packets."""
     hosts = {process.name: process.host for process in plan.processes}
     for change in plan.changes:
         if isinstance(change, ProcessChange):
@@ -63,22 +65,22 @@ def pairs_kept_apart(plan: Plan) -> Iterator[Hop]:
 
 
 def line_of(parameters: LinkParameters) -> Line:
-    """The simulator knows no jitter and no limit of queues."""
+    """The simulator's model of link parameters: without jitter and without queue limits."""
     return Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss)
 
 
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
-    """From which region to which a direction of a link goes."""
+    """The regions from which and to which a link direction leads."""
     return (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
 
 
-class VirtualFaults:
-    """Carries out a plan's changes of links and processes.
+class SimulatedFaults:
+    """Applies a plan's changes of links and processes to the simulation.
 
-    Knows which directions of links are cut now. BLACKHOLE and DOWN are the same here: silence.
+    Keeps track of the link directions that are cut. BLACKHOLE and DOWN are the same here: silence.
     """
 
-    def __init__(self, plan: Plan, network: Network, processes: VirtualProcesses) -> None:
+    def __init__(self, plan: Plan, network: Network, processes: SimulatedProcesses) -> None:
         self._network = network
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
@@ -94,19 +96,19 @@ class VirtualFaults:
             ProcessAction.LEAVE: processes.leave,
         }
 
-    def carry_out(self, change: Change, now_ns: int) -> Carried:
-        """Do it now; what came of it."""
+    def carry_out(self, change: Change, now_ns: int) -> AppliedChange:
+        """Apply a change now; returns its result."""
         if isinstance(change, LinkChange):
             self._change_link(change)
-            return Carried(change, now_ns, now_ns)
+            return AppliedChange(change, now_ns, now_ns)
         if change.peers:
             self._change_pairs(change)
-            return Carried(change, now_ns, now_ns)
+            return AppliedChange(change, now_ns, now_ns)
         try:
             self._actions[change.action](change.process)
         except TestbedError as error:
-            return Carried(change, now_ns, None, str(error))
-        return Carried(change, now_ns, now_ns)
+            return AppliedChange(change, now_ns, None, str(error))
+        return AppliedChange(change, now_ns, now_ns)
 
     def _change_pairs(self, change: ProcessChange) -> None:
         act = self._network.cut if change.action is ProcessAction.SEPARATE else self._network.heal

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from testbed.runner import running
-from testbed.runner.meeting import Meeting, MeetingPlace
-from testbed.runner.stage import Ending
+from testbed.runner.barrier import Barrier, Barriers
+from testbed.runner.run_context import Termination
 
 S = 1_000_000_000
 A_DAY_S = 86_400.0
@@ -29,9 +29,9 @@ class Played:
         self.times: dict[str, int] = {}
         self.problems: list[str] = []
         self.went: list[int] = []
-        self.ending = Ending()
+        self.termination = Termination()
         self.told = Told()
-        self.meeting = Meeting(self.told, alone=False)
+        self.barriers = Barriers(self.told, alone=False)
         self.plan = SimpleNamespace(duration_us=1)
         self.record = SimpleNamespace(
             time=self.note_time,
@@ -55,7 +55,7 @@ class Played:
 @pytest.fixture(autouse=True)
 def _as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own process keeps its priority."""
-    monkeypatch.setattr(running, "_be_prompt", lambda _: None)
+    monkeypatch.setattr(running, "_raise_priority", lambda _: None)
 
 
 def told_zero(ago_s: float) -> tuple[Played, int]:
@@ -65,7 +65,7 @@ def told_zero(ago_s: float) -> tuple[Played, int]:
     async def go() -> None:
         waiting = asyncio.create_task(played.run())
         await asyncio.sleep(0)
-        played.meeting.go_on({"do": "go on", "at": "ready", "zero_ns": zero_ns})
+        played.barriers.release({"do": "go on", "at": "ready", "zero_ns": zero_ns})
         await waiting
 
     asyncio.run(go())
@@ -97,23 +97,23 @@ def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert not waiting.done()
-        played.ending.interrupt("nobody was heard of for 300 s")
+        played.termination.interrupt("nobody was heard of for 300 s")
         await waiting
 
     asyncio.run(go())
-    assert played.told == [{"did": "waits", "at": MeetingPlace.READY}]
+    assert played.told == [{"did": "waits", "at": Barrier.READY}]
     assert (played.went, played.times) == ([], {})
 
 
 def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
     async def go() -> None:
-        meeting = Meeting(Told(), alone=False)
-        meeting.go_on({"at": "drained", "drained": True})
-        meeting.go_on({"at": "drained", "drained": False})  # said again, as after a broken connection
-        assert (await meeting.at(MeetingPlace.DRAINED))["drained"]
+        barriers = Barriers(Told(), alone=False)
+        barriers.release({"at": "drained", "drained": True})
+        barriers.release({"at": "drained", "drained": False})  # said again, as after a broken connection
+        assert (await barriers.wait(Barrier.DRAINED))["drained"]
 
     asyncio.run(go())
 
 
 def test_who_waits_for_a_while_only_goes_on_alone() -> None:
-    assert asyncio.run(Meeting(Told(), alone=False).at(MeetingPlace.FINISHED, 0)) == {}
+    assert asyncio.run(Barriers(Told(), alone=False).wait(Barrier.FINISHED, 0)) == {}
