@@ -5,10 +5,16 @@ Koren, S. North: Graph drawing by stress majorization, 2004), once from a circle
 own axes (classical scaling); the better one is taken. So rings stay rings, grids grids, and a star has its
 hub in the middle. A full mesh of four is the square of the Sprinkler paper's figure 8; a larger one, and
 whatever has too many regions, is a circle. Nothing is drawn by chance: a graph has one drawing.
+
+Labels on links stand so that they cover neither each other nor regions: plain boxes, in pixels. A label
+stands on its link, in its middle if there is room. Those with most to say come first. If it has no place to
+itself it takes the one in which it covers least: links under a label count for little, other labels and
+regions for all of the area.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +34,11 @@ ALIGNED_MAX = 16
 STRETCH_MAX = 3.0
 FLAT = 0.15
 """What is so much flatter than wide, or narrower than high, is not stretched to the other side's length."""
+ALONG = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
+"""The places on a link that are tried, as parts of its length."""
+CROSSING = 200.0
+"""A link under a label counts as so many square pixels."""
+MARGIN = 3.0
 
 
 def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
@@ -162,3 +173,74 @@ def _stretched(points: Points) -> Points:
     scale = np.where(flat, max(float(extent.max()), 1e-9), np.maximum(extent, 1e-9))
     found: Points = (points - low) / scale + np.where(flat, (1 - extent / scale) / 2, 0)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle by its middle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def shared(self, other: "Box") -> float:
+        """The area that both cover, with a margin between them."""
+        x = (self.width + other.width) / 2 + MARGIN - abs(self.x - other.x)
+        y = (self.height + other.height) / 2 + MARGIN - abs(self.y - other.y)
+        return max(0.0, x) * max(0.0, y)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A link, from end to end, and the size of its label."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    height: float
+
+    def label_at(self, part: float) -> Box:
+        """The label's box at this part of the link."""
+        x, y = self.x1 + (self.x2 - self.x1) * part, self.y1 + (self.y2 - self.y1) * part
+        return Box(x, y, self.width, self.height)
+
+
+def placed(lines: Sequence[Line], regions: Sequence[Box], within: tuple[float, float]) -> tuple[Box, ...]:
+    """A box for each line's label, in the order of `lines`. within: the drawing's width and height."""
+    taken, found = list(regions), dict[int, Box]()
+    for number in sorted(range(len(lines)), key=lambda n: -lines[n].width * lines[n].height):
+        others = [line for n, line in enumerate(lines) if n != number]
+        tried = [_moved_in(lines[number].label_at(part), within) for part in ALONG]
+        found[number] = min(tried, key=lambda box: _covered(box, taken, others))
+        taken.append(found[number])
+    return tuple(found[number] for number in range(len(lines)))
+
+
+def _moved_in(box: Box, within: tuple[float, float]) -> Box:
+    """Shifted so that nothing of it is cut off."""
+    x = min(max(box.x, box.width / 2), max(box.width / 2, within[0] - box.width / 2))
+    y = min(max(box.y, box.height / 2), max(box.height / 2, within[1] - box.height / 2))
+    return Box(x, y, box.width, box.height)
+
+
+def _covered(box: Box, taken: Sequence[Box], lines: Sequence[Line]) -> float:
+    return sum(box.shared(other) for other in taken) + CROSSING * sum(_crosses(line, box) for line in lines)
+
+
+def _crosses(line: Line, box: Box) -> bool:
+    """Whether a link passes under a box: what is left of it between the box's sides (Liang and Barsky)."""
+    low, high = 0.0, 1.0
+    for start, length, middle, size in (
+        (line.x1, line.x2 - line.x1, box.x, box.width),
+        (line.y1, line.y2 - line.y1, box.y, box.height),
+    ):
+        near, far = middle - size / 2 - start, middle + size / 2 - start
+        if not length:
+            if near > 0 or far < 0:
+                return False
+            continue
+        low, high = max(low, min(near / length, far / length)), min(high, max(near / length, far / length))
+    return low < high

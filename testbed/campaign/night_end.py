@@ -23,8 +23,7 @@ from testbed.campaign import exit_codes
 from testbed.campaign.night import Night, make_room
 from testbed.campaign.night_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
-from testbed.nightly.junit import junit_xml
-from testbed.nightly.results import exit_code
+from testbed.nightly.results import exit_code, junit_xml
 
 if TYPE_CHECKING:
     from analysis.history.regressions.findings import Checked, Finding

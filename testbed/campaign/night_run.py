@@ -2,18 +2,24 @@
 
 What is done is written down after each run, so that a crash, a reboot or Ctrl-C loses only the run that was
 on: `--resume` goes on there.
+
+One night is made at a time: locks stand on the history that nights go into, and on the folder of their
+records.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
+from pathlib import Path
 
 import click
 
-from experiments.nights import NightDirectory, NightRecord, night_of
+from experiments.locks import HeldError, file_lock
+from experiments.nights import NIGHTS, NightDirectory, NightRecord, night_of
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.backend import Backend
 from testbed.campaign import exit_codes
@@ -28,20 +34,20 @@ from testbed.campaign.night_end import (
     tell_of_none,
 )
 from testbed.campaign.night_jobs import make_side_by_side
-from testbed.campaign.night_one import BackendOf, make_one, make_sweep
+from testbed.campaign.night_one import BackendOf, make_one, make_sweep, set_torn_aside, settle_torn
 from testbed.campaign.night_options import NightOptions
 from testbed.campaign.night_text import show_planned
-from testbed.campaign.night_torn import set_torn_aside, settle_torn
 from testbed.errors import MachineError
 from testbed.interrupts import sigterm_like_ctrl_c
 from testbed.nightly.hooks import check_hooks
-from testbed.nightly.lock import night_locks
 from testbed.nightly.planning import Expected, check_jobs, digest, new_record
 from testbed.runner.versions import commit
 from topologies.errors import InputError
 
 RESUMABLE_NS = 24 * 3600 * 10**9
 """How old a night may be that `--resume` finds by itself."""
+NAME = "nightly.lock"
+LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +208,45 @@ def _open_backends() -> Iterator[BackendOf]:
             return known[name]
 
         yield backend_of
+
+
+@contextmanager
+def night_locks(
+    history: Path, runs: Path, *, who: str, wait_s: float = 0.0, say: Callable[[str], None] = lambda _: None
+) -> Iterator[None]:
+    """Have a history and a folder of runs for oneself.
+
+    who: what to tell others, in a few words. wait_s: how long to wait until nobody else has them, in all;
+    say is told that. Raises MachineError if somebody else has one still, or it cannot be written.
+    """
+    until_s = time.monotonic() + wait_s
+    with ExitStack() as stack:  # in this order for everyone, so that no two wait for each other
+        for folder, option in ((history, "--history"), (runs / NIGHTS, "--out")):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                _enter(stack, folder, who, until_s, say)
+            except HeldError as error:
+                raise MachineError(
+                    f"another night is on in {folder}: {error}; "
+                    f"wait until it is over, as --wait does, or give {option} another folder"
+                ) from None
+            except OSError as error:
+                raise MachineError(f"cannot write {folder} ({option}): {error.strerror}") from error
+        yield
+
+
+def _enter(stack: ExitStack, folder: Path, who: str, until_s: float, say: Callable[[str], None]) -> None:
+    """Raises HeldError, OSError."""
+    told = False
+    while True:
+        try:
+            stack.enter_context(file_lock(folder / NAME, who=who))
+        except HeldError as error:
+            if time.monotonic() >= until_s:
+                raise
+            if not told:
+                say(f"waiting until another night in {folder} is over: {error}")
+            told = True
+            time.sleep(LOOK_S)
+        else:
+            return

@@ -10,7 +10,7 @@ import click
 from experiments.nights import NightDirectory, NightRecord, NightRun, State
 from experiments.suite import SuiteFile, overrides_of
 from testbed.campaign.outcome import COLOURS, row
-from testbed.campaign.sweep_text import duration_text
+from testbed.campaign.sweep_outcome import duration_text
 from testbed.nightly.planning import Expected, budget_left_s
 from testbed.nightly.results import not_fine
 

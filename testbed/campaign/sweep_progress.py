@@ -7,7 +7,7 @@ from typing import Any
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from testbed.backends.backend import Backend
 from testbed.campaign.one_run import Request, prepare
-from testbed.campaign.sweep_text import point_line, seconds_left
+from testbed.campaign.sweep_outcome import point_line, seconds_left
 from testbed.sweeps import Points, headline, judged, pending
 
 

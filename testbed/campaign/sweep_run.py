@@ -19,10 +19,9 @@ from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
 from testbed.campaign.one_run import make
 from testbed.campaign.progress import Follower, follower
-from testbed.campaign.sweep_outcome import show_sweep
+from testbed.campaign.sweep_outcome import point_title, show_sweep
 from testbed.campaign.sweep_progress import Sweep, broken, outcome_of
 from testbed.campaign.sweep_tasks import run_in_tasks
-from testbed.campaign.sweep_text import point_title
 from testbed.errors import MachineError, TestbedError
 from testbed.runner.versions import commit
 from testbed.sweeps import Points, RunSelection, all_passed, continued, new_record, refuse_changed

@@ -75,10 +75,9 @@ def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
     from experiments.left_out import check_captures
     from testbed.campaign.progress import follower
-    from testbed.campaign.sweep_outcome import show_sweep
+    from testbed.campaign.sweep_outcome import point_line, point_title, show_sweep
     from testbed.campaign.sweep_progress import SweepProgress, outcome_of
     from testbed.campaign.sweep_run import write_sweep_page
-    from testbed.campaign.sweep_text import point_line, point_title
     from testbed.sweeps import all_passed
 
     sweep = SweepProgress(directory, directory.read())

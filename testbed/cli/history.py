@@ -1,5 +1,6 @@
 """`cutset history`: the runs of all nights, listed and filtered; room made on the disk."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
     0 added, or there already, 2 no such run, or one that was not analysed: all others are added.
     """
     from analysis.history import History
-    from testbed.cli.history_add import record
+    from testbed.campaign.recording import record
     from testbed.cli.named_run import named_run
     from topologies.errors import InputError
 
@@ -121,11 +122,9 @@ def prune(history: Path, keep: str, dry: bool) -> int:
     and figures; then pages. run.json and summary.json stay, and so does the history: no number is lost. Exit
     codes: 0 it fits, 1 it does not even so, 2 bad input.
     """
-    from testbed.cli.history_prune import prune as prune_to
-
     budget_bytes = kept_bytes(keep)
     open_backend = _opened(history)
-    fits = prune_to(open_backend, budget_bytes, dry=dry)
+    fits = _prune(open_backend, budget_bytes, dry=dry)
     _tell_problems(open_backend)
     return exit_codes.FINE if fits else exit_codes.FAILED
 
@@ -155,3 +154,40 @@ def _tell_problems(history: "History") -> int:
     for problem in history.problems:
         click.echo(f"cutset: {problem}", err=True)
     return exit_codes.FAILED if history.problems else exit_codes.FINE
+
+
+def _prune(history: "History", budget_bytes: int, *, dry: bool) -> bool:
+    """Returns whether it fits now, or would. dry: only show it. Raises InputError if something cannot go."""
+    from analysis.history.pruning import PARTS, plan_pruning, remove
+    from topologies.errors import InputError
+
+    plan = plan_pruning(history, budget_bytes)
+    for problem in plan.untouched:
+        click.echo(f"cutset: {problem}: left as it is", err=True)
+    sums: dict[str, int] = defaultdict(int)
+    for removal in plan.removals:
+        if not dry:
+            try:
+                remove(removal)
+            except OSError as error:
+                raise InputError(
+                    str(removal.run.path), None, "", f"its {removal.part} cannot be removed: {error.strerror}"
+                ) from None
+        sums[removal.part] += removal.bytes
+        click.echo(f"{removal.run.name}: {removal.part} ({size(removal.bytes)})")
+    parts = ", ".join(f"{part} {size(sums[part])}" for part in PARTS if sums[part])
+    verb = "would go" if dry else "went"
+    click.echo(f"{verb}: {parts or 'nothing'}")
+    click.echo(f"{'would stay' if dry else 'stays'}: {size(plan.after)} of {size(plan.before)}")
+    if plan.after > budget_bytes:
+        click.echo(f"cutset: no more may go: what stays takes more than {size(budget_bytes)}", err=True)
+    return plan.after <= budget_bytes
+
+
+def size(count: float) -> str:
+    """Bytes with three digits and a unit, as `1.58 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB" if count < 999.5 else f"{count:,.0f} TB"

@@ -9,7 +9,7 @@ import click
 
 from experiments.nights import run_title
 from testbed.campaign.outcome import COLOURS, number
-from testbed.campaign.sweep_text import duration_text
+from testbed.campaign.sweep_outcome import duration_text
 from testbed.cli.output import reader_may_leave
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -39,6 +40,7 @@ COMMANDS = {
     "dissector": "dissector",
     "schema": "schema",
 }
+OPTION = "--system-module"
 
 
 class CommandGroup(click.Group):
@@ -83,9 +85,7 @@ def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
     Start with `cutset doctor`, then `cutset run link-failure`.
     """
     if modules:
-        from testbed.cli.system_modules import add
-
-        add(modules)
+        _add_system_modules(modules)
 
 
 def main() -> None:
@@ -134,3 +134,15 @@ def _complain(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)
     return exit_codes.FAILED if code is None else code
+
+
+def _add_system_modules(modules: Iterable[Path]) -> None:
+    """Let these files' systems be known, here and in all that is started from here. Raises InputError."""
+    from experiments.declared import UnknownSystemError, add_module
+    from topologies.errors import InputError
+
+    for module in modules:
+        try:
+            add_module(module)
+        except UnknownSystemError as error:
+            raise InputError(OPTION, None, "", str(error)) from None

@@ -12,8 +12,7 @@ from html import escape
 
 from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
 from testbed.cli.plan_text import link_parameters_text, owned
-from topologies.label_placement import Box, Line, placed
-from topologies.layout import layout, spaced
+from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of
 
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0

@@ -82,6 +82,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
             given = (experiment, all_overrides(overrides, topology))
             return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
-        from testbed.campaign.single_run import run_once
+        from testbed.campaign.one_run import run_once
 
         return run_once(chosen, out, analyze=not no_analyze, live=live)

@@ -26,7 +26,7 @@ from experiments.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
 from testbed.sandbox.channel import Channel
-from testbed.shell import text, words
+from testbed.shell import words
 
 ANSWER_TIMEOUT_S = 60.0
 """A process that starts again may take forty seconds (`testbed.runner.process_starter`), on a busy machine.
@@ -162,7 +162,7 @@ class Prompt(CLI):  # type: ignore[misc]
             with contextlib.suppress(TestbedError):  # the run is about to end, and its end says why
                 news = self._runner.ask("news", **self._heard)
                 self._heard = {key: count + len(news[key]) for key, count in self._heard.items()}
-                for each in text.news_lines(news):
+                for each in words.news_lines(news):
                     self.say(each)
         return bool(super().postcmd(stop, line))
 
@@ -190,13 +190,13 @@ class Prompt(CLI):  # type: ignore[misc]
         for document in words.fault_documents(word, given, self._processes):
             answer = self._runner.fault(document)
             self._names["faults"].append(answer["name"])
-            for line in text.fault_lines(answer):
+            for line in words.fault_lines(answer):
                 self.say(line)
 
     def do_status(self, _line: str) -> None:
         """Time, what is not as it was configured, events a second at each client."""
         streams = {str(stream.number): stream.name for stream in self._plan.streams}
-        for line in text.status_lines(self._runner.ask("status"), streams):
+        for line in words.status_lines(self._runner.ask("status"), streams):
             self.say(line)
 
     def do_faults(self, _line: str) -> None:
@@ -215,12 +215,12 @@ class Prompt(CLI):  # type: ignore[misc]
         """What can be said here."""
         if line in words.USAGE:
             self.say(f"{words.USAGE[line]}\n    {words.MEANING[line]}")
-        elif line in text.OTHER_WORDS:
-            self.say("\n    ".join(text.OTHER_WORDS[line]))
+        elif line in words.OTHER_WORDS:
+            self.say("\n    ".join(words.OTHER_WORDS[line]))
         elif line:
             super().do_help(line)
         else:
-            for each in text.help_lines():
+            for each in words.help_lines():
                 self.say(each)
             self.say(f"Mininet's: {', '.join(MININETS)}; HOST COMMAND, such as r0-client-0 ping r1-proxy-0")
 

@@ -40,7 +40,7 @@ MAY_NAME_PYTHON = {
     "experiments/child_python.py": "begins all commands that start one",
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
     "analysis/jobs/probe.py": "says which one a cluster's worker is",
-    "testbed/cli/nightly_install.py": "finds the `cutset` beside it",
+    "testbed/cli/nightly.py": "finds the `cutset` beside it",
     "testbed/machines/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",
     "testbed/machines/shipping/over_ssh.py": "ends them",

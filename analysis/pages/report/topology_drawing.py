@@ -1,6 +1,6 @@
 """The drawing of the topology as plain data, for the page and for the figures: regions, links, their labels.
 
-`topologies.layout` says where regions stand, `topologies.label_placement` where labels do. Coordinates are
+`topologies.layout` says where regions stand, `topologies.layout` where labels do. Coordinates are
 pixels of a drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its
 delay, and when.
 """
@@ -12,8 +12,7 @@ from analysis.pages.report.bands import Band, bands
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
 from analysis.pages.report.reading import Row, RunRecord
 from experiments.declared import Trait, declared_in
-from topologies.label_placement import Box, Line, placed
-from topologies.layout import layout
+from topologies.layout import Box, Line, layout, placed
 from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from experiments.sweepdir import PointRecord, replay_command
-from testbed.campaign.sweep_text import duration_text, point_line, seconds_left
+from testbed.campaign.sweep_outcome import duration_text, point_line, seconds_left
 
 POINT = PointRecord("2-driver-2-r1", 2, {"roles.driver": 2}, 1, 8, "points/x", "points/x/summary.json")
 ENDED = PointRecord(

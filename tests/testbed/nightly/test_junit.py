@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
-from testbed.nightly.junit import junit_xml
+from testbed.nightly.results import junit_xml
 
 BUSY = {"failure": Failure.FIDELITY, "problem": "busy"}
 PASSED = NightRun("cut", 0, 11, "link-failure", "local", state=State.DONE, verdict="passed", duration_s=12.5)

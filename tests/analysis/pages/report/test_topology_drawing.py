@@ -12,8 +12,7 @@ from analysis.pages.report.topology_drawing import RADIUS, Drawing, drawing
 from experiments.loader import load_experiment
 from experiments.plan import plan_to_json
 from testbed.planning import make_plan
-from topologies.label_placement import Box, Line, placed
-from topologies.layout import layout
+from topologies.layout import Box, Line, layout, placed
 from topologies.loader import load_topology
 
 SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outages")
