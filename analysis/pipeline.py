@@ -35,7 +35,7 @@ from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.periods import Json
 from analysis.timelines.run_window import notes as outside_notes
-from analysis.timelines.schemas import EVENTS, FIDELITY
+from analysis.timelines.schemas import EVENTS, FIDELITY, MEASURES
 from analysis.timelines.summary import Findings, summarize
 from analysis.timelines.tasks import (
     CheckClients,
@@ -45,6 +45,7 @@ from analysis.timelines.tasks import (
     FollowStreams,
     MeasureLink,
     MessagesToEvents,
+    ReadMeasures,
     SortRecords,
     Task,
     Written,
@@ -68,7 +69,7 @@ NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
-_TABLES = {"events": EVENTS, "transfers": TRANSFERS}
+_TABLES = {"events": EVENTS, "transfers": TRANSFERS, "measures": MEASURES}
 """Tables that many tasks write, a file each."""
 RECORDS = "records"
 """What the nodes wrote down, in order of stream, while streams are followed."""
@@ -215,6 +216,11 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
             for number, clients in enumerate(_together(_files(run, facts.clients)))
         ),
         *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
+        *(
+            ReadMeasures(name, path, folders["measures"], facts.clocks)
+            for name in facts.hosts
+            if (path := run.host_measures(name)).is_file()
+        ),
         *([CompareOrder(_files(run, facts.clients), facts)] if contract.order == "total" else ()),
         *(
             SortRecords(files, followed, facts.clocks)
@@ -298,6 +304,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     return Findings(
         deliveries=deliveries,
         publishers=results["publishers"],
+        measured=results["measured"].to_pylist(),
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
         convergence=convergence.headline(results["convergence"], case.logged, facts),

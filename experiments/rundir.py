@@ -163,6 +163,10 @@ class RunDirectory:
         """Which of a driver's events collect, and their keys; not every driver has it."""
         return self.deliveries / f"{plain_name(host, self.run_json)}.collection"
 
+    def host_measures(self, host: str) -> Path:
+        """What a host's process measured itself; not every one does."""
+        return self.deliveries / f"{plain_name(host, self.run_json)}.measures"
+
     def host_deliveries(self, host: str) -> Path:
         """What a host's process delivered or published."""
         return self.deliveries / f"{plain_name(host, self.run_json)}.deliveries"

@@ -80,8 +80,8 @@ RECOVERY: Mapping[str, Figure] = {
 }
 """Those of each fault."""
 FAULT_FIELDS = tuple(RECOVERY)
-OPEN = ("fidelity", "agreement", "recovery")
-"""Sections that have more than figures: any name may stand below."""
+OPEN = ("fidelity", "agreement", "recovery", "measures")
+"""Sections that have more than figures: any name may stand below. `measures` are the system's own."""
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "verdict": (),
     **{section: tuple(figures) for section, figures in METRICS.items()},

@@ -25,6 +25,10 @@ _UNITS: Final = {
 }
 _ENDINGS: Final = {"events_per_s": "events/s", "bytes_per_s": "B/s", "_ms": "ms", "_s": "s"}
 _COUNTED: Final = "events"
+MEASURES: Final = "measures"
+"""What the system measured itself, whatever its names: each value's figures."""
+PLAIN: Final = "number"
+"""The unit of what has none, and is no fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,19 @@ def headline(summary: Mapping[str, Any]) -> list[Metric]:
     recovery = summary.get("recovery")
     for fault, figures in recovery.items() if isinstance(recovery, Mapping) else ():
         found += _metrics(f"recovery.{fault}", figures, _RECOVERY)
+    for name, values in _below(summary.get(MEASURES)):
+        for value, figures in _below(values):
+            neither: dict[str, Better] = dict.fromkeys(figures, "")
+            found += _metrics(f"{MEASURES}.{name}.{value}", figures, neither)
     return found
 
 
 def unit_of(name: str) -> str:
     """The unit of a metric, by its name, as "ms"; things that are counted are events."""
-    last = name.rsplit(".", 1)[-1]
+    path, _, last = name.rpartition(".")
+    if path.startswith(f"{MEASURES}."):
+        value = "" if last == "count" else path
+        return next((unit for ending, unit in _ENDINGS.items() if value.endswith(ending)), PLAIN)
     if last in _UNITS:
         return _UNITS[last]
     return next((unit for ending, unit in _ENDINGS.items() if last.endswith(ending)), _COUNTED)
@@ -64,6 +75,13 @@ def better_of(name: str) -> Better:
     return known.get(last.rsplit(".", 1)[-1], "")
 
 
+def _below(found: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The mappings by name that a part of a summary holds."""
+    for name, value in found.items() if isinstance(found, Mapping) else ():
+        if isinstance(value, Mapping):
+            yield name, value
+
+
 def _measured(summary: Mapping[str, Any], section: str, known: Mapping[str, Better]) -> Iterator[Metric]:
     return _metrics(section, summary.get(section), known)
 
@@ -74,4 +92,4 @@ def _metrics(path: str, figures: Any, known: Mapping[str, Better]) -> Iterator[M
     for name, better in known.items():
         value = figures.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            yield Metric(f"{path}.{name}", float(value), unit_of(name), better)
+            yield Metric(f"{path}.{name}", float(value), unit_of(f"{path}.{name}"), better)

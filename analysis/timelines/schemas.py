@@ -82,6 +82,25 @@ DISORDER = _schema(
     ("events", _BIGINT, False),
 )
 
+# What a system measured itself, a row for each value; and for each name and value of a host its figures.
+MEASURES = _schema(
+    ("host", _STRING, False),
+    ("name", _STRING, False),
+    ("value", _STRING, False),
+    ("t_ns", _BIGINT, False),
+    ("number", _DOUBLE, False),
+)
+MEASURED = _schema(
+    ("name", _STRING, False),
+    ("value", _STRING, False),
+    ("count", _BIGINT, False),
+    ("sum", _DOUBLE, False),
+    ("min", _DOUBLE, False),
+    ("max", _DOUBLE, False),
+    ("last", _DOUBLE, False),
+    ("last_ns", _BIGINT, False),
+)
+
 # One row per driver: whether its stream has its events in the order in which it published them.
 PUBLISHERS = _schema(
     ("driver", _STRING, False),

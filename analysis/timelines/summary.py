@@ -2,6 +2,7 @@
 
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
+`measures` (what the system measured itself: for each name and value count, mean, min, max, last),
 `fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
 `stray` (what clients were not to get), `resurrected`, `unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
@@ -26,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines import schemas
+from analysis.timelines import measures, schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
 from analysis.timelines.facts import Facts
@@ -65,6 +66,7 @@ class Findings:
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
+    measured: list[dict[str, Any]] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, where there are several
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
@@ -106,6 +108,8 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
         "agreement": _agreement(findings.agreement),
         "problems": [*(run.get("problems") or ())],
     }
+    if findings.measured:
+        summary["measures"] = measures.summary(findings.measured)
     if findings.clocks:
         summary["clocks"] = findings.clocks
     wanted = _wanted(run)

@@ -27,6 +27,7 @@ from analysis.timelines import (
     events,
     fidelity,
     latency,
+    measures,
     publishers,
     recovery,
     schemas,
@@ -55,6 +56,7 @@ RESULTS = {
     "outside": schemas.OUTSIDE,
     "deliveries": schemas.DELIVERIES,
     "disorder": schemas.DISORDER,
+    "measured": schemas.MEASURED,
     "publishers": schemas.PUBLISHERS,
     "samples": schemas.SAMPLES,
     "pairs": schemas.PAIRS,
@@ -166,6 +168,22 @@ class CompareOrder:
         """What came to one against the order of the others."""
         got = read_files(self.clients, tuple(self.facts.owner), clocks=self.facts.clocks)
         return {"disorder": total_order.disorder(got, self.facts)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMeasures:
+    """What one host's process measured itself, to a file of values."""
+
+    host: str
+    measures: Path
+    folder: Path
+    clocks: Clocks
+
+    def run(self) -> dict[str, pa.Table]:
+        """Their figures, too."""
+        values = measures.table(self.host, measures.read_measures(self.host, self.measures, self.clocks))
+        write(values, self.folder / f"{self.host}.parquet")
+        return {"measured": measures.figures(values)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,6 +276,17 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """Put down numbers that the system measures itself, with the time: `Measure("queue", {"events": 12})`.
+
+    They stand in summary.json below `measures.<name>.<value>`, for expectations and for the history.
+    """
+
+    name: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
     """Write these messages to the log, in order. Answered by Synced; several may be synced at once.
 
@@ -328,6 +339,7 @@ Effect = (
     | SetTimer
     | CancelTimer
     | Record
+    | Measure
     | Append
     | Rewrite
     | Log

@@ -76,6 +76,10 @@ class SmallMachine:
         """Put on record what was published, delivered or subscribed."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
 
+    def measure(self, name: str, **values: float) -> None:
+        """Put down what this system measures itself."""
+        self.emit(m.Measure(name, values))
+
     def keep(self, member: Member) -> None:
         """Open a connection to another node, and again whenever it is lost."""
         self._kept[member.name] = member

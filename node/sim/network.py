@@ -63,6 +63,7 @@ class Network:
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
             m.Record: lambda node, effect: self._observer.record(node, self.clock.now_us, effect),
+            m.Measure: lambda node, effect: self._observer.measure(node, self.clock.now_us, effect),
             m.Log: lambda node, effect: self._observer.log(node, self.clock.now_us, effect),
             m.AwaitWritable: lambda _, effect: self._connections.await_writable(effect.connection),
             m.Append: self.disks.take,

@@ -24,6 +24,7 @@ class Node:
     ends: dict[int, "End"] = field(default_factory=dict)
     logs: list[tuple[int, m.Log]] = field(default_factory=list)
     records: list[tuple[int, m.Record]] = field(default_factory=list)
+    measures: list[tuple[int, m.Measure]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +59,7 @@ class Observer:
 
     record: Callable[[Node, int, m.Record], None]
     log: Callable[[Node, int, m.Log], None]
+    measure: Callable[[Node, int, m.Measure], None]
     ready: Callable[[Node], None]
     finished: Callable[[Node], None]
 
@@ -72,8 +74,13 @@ def keep_log(node: Node, time_us: int, line: m.Log) -> None:
     node.logs.append((time_us, line))
 
 
+def keep_measure(node: Node, time_us: int, measure: m.Measure) -> None:
+    """Keep it with the node."""
+    node.measures.append((time_us, measure))
+
+
 def look_away(_: Node) -> None:
     """Nothing to do."""
 
 
-KEEPING = Observer(keep_record, keep_log, look_away, look_away)
+KEEPING = Observer(keep_record, keep_log, keep_measure, look_away, look_away)

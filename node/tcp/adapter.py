@@ -17,8 +17,10 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.checksums import joined_crc
+from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import DeliveryRecord, encode_record
 from node.core.layout import Codec
+from node.core.measures import MEASURES_SUFFIX, Columns
 from node.tcp.connection import Connection
 from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage
@@ -37,8 +39,8 @@ class Surroundings(Protocol):
     def record(self, data: bytes) -> None:
         """Whole delivery records."""
 
-    def mark(self, data: bytes) -> None:
-        """A whole mark of `node.core.collection_marks`."""
+    def beside(self, suffix: str, data: bytes) -> None:
+        """What goes into another file than the records, whole: marks, measures."""
 
     def ready(self) -> None:
         """The node does what its role demands."""
@@ -77,6 +79,8 @@ class Adapter:
         self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: list[bytes] = []
+        self._measured: list[tuple[int, m.Measure]] = []
+        self._columns = Columns()
         self._storage = self._open_storage(storage)
         self._unstored = 0  # Append that a process without storage asked for
         self._running_crc: dict[int, int] = {}  # by stream, over all that was put on record
@@ -91,6 +95,7 @@ class Adapter:
             m.SetTimer: self._set_timer,
             m.CancelTimer: self._cancel_timer,
             m.Record: self._record,
+            m.Measure: lambda effect: self._measured.append((time.time_ns(), effect)),
             m.Append: self._append,
             m.Rewrite: self._rewrite,
             m.Log: self._surroundings.log,
@@ -109,6 +114,9 @@ class Adapter:
         if self._records:
             self._surroundings.record(b"".join(self._records))
             self._records.clear()
+        if self._measured:
+            self._surroundings.beside(MEASURES_SUFFIX, self._columns.encode(self._measured))
+            self._measured.clear()
         self.after_input()
 
     async def close(self) -> None:
@@ -259,7 +267,7 @@ class Adapter:
 
     def _record(self, effect: m.Record) -> None:
         if effect.mark:
-            self._surroundings.mark(effect.mark)
+            self._surroundings.beside(MARKS_SUFFIX, effect.mark)
         payload_bytes = len(effect.payload)
         batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(effect.stream, 0)
         if payload_bytes < JOINED_FROM_BYTES:

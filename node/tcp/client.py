@@ -35,8 +35,8 @@ class Quiet:
     def record(self, data: bytes) -> None:
         """Nothing is put on record."""
 
-    def mark(self, data: bytes) -> None:
-        """Nor marked."""
+    def beside(self, suffix: str, data: bytes) -> None:
+        """Nor marked or measured."""
 
     def ready(self) -> None:
         """The proxy has answered."""

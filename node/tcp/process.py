@@ -19,7 +19,6 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
 from node.core.errors import StorageError
 from node.core.layout import Codec
@@ -109,11 +108,11 @@ class _Node:
         """Write delivery records."""
         self._deliveries.write(data)
 
-    def mark(self, data: bytes) -> None:
-        """Write a mark, into a file that only those have who need one."""
+    def beside(self, suffix: str, data: bytes) -> None:
+        """Write into a file that only those have who need one."""
         if self._spec.deliveries is None:
             return
-        with Path(self._spec.deliveries).with_suffix(MARKS_SUFFIX).open("ab", buffering=0) as file:
+        with Path(self._spec.deliveries).with_suffix(suffix).open("ab", buffering=0) as file:
             file.write(data)
 
     def ready(self) -> None:

@@ -1,4 +1,4 @@
-"""Writes logs and delivery records of simulated processes, in the same files as real processes.
+"""Writes logs, delivery records and measures of simulated processes, in the same files as real processes.
 
 Times count from a fixed epoch. Thousands of clients record the same batch, so its CRC, and that of all before
 it, is computed once and looked up afterwards. Files are written a few megabytes at a time, and hold what was
@@ -14,6 +14,7 @@ from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import RECORD, encode_file_header
+from node.core.measures import MEASURES_SUFFIX, Columns
 from node.sim.process import Node
 
 EPOCH_NS = 946_684_800 * 10**9  # the beginning of virtual time: 2000-01-01, as CLOCK_REALTIME has it
@@ -34,6 +35,8 @@ class NodeFiles:
     log: Path
     records: bytearray = field(default_factory=bytearray)
     marks: bytearray = field(default_factory=bytearray)
+    measures: bytearray = field(default_factory=bytearray)
+    columns: Columns = field(default_factory=Columns)
     lines: list[bytes] = field(default_factory=list)
     running_crc: dict[int, int] = field(default_factory=dict)  # by stream
 
@@ -78,17 +81,25 @@ class Files:
         files.lines.append(encoded)
         self._bytes += len(encoded)
 
+    def measure(self, node: Node, time_us: int, effect: m.Measure) -> None:
+        """Put down what the system measured itself."""
+        files = self._files.get(node) or self._begin(node)
+        encoded = files.columns.encode([(time_ns(time_us), effect)])
+        files.measures += encoded
+        self._bytes += len(encoded)
+
     def write(self) -> None:
         """Write what is buffered to the files. Raises OSError."""
         for files in self._files.values():
-            if files.records:
-                with files.deliveries.open("ab") as stream:
-                    stream.write(files.records)
-                files.records.clear()
-            if files.marks:
-                with files.deliveries.with_suffix(MARKS_SUFFIX).open("ab") as stream:
-                    stream.write(files.marks)
-                files.marks.clear()
+            for path, kept in (
+                (files.deliveries, files.records),
+                (files.deliveries.with_suffix(MARKS_SUFFIX), files.marks),
+                (files.deliveries.with_suffix(MEASURES_SUFFIX), files.measures),
+            ):
+                if kept:
+                    with path.open("ab") as stream:
+                        stream.write(kept)
+                    kept.clear()
             if files.lines:
                 with files.log.open("ab") as stream:
                     stream.writelines(files.lines)

@@ -93,7 +93,9 @@ class _Simulation:
         self._interrupts = interrupts
         self._record = record
         self._files = Files(record.directory)
-        observer = Observer(self._files.record, self._files.log, self._ready, self._finished)
+        observer = Observer(
+            self._files.record, self._files.log, self._files.measure, self._ready, self._finished
+        )
         self._network = make_network(plan, record.directory, observer, build)
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)

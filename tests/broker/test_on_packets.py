@@ -60,6 +60,8 @@ def test_a_night_runs_it(cutset, tmp_path):
     history, nights = tmp_path / "history", tmp_path / "nights"
     code, text = cutset("nightly", suite, "--history", history, "--out", nights)
     assert (code, "1 passed" in text) == (0, True)
+    code, text = cutset("history", "--history", history, "--metric", "measures.broker.followers.max")
+    assert (code, "12" in text) == (0, True)
 
 
 @pytest.mark.network
@@ -74,6 +76,7 @@ def test_on_real_packets_with_a_cut_link(cutset, tmp_path):
         "lost": 0, "stray": 0, "duplicated": 0, "out_of_order": 0,
     }  # fmt: skip
     assert summary["agreement"]["held"] is True
+    assert summary["measures"]["broker"]["followers"]["max"] == 12
     assert summary["latency"]["p50_ms"] > 0
     assert summary["recovery"]["cut"]["detect_s"] > 0.5
     assert summary["recovery"]["cut"]["affected_pairs"] > 0

@@ -134,6 +134,7 @@ class Broker(Node):
                 self.drop(peer)
             else:
                 self.send(connection, Hello())
+        self.measure("broker", followers=sum(map(len, self.followers.values())))
         if len(self.peers) == len(self.brokers()):
             self.ready()
 

@@ -21,6 +21,7 @@ _SECTIONS = {
     "recovery": "Recovery",
     "events": "Events",
     "fidelity": "Machine",
+    "measures": "Measured by the system",
 }
 
 

@@ -142,6 +142,8 @@ def value_text(value: float | None, unit: str) -> str:
         return NOT_MEASURED
     if unit == "s":
         return seconds(value)
+    if unit == "number":
+        return number(value)
     if not unit:  # a fraction
         return percent(value)
     if unit == "B/s":

@@ -28,6 +28,16 @@ def test_what_was_measured_is_named_by_its_path() -> None:
     ]
 
 
+def test_what_a_system_measures_itself_is_followed_by_any_name() -> None:
+    measures = {"queue": {"wait_ms": {"count": 3, "max": 2.5}, "events": {"mean": 4.0}}, "odd": 3}
+    assert headline({"measures": measures}) == [
+        Metric("measures.queue.wait_ms.count", 3.0, "number", ""),
+        Metric("measures.queue.wait_ms.max", 2.5, "ms", ""),
+        Metric("measures.queue.events.mean", 4.0, "number", ""),
+    ]
+    assert unit_of("measures.queue.wait_ms.max") == "ms"
+
+
 @pytest.mark.parametrize("summary", [{}, {"throughput": None, "recovery": None}, {"events": {"lost": True}}])
 def test_what_was_not_measured_is_left_out(summary: dict[str, object]) -> None:
     assert headline(summary) == []

@@ -1,0 +1,88 @@
+"""What a system measured itself (`node.core.measures`): a table of every value, and figures of each name."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
+from analysis.errors import AnalysisError
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Floats, Ints, concatenated
+from node.core.measures import read_blocks
+
+Rows = tuple[Sequence[str], Ints, Floats]
+"""Names of columns, the rows' times, and a column of values each."""
+
+
+def read_measures(host: str, path: Path, clocks: Clocks = ONE_CLOCK) -> dict[str, list[Rows]]:
+    """By name what a host's process measured, in order; times by the run's reference clock.
+
+    Raises AnalysisError if the file is none of measures.
+    """
+    found: defaultdict[str, list[Rows]] = defaultdict(list)
+    try:
+        for (name, *columns), rows, cells in read_blocks(path.read_bytes() if path.is_file() else b""):
+            t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
+            values = np.frombuffer(cells, ">f8", rows * len(columns), t_ns.nbytes)
+            clock = clocks.of(host)
+            corrected = t_ns if clock.is_reference else clock.corrected(t_ns)
+            found[name].append((columns, corrected, values.reshape(len(columns), rows).astype(float)))
+    except (ValueError, KeyError) as error:
+        raise AnalysisError(f"{path}: {error}") from None
+    return found
+
+
+def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:
+    """Rows of `schemas.MEASURES`: every value by itself."""
+    parts = [
+        pa.table(
+            [
+                pa.repeat(pa.scalar(host), len(t_ns)),
+                pa.repeat(pa.scalar(name), len(t_ns)),
+                pa.repeat(pa.scalar(column), len(t_ns)),
+                pa.array(t_ns),
+                pa.array(values),
+            ],
+            schema=schemas.MEASURES,
+        )
+        for name, blocks in measured.items()
+        for columns, t_ns, rows in blocks
+        for column, values in zip(columns, rows, strict=True)
+    ]
+    return concatenated(parts, schemas.MEASURES)
+
+
+def figures(values: pa.Table) -> pa.Table:
+    """Rows of `schemas.MEASURED` from one host's values, in order of time; what is not finite is no value."""
+    ordered = values.filter(pc.is_finite(values.column("number"))).sort_by("t_ns")
+    kinds = ("count", "sum", "min", "max", "last")
+    groups = ordered.group_by(["name", "value"], use_threads=False)
+    found = groups.aggregate([*(("number", kind) for kind in kinds), ("t_ns", "max")])
+    chosen = found.select(["name", "value", *(f"number_{kind}" for kind in kinds), "t_ns_max"])
+    return chosen.rename_columns(schemas.MEASURED.names).cast(schemas.MEASURED)
+
+
+def summary(found: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+    """The section `measures` of summary.json: of each name and value count, mean, min, max and last.
+
+    found: rows of `schemas.MEASURED`, of all hosts.
+    """
+    groups: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in sorted(found, key=lambda row: (row["name"], row["value"], row["last_ns"])):
+        groups[row["name"], row["value"]].append(row)
+    told: dict[str, dict[str, dict[str, float]]] = {}
+    for (name, value), rows in groups.items():
+        count = sum(row["count"] for row in rows)
+        told.setdefault(name, {})[value] = {
+            "count": count,
+            "mean": sum(row["sum"] for row in rows) / count,
+            "min": min(row["min"] for row in rows),
+            "max": max(row["max"] for row in rows),
+            "last": rows[-1]["last"],
+        }
+    return told

@@ -1,0 +1,83 @@
+"""What a system measures itself, in columns: a file beside the record of deliveries.
+
+The file is a row of blocks, each whole or not there: a *schema* gives a number to a name and its columns, as
+JSON; *rows* are the times and then column after column, 64 bits each, big-endian. A writer that goes on with
+the file numbers anew. What a crash cut short is left out by readers. NumPy is not needed here.
+"""
+
+import json
+import re
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from sys import byteorder
+
+from node.core.machine import Measure
+
+MEASURES_SUFFIX = ".measures"  # of the file, in the place of that of the record of deliveries
+HEAD = struct.Struct(">BII")  # kind of block, number of the schema, bytes of JSON or rows
+SCHEMA, ROWS = 0, 1
+NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+NAMES_MAX = 1_000
+CELL_BYTES = 8
+
+
+class Columns:
+    """Writes what one process measures; knows which schemas stand in the file."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def encode(self, measured: Iterable[tuple[int, Measure]]) -> bytes:
+        """The blocks of measures with their times, in nanoseconds.
+
+        Raises ValueError for names that no path in summary.json can have, or far too many of them.
+        """
+        found = []
+        for schema, group in groupby(measured, lambda each: (each[1].name, *each[1].values)):
+            times_ns, values = zip(*((t_ns, each.values.values()) for t_ns, each in group), strict=True)
+            if schema not in self._numbers:
+                found.append(self._begin(schema))
+            found.append(HEAD.pack(ROWS, self._numbers[schema], len(times_ns)))
+            found.append(_big_endian(array("q", times_ns)))
+            found += [_big_endian(array("d", column)) for column in zip(*values, strict=True)]
+        return b"".join(found)
+
+    def _begin(self, schema: tuple[str, ...]) -> bytes:
+        for name in schema:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"{name!r:.60} cannot name a measure: letters, digits, _ and - can")
+        if len(self._numbers) >= NAMES_MAX:
+            raise ValueError(f"{schema[0]}: there are {NAMES_MAX} measures of other names already")
+        self._numbers[schema] = len(self._numbers)
+        text = json.dumps(schema).encode()
+        return HEAD.pack(SCHEMA, self._numbers[schema], len(text)) + text
+
+
+def read_blocks(data: bytes) -> Iterator[tuple[Sequence[str], int, memoryview]]:
+    """The blocks of rows in a file: the name and its columns, how many rows, and their cells, times first.
+
+    Raises ValueError where it is no such file.
+    """
+    schemas: dict[int, list[str]] = {}
+    view, at = memoryview(data), 0
+    while at + HEAD.size <= len(data):
+        kind, number, size = HEAD.unpack_from(data, at)
+        at += HEAD.size
+        if kind not in (SCHEMA, ROWS) or (kind == ROWS and number not in schemas):
+            raise ValueError(f"at byte {at - HEAD.size} there is no block of measures")
+        length = size if kind == SCHEMA else size * len(schemas[number]) * CELL_BYTES
+        if at + length > len(data):
+            return
+        if kind == SCHEMA:
+            schemas[number] = json.loads(data[at : at + length])
+        else:
+            yield schemas[number], size, view[at : at + length]
+        at += length
+
+
+def _big_endian(cells: "array[int] | array[float]") -> bytes:
+    if byteorder == "little":
+        cells.byteswap()
+    return cells.tobytes()

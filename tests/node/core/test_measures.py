@@ -1,0 +1,81 @@
+"""Files of measures: what goes in comes out, whatever a crash cuts off."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import AnalysisError
+from analysis.timelines.measures import figures, read_measures, summary, table
+from node.core.machine import Measure
+from node.core.measures import Columns
+
+names = st.text("abcXYZ_-019", min_size=1, max_size=6).map(lambda text: f"m{text}")
+measures = st.builds(Measure, names, st.dictionaries(names, st.floats(), min_size=1, max_size=4))
+timed = st.lists(st.tuples(st.integers(0, 2**62), measures), max_size=12)
+
+
+def flat(found):
+    return sorted(
+        (name, column, t_ns, str(value))
+        for name, blocks in found.items()
+        for columns, times, values in blocks
+        for column, row in zip(columns, values, strict=True)
+        for t_ns, value in zip(times.tolist(), row.tolist(), strict=True)
+    )
+
+
+@given(st.lists(timed, max_size=4))
+def test_what_was_measured_reads_back(tmp_path_factory, starts):
+    path = tmp_path_factory.mktemp("measures") / "host.measures"
+    path.write_bytes(
+        b"".join(Columns().encode(each) for each in starts)
+    )  # each start of the process numbers anew
+    expected = sorted(
+        (each.name, column, t_ns, str(float(value)))
+        for start in starts
+        for t_ns, each in start
+        for column, value in each.values.items()
+    )
+    assert flat(read_measures("host", path)) == expected
+
+
+def test_every_torn_end_leaves_the_whole_blocks_before_it(tmp_path):
+    columns, path = Columns(), tmp_path / "host.measures"
+    whole = columns.encode([(1, Measure("queue", {"events": 3.0}))])
+    data = whole + columns.encode(
+        [(2, Measure("queue", {"events": 4.0})), (3, Measure("disk", {"bytes": 5}))]
+    )
+    for length in range(len(whole), len(data)):
+        path.write_bytes(data[:length])
+        assert ("queue", "events", 1, "3.0") in flat(read_measures("host", path))
+        assert len(flat(read_measures("host", path))) < 3
+    assert read_measures("host", tmp_path / "none") == {}
+
+
+def test_another_file_is_refused(tmp_path):
+    path = tmp_path / "host.measures"
+    path.write_bytes(b"\x07" * 40)
+    with pytest.raises(AnalysisError, match="no block of measures"):
+        read_measures("host", path)
+
+
+@pytest.mark.parametrize("name", ["a.b", "", "2nd", "a b"])
+def test_names_that_no_path_can_have_are_refused(name):
+    with pytest.raises(ValueError, match="cannot name a measure"):
+        Columns().encode([(1, Measure(name, {"x": 1.0}))])
+
+
+def test_figures_are_of_all_hosts_and_what_is_no_number_counts_for_nothing(tmp_path):
+    given = {"a": [(10, 1.0), (40, 5.0), (50, math.nan)], "b": [(20, 9.0), (30, 1.0)]}
+    rows = []
+    for host, values in given.items():
+        path = tmp_path / host
+        path.write_bytes(Columns().encode((t_ns, Measure("queue", {"events": x})) for t_ns, x in values))
+        rows += figures(table(host, read_measures(host, path))).to_pylist()
+    assert summary(rows) == {
+        "queue": {"events": {"count": 4, "mean": 4.0, "min": 1.0, "max": 9.0, "last": 5.0}}
+    }
+    assert np.isnan(table("a", read_measures("a", tmp_path / "a")).column("number").to_numpy()).sum() == 1
