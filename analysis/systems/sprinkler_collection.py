@@ -18,7 +18,7 @@ from analysis.pages.charting.model import Axis, Reference, Series
 from analysis.pages.report.formatting import large, number, percent
 from analysis.pages.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweptRun
-from analysis.timelines.node_logs import log_records
+from analysis.timelines.acts import log_records
 from experiments.declared import Trait, declared_in
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 

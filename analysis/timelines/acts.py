@@ -4,21 +4,27 @@ changed who the replicas are.
 What is asked for is seen in the packets of the server that sent it. What no packet shows (that a peer was
 taken for silent) stands in the nodes' logs; only the few kinds of records are read that the system's
 `Reading` names, and only of servers and coordinators. Both are few.
+
+A node's log has a JSON object a line. The last line may be cut short by a crash; it is left out, as is all
+that is no JSON. A line that is JSON and yet no record (of another program, or another format) is an error
+that names its place.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
 from analysis.timelines.facts import Facts, Fault
-from analysis.timelines.node_logs import log_records
 from analysis.timelines.ways import Sources
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
@@ -187,3 +193,27 @@ def _act(record: Mapping[str, Any], what: What, host: str, facts: Facts) -> Act:
         chain=tuple(map(str, chain)) if isinstance(chain, list) else (),
         joining=record.get("joining"),
     )
+
+
+def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """Records of these events, in order; none if there is no such file.
+
+    Raises AnalysisError for a line that is JSON, but no object with a time.
+    """
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            if not any(name in line for name in events):
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                continue  # a crash cut the last line short
+            if not isinstance(record, dict):
+                raise AnalysisError(f"{path}:{number}: not a log record, but a {type(record).__name__}")
+            if record.get("event") not in events:
+                continue
+            if type(record.get("t_ns")) is not int:
+                raise AnalysisError(f"{path}:{number}: a log record of {record['event']} without a time")
+            yield record

@@ -37,9 +37,21 @@ from analysis.timelines.expected import (
 )
 from analysis.timelines.facts import Facts
 from analysis.timelines.finality import unexplained
-from analysis.timelines.groups import SPAN, SPAN_BITS, behind, check_groups, shifted, sums, totals, within
-from analysis.timelines.pieces import Batches, digest, repeats, union
-from analysis.timelines.recorded import Got, Published
+from analysis.timelines.pieces import (
+    SPAN,
+    SPAN_BITS,
+    Batches,
+    behind,
+    check_groups,
+    digest,
+    repeats,
+    shifted,
+    sums,
+    totals,
+    union,
+    within,
+)
+from analysis.timelines.records import Got, Published
 from analysis.timelines.verification import verify
 from node.core.deliveries import RecordKind
 

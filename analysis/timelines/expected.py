@@ -23,9 +23,8 @@ import pyarrow as pa
 
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts, Fault
-from analysis.timelines.groups import SPAN, SPAN_BITS, shifted
-from analysis.timelines.pieces import NEVER, Batches, union
-from analysis.timelines.recorded import Published
+from analysis.timelines.pieces import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
+from analysis.timelines.records import Published
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]

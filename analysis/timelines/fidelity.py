@@ -29,8 +29,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.link_behaviour import Behaviour, measure
-from analysis.timelines.link_flow import GUARD_NS, Floats
-from analysis.timelines.link_losses import Lost
+from analysis.timelines.link_flow import GUARD_NS, Floats, Lost
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period, Way
 from analysis.timelines.pieces import NEVER

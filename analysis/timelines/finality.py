@@ -22,8 +22,8 @@ import numpy as np
 from analysis.timelines.arrays import Ints
 from analysis.timelines.collecting import Marks, collectable
 from analysis.timelines.facts import Facts
-from analysis.timelines.groups import SPAN, SPAN_BITS, shifted, within
-from analysis.timelines.recorded import Got, Published
+from analysis.timelines.pieces import SPAN, SPAN_BITS, shifted, within
+from analysis.timelines.records import Got, Published
 
 SLACK_NS = 1_000_000_000
 

@@ -19,8 +19,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.timelines.arrays import Ints
-from analysis.timelines.link_flow import GUARD_NS, Floats, Flow, bounds, inside_of, replayed
-from analysis.timelines.link_losses import Lost, cut_off, losses, slack, strays_of
+from analysis.timelines.link_flow import (
+    GUARD_NS,
+    Floats,
+    Flow,
+    Lost,
+    bounds,
+    cut_off,
+    inside_of,
+    losses,
+    replayed,
+    slack,
+    strays_of,
+)
 from analysis.timelines.link_replay import NS_PER_S, Transit, queue_limit
 from analysis.timelines.link_segments import Side
 from analysis.timelines.percentiles import weighted

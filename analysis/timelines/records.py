@@ -3,9 +3,12 @@ published.
 
 A file is read whole, vectorised, through the field list of node.core.deliveries. A torn record at its end (a
 crash) is left out.
+
+`Got` and `Published` are the same as parallel arrays for many at once; `deliveries` arranges them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,8 @@ import pyarrow.parquet as pq
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.arrays import ints
+from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.timelines.pieces import Batches
 from experiments.whole_files import replacing
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes
 
@@ -106,3 +110,42 @@ def _records(path: Path) -> npt.NDArray[np.void]:
         except ValueError as error:
             raise AnalysisError(f"{path}: {error}") from None
     return np.frombuffer(data[HEADER.size : end], RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
+
+    group: a client and a stream, counted densely. session: groups apart once more by session, likewise.
+    stream: a place in the run's list. of_group: the stream of each group.
+    reach: sequence numbers from `first` on, of which `events` came as events.
+    """
+
+    group: Ints
+    session: Ints
+    stream: Ints
+    of_group: Ints
+    first: Ints
+    reach: Ints
+    events: Ints
+    whole: Bools  # a batch of events without tombstones: its CRC can be compared
+    t_ns: Ints
+    crc: Ints
+    running: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Acknowledged batches as parallel arrays, in order of stream (a place in the run's list) and number.
+
+    batches: in their streams' spans (`groups`), with the times of their acknowledgements. runs: all that is
+    known to be published.
+    """
+
+    stream: Ints
+    batches: Batches
+    crc: Ints
+    running: Ints
+    driver: Ints
+    session: Ints
+    runs: tuple[Ints, Ints]

@@ -23,10 +23,9 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.benchmarks import benchmark
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, Pieces
-from analysis.timelines.recovery_times import Pair, PairTimes, measure
+from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
 from analysis.timelines.ways import Sources, change_times, length_us, way
 from experiments.declared import Trait
 from topologies.routes import Hop

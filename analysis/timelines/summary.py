@@ -33,9 +33,9 @@ from analysis.timelines.arrays import codes, ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
 from analysis.timelines.grounds import Grounds, place
-from analysis.timelines.groups import sums
 from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
+from analysis.timelines.pieces import sums
 from analysis.timelines.presence import unexpected_exits
 from experiments.expectations import Expectation
 from experiments.summary import METRICS

@@ -20,9 +20,8 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Floats, Ints, codes, ints, rows
 from analysis.timelines.epochs import layout
 from analysis.timelines.facts import Facts
-from analysis.timelines.groups import shifted
 from analysis.timelines.periods import Way
-from analysis.timelines.pieces import repeats
+from analysis.timelines.pieces import repeats, shifted
 from analysis.timelines.schemas import BIN_NS
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind

@@ -26,8 +26,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
 from analysis.timelines.epochs import layout
 from analysis.timelines.facts import Facts
-from analysis.timelines.groups import SPAN_BITS, shifted
-from analysis.timelines.pieces import distinct, incidences
+from analysis.timelines.pieces import SPAN_BITS, distinct, incidences, shifted
 from node.core.deliveries import RecordKind
 
 

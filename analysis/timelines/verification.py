@@ -17,8 +17,8 @@ import numpy as np
 
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.facts import Facts
-from analysis.timelines.groups import SPAN_BITS, shifted, within
-from analysis.timelines.recorded import Got, Published
+from analysis.timelines.pieces import SPAN_BITS, shifted, within
+from analysis.timelines.records import Got, Published
 from experiments.declared import Trait
 
 UNIQUE_BYTES = 10

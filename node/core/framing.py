@@ -4,9 +4,22 @@ A frame is an 8-byte header, big-endian, and a body. The reader takes chunks of 
 bytes, and gives whole frames as memory views: of the chunk itself where a frame lies within one chunk, of
 joined bytes where it straddles several. It holds at most one unfinished frame, whose length is bounded. What
 is in a body is not known here; see `node.core.layout`.
+
+`FrameBuffer` reads frames into memory of our own: what a socket gives is written where it stays. `room` is
+where the next bytes belong, `filled` gives the frames that became whole, as views of that memory. Frames that
+are kept (a proxy's history) keep their buffer, so nothing is copied between the socket and whoever keeps it.
+A buffer that is used up is replaced, and the beginning of an unfinished frame moves to the new one. Buffers
+start small and grow with what comes in at once, so an idle connection costs little. Large ones are mapped in
+huge pages where the kernel has them: a proxy keeps all that comes in, and getting its memory in small pages
+took a third of its time. Large ones are used again when nothing in them is kept any more, as with a client:
+fresh memory has to be cleared first.
 """
 
+import contextlib
+import mmap
 import struct
+import sys
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,6 +36,12 @@ HEADER = struct.Struct(">" + "".join(form for _, form, _, _ in HEADER_FIELDS))
 HEADER_BYTES = HEADER.size
 LENGTH_BYTES = 4  # the length field does not count itself
 FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
+FIRST_BYTES = 4_096
+LARGEST_BYTES = 1 << 21  # unless a frame is larger
+MAPPED_FROM_BYTES = 1 << 21  # a huge page
+REUSED = 6  # large buffers of a connection that may come to be free again; of older ones only frames know
+GROWTH = 4
+FEW_READS = 16  # that fill a buffer: the next one is larger
 
 
 class Frame(NamedTuple):
@@ -98,3 +117,75 @@ class FrameReader:
     def held_bytes(self) -> int:
         """Bytes of a frame that is not yet whole."""
         return self._held
+
+
+class FrameBuffer:
+    """After it raised, it is of no more use: the connection has to be closed."""
+
+    __slots__ = ("_end", "_large", "_limit_bytes", "_size", "_start", "_view", "_wanted")
+
+    def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._size = FIRST_BYTES
+        self._view = memoryview(bytearray(FIRST_BYTES))
+        self._large: deque[mmap.mmap] = deque()  # the latest, oldest first
+        self._start = 0  # of the unfinished frame
+        self._end = 0  # of what was filled
+        self._wanted = HEADER_BYTES  # bytes from start on, before there is anything to do
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of a frame that is not yet whole."""
+        return self._end - self._start
+
+    def room(self) -> memoryview:
+        """Where the next bytes belong; never empty. Their number is then told to `filled`."""
+        if self._end == len(self._view) or self._start + self._wanted > len(self._view):
+            held = self._view[self._start : self._end]
+            view = memoryview(self._memory(max(self._size, self._wanted)))
+            view[: len(held)] = held
+            self._view, self._start, self._end = view, 0, len(held)
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> Iterator[Frame]:
+        """The frames that the next `count` bytes completed. Raises RemoteProtocolError at a bad header.
+
+        The iterator has to be used up before the next call of `room`.
+        """
+        self._end += count
+        if count * FEW_READS >= self._size:
+            self._size = min(self._size * GROWTH, LARGEST_BYTES)
+        view, start, end = self._view.toreadonly(), self._start, self._end
+        self._wanted = HEADER_BYTES
+        while end - start >= HEADER_BYTES:
+            length, message_type = read_header(view, start, self._limit_bytes)
+            if end - start < length:
+                self._wanted = length
+                break
+            whole = view[start : start + length]
+            start += length
+            self._start = start
+            yield Frame(message_type, whole[HEADER_BYTES:], whole)
+
+    def _memory(self, size: int) -> bytearray | mmap.mmap:
+        """Memory for a buffer. What is not used again is given back when the last frame in it is gone."""
+        if size < MAPPED_FROM_BYTES:
+            return bytearray(size)
+        if self._large and len(self._large[0]) >= size and _references(self._large) == _UNUSED:
+            mapped = self._large.popleft()
+        else:
+            mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            with contextlib.suppress(OSError):  # a kernel without huge pages
+                mapped.madvise(mmap.MADV_HUGEPAGE)
+        self._large.append(mapped)
+        if len(self._large) > REUSED:
+            self._large.popleft()
+        return mapped
+
+
+def _references(large: deque[mmap.mmap]) -> int:
+    """To the first of these; every view of it is one more."""
+    return sys.getrefcount(large[0])
+
+
+_UNUSED = _references(deque([mmap.mmap(-1, mmap.PAGESIZE)]))

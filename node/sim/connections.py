@@ -11,10 +11,9 @@ from typing import Any
 from node.core import machine as m
 from node.core.layout import Codec
 from node.sim.clock import Clock
-from node.sim.lines import Port, Way
 from node.sim.pipe import Pipe, WidePipe
 from node.sim.process import End, Node, Sent
-from node.sim.wires import Hop, Line, Region, Wires
+from node.sim.wires import Hop, Line, Port, Region, Way, Wires
 
 CLOSED = "closed by peer"
 Place = tuple[str, Region]  # a host and its region

@@ -24,8 +24,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.sim.clock import Clock
-from node.sim.lines import SEGMENT_BYTES, Port, Way, wire_bytes
-from node.sim.wires import Line
+from node.sim.wires import SEGMENT_BYTES, Line, Port, Way, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
 LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more

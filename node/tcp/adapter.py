@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.checksums import joined_crc
 from node.core.collection_marks import MARKS_SUFFIX
-from node.core.deliveries import DeliveryRecord, encode_record
+from node.core.deliveries import DeliveryRecord, encode_record, joined_crc
 from node.core.layout import Codec
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.tcp.connection import Connection

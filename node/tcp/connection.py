@@ -1,6 +1,6 @@
 """One TCP connection of a node: bytes in become messages, messages out become bytes, and room is watched.
 
-The connection knows its node only through `Owner`. Reading goes through `node.core.frame_buffer` and the
+The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the
 protocol's codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that
 nearly all that was handed over has gone to the kernel.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from node.core.errors import RemoteProtocolError
-from node.core.frame_buffer import FrameBuffer
+from node.core.framing import FrameBuffer
 from node.core.layout import Codec
 
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more

@@ -47,9 +47,8 @@ from node.protocols.sprinkler.answers import Answers, Store
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
-from node.protocols.sprinkler.neighbourhood import Neighbourhood
+from node.protocols.sprinkler.neighbourhood import Neighbourhood, View
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.view import View
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)

@@ -20,6 +20,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from node.protocols.sprinkler.batches import cut_before, epoch_mark, last_seq
 from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.crossing import Restoration
 from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.journal import FULL_REASON, Volatile
@@ -36,7 +37,6 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications, Publisher
-from node.protocols.sprinkler.restoration import Restoration
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
 from node.protocols.sprinkler.stream_clock import StreamClock

@@ -48,14 +48,18 @@ from node.protocols.sprinkler.message_values import (
     Standing,
     check_number,
 )
-from node.protocols.sprinkler.region_messages import Answered, Neighbour, Notify, Request, View
 from node.protocols.sprinkler.stream_messages import (
     Advertisement,
+    Answered,
     Counter,
     Hop,
+    Neighbour,
+    Notify,
     Paths,
+    Request,
     Subscribe,
     Unsubscribe,
+    View,
 )
 
 __all__ = [

@@ -11,7 +11,7 @@ from analysis.timelines import link_segments
 from analysis.timelines.crossings import PACKET_COLUMNS
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED, Judgement, judge, loss_interval
 from analysis.timelines.link_behaviour import Behaviour, Delays, measure
-from analysis.timelines.link_losses import Lost
+from analysis.timelines.link_flow import Lost
 from analysis.timelines.link_segments import Side, match
 from analysis.timelines.periods import Period, read_periods
 from tests.analysis.timelines.world import MS, ZERO, S, run_json

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.timelines.acts import chains, from_logs
-from analysis.timelines.node_logs import log_records
+from analysis.timelines.acts import chains, from_logs, log_records
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.world import facts_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.core.checksums import joined_crc
+from node.core.deliveries import joined_crc
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))

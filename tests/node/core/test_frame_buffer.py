@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.core.errors import RemoteProtocolError
-from node.core.frame_buffer import FIRST_BYTES, FrameBuffer
-from node.core.framing import encode_header
+from node.core.framing import FIRST_BYTES, FrameBuffer, encode_header
 
 LIMIT_BYTES = 1 << 16
 

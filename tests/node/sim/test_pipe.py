@@ -6,9 +6,8 @@ import pytest
 
 from node.core import machine as m
 from node.sim.clock import Clock
-from node.sim.lines import Port, Way, wire_bytes
 from node.sim.pipe import RETRANSMIT_US, WINDOW_BYTES, Pipe, WidePipe
-from node.sim.wires import Line
+from node.sim.wires import Line, Port, Way, wire_bytes
 
 GIGABIT = 1_000_000_000
 LAN = Line(1_000, GIGABIT)
