@@ -1,7 +1,7 @@
 """Carries out plans on the machines of an inventory, each its assignment, and ships the results back.
 
 Once: log in to all machines, examine them, deploy our code. For each run: start a supervisor on each machine
-that the plan needs, coordinate them (`testbed.machines.conductor`), ship their files into one run directory
+that the plan needs, coordinate them (`testbed.machines.coordinator`), ship their files into one run directory
 during the run or at its end, merge their run.json files, and remove the run's folder from machines whose
 files have all arrived.
 """
@@ -19,21 +19,21 @@ from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive, machine_archive
-from testbed.machines.checks import Examined, check_room, examine, raise_if_unfit
-from testbed.machines.conductor import Conductor
-from testbed.machines.connecting import Logins, connected
+from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
+from testbed.machines.connection_pool import ConnectionPool, connected
+from testbed.machines.coordinator import Coordinator
 from testbed.machines.deploy import code_folder, deploy, our_python
-from testbed.machines.inventory import Inventory, Machine, When
+from testbed.machines.inventory import Inventory, Machine, ShippingTime
 from testbed.machines.merging import machines_json, merged
-from testbed.machines.peer import Events, Peer
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.over_ssh import MachineSource
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import run_lock, ship
-from testbed.machines.shipping.result import Shipped
+from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.ssh import Connection
+from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 
 LOOK_S = 0.25
@@ -48,15 +48,15 @@ class SshBackend:
         self,
         inventory: Inventory,
         say: Callable[[str], None],
-        show: Callable[[Sequence[Examined]], None] = lambda _: None,
+        show: Callable[[Sequence[ExaminedMachine]], None] = lambda _: None,
     ) -> None:
         self._inventory = inventory
         self._say = say
         self._show = show
         self._stack = contextlib.ExitStack()
         self._archive: Archive
-        self._logins: Logins
-        self.examined: list[Examined] = []
+        self._connections: ConnectionPool
+        self.examined: list[ExaminedMachine] = []
         """What each machine can do."""
 
     def __enter__(self) -> Self:
@@ -70,8 +70,8 @@ class SshBackend:
             self._show(self.examined)
             raise_if_unfit(self.examined)
             here = [connection for connection in connections if isinstance(connection, Connection)]
-            self._logins = Logins(here)
-            stack.callback(self._logins.close)
+            self._connections = ConnectionPool(here)
+            stack.callback(self._connections.close)
             sent = sum(deploy(here, self._archive))
             if sent:
                 self._say(f"brought our code to {sent} of them")
@@ -91,13 +91,13 @@ class SshBackend:
         try:
             out.mkdir(parents=True, exist_ok=True)
             check_disk(out, plan)
-            check_room(plan, place(plan, self._inventory), self.examined)
+            check_disk_space(plan, place(plan, self._inventory), self.examined)
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
         """See `Backend`."""
-        return _Run(run, self._inventory, self._logins, self._archive, follow).carry_out()
+        return _Run(run, self._inventory, self._connections, self._archive, follow).carry_out()
 
     def _mtu_bytes(self, placement: Placement) -> int:
         """The MTU of the experiment network, from what the machines report of their interfaces."""
@@ -117,7 +117,7 @@ class _Run:
         self,
         run: RunDirectory,
         inventory: Inventory,
-        logins: Logins,
+        connections: ConnectionPool,
         archive: Archive,
         follow: Follow,
     ) -> None:
@@ -131,18 +131,18 @@ class _Run:
         self._placement = place(self._plan, inventory)
         self._assignments = assignments(self._plan, inventory, self._placement, first_network(run.full_name))
         self._events: Events = queue.SimpleQueue()
-        self._logins = logins
+        self._connections = connections
         self._peers = [self._peer(machine) for machine in self._placement.machines]
         self._led = False  # the run is over, and only files are waited for
         self._impatient = False  # the user does not want to wait for them
-        self._shipped: dict[str, Shipped] = {}
+        self._shipped: dict[str, ShippingResult] = {}
 
     def carry_out(self) -> RunResult:
         clients = {
             name: sum(process.host in assignment.hosts for process in self._plan.having(Trait.SUBSCRIBER))
             for name, assignment in self._assignments.items()
         }
-        conductor = Conductor(
+        coordinator = Coordinator(
             self._peers,
             self._events,
             self._follow,
@@ -151,37 +151,39 @@ class _Run:
             contract=self._plan.declared.contract,
         )
         with run_lock(self._run, who="cutset run"), interruptible(self._hear_user) as user:
-            self._note_where(conductor)
+            self._note_where(coordinator)
             try:
                 self._start()
-                self._lead(conductor)
+                self._lead(coordinator)
             finally:  # whatever broke, and if the user asked twice: what came is described
                 for peer in self._peers:
-                    peer.farewell()
-                content = self._merge(conductor)
+                    peer.log_out()
+                content = self._merge(coordinator)
                 self._remove_folders()
-        if conductor.failed and "zero_ns" not in content["times"]:
-            kind = MachineError if conductor.failed["kind"] == "machine" else TestbedError
-            raise kind(conductor.failed["text"])
+        if coordinator.failed and "zero_ns" not in content["times"]:
+            kind = MachineError if coordinator.failed["kind"] == "machine" else TestbedError
+            raise kind(coordinator.failed["text"])
         return RunResult(content, by_user=user.asked)
 
-    def _note_where(self, conductor: Conductor) -> None:
+    def _note_where(self, coordinator: Coordinator) -> None:
         """Record which machines have files of the run, so that they can be fetched if this process dies."""
         self._content |= {
             "inventory": {"file": str(Path(self._inventory.file).absolute()), "code": self._archive.sha256},
-            "machines": machines_json(self._placement, conductor.zeros, {}),
+            "machines": machines_json(self._placement, coordinator.zeros, {}),
             "shaping": str(self._inventory.shaping),
         }
         self._run.update_run(**self._content)
 
     # --- Machines
 
-    def _peer(self, machine: Machine) -> Peer:
+    def _peer(self, machine: Machine) -> SupervisorClient:
         def command(what: str) -> list[str]:
             ours = our_python(code_folder(machine, self._archive))
             return [*ours, *agent_arguments(what, machine.run_folder(self._run))]
 
-        return Peer(machine, lambda: self._logins.to(machine), command, self._events, self._lease_s)
+        return SupervisorClient(
+            machine, lambda: self._connections.to(machine), command, self._events, self._lease_s
+        )
 
     def _start(self) -> None:
         for peer in self._peers:
@@ -196,18 +198,18 @@ class _Run:
 
     # --- Files
 
-    def _lead(self, conductor: Conductor) -> None:
+    def _lead(self, coordinator: Coordinator) -> None:
         """Conduct the run, and ship files during or after it, as the inventory says. After a
         KeyboardInterrupt, files that have not arrived stay on the machines.
         """
         pool = ThreadPoolExecutor(1, thread_name_prefix="shipping")
         shipping = None
         try:
-            if self._inventory.shipping.when is When.DURING:
-                shipping = pool.submit(self._ship, conductor)
-            conductor.lead()
+            if self._inventory.shipping.when is ShippingTime.DURING:
+                shipping = pool.submit(self._ship, coordinator)
+            coordinator.lead()
             self._led = True
-            shipping = shipping or pool.submit(self._ship, conductor)
+            shipping = shipping or pool.submit(self._ship, coordinator)
             while not wait([shipping], LOOK_S).done:
                 self._follow({})
         except BaseException:
@@ -219,8 +221,8 @@ class _Run:
             pool.shutdown(wait=False)
         shipping.result()
 
-    def _ship(self, conductor: Conductor) -> None:
-        during_run = self._inventory.shipping.when is When.DURING
+    def _ship(self, coordinator: Coordinator) -> None:
+        during_run = self._inventory.shipping.when is ShippingTime.DURING
         sources = []
         for machine in self._placement.machines:
             code = code_folder(machine, self._archive)
@@ -232,22 +234,22 @@ class _Run:
             self._run.path,
             limits=limits,
             listener=lambda progress: self._follow(progress.as_message()),
-            stop_following=lambda name: name in conductor.ended | conductor.lost,
-            give_up=lambda name: self._impatient or (self._led and name in conductor.unreachable),
+            stop_following=lambda name: name in coordinator.ended | coordinator.lost,
+            give_up=lambda name: self._impatient or (self._led and name in coordinator.unreachable),
         )
 
-    def _merge(self, conductor: Conductor) -> dict[str, Any]:
+    def _merge(self, coordinator: Coordinator) -> dict[str, Any]:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
         parts, unusable = read_parts(self._run, order)
-        broken_off = {name: Shipped(name, (), "shipping was broken off", 0, 0) for name in order}
+        broken_off = {name: ShippingResult(name, (), "shipping was broken off", 0, 0) for name in order}
         shipped = [(broken_off | self._shipped)[name] for name in order]
         said = [line for each in shipped for line in each.lines()]
         base = {
             **self._content,
-            "machines": machines_json(self._placement, conductor.zeros, clocks),
+            "machines": machines_json(self._placement, coordinator.zeros, clocks),
             "shipped": [each.as_json() for each in shipped],
-            "problems": [*conductor.problems, *said, *unusable],
+            "problems": [*coordinator.problems, *said, *unusable],
         }
         return self._run.update_run(**merged(base, parts, order))
 
@@ -257,6 +259,6 @@ class _Run:
             shipped = self._shipped.get(machine.name)
             if shipped is not None and shipped.complete:
                 with contextlib.suppress(TestbedError):  # it is small, and `cutset hosts --clean` finds it
-                    self._logins.to(machine).run(
+                    self._connections.to(machine).run(
                         ["rm", "-rf", "--", machine.run_folder(self._run)], root=True
                     )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from testbed.machines.checks import Examined
+    from testbed.machines.checks import ExaminedMachine
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
 COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")
@@ -20,7 +20,7 @@ UNKNOWN = "-"
 WIDTH_ELSEWHERE = 200
 
 
-def table(examined: Sequence["Examined"], columns: Sequence[str]) -> "Table":
+def table(examined: Sequence["ExaminedMachine"], columns: Sequence[str]) -> "Table":
     """A row for each machine, a column for each of these subjects; what is not good is marked."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -33,7 +33,7 @@ def table(examined: Sequence["Examined"], columns: Sequence[str]) -> "Table":
     return shown
 
 
-def columns_for(examined: Sequence["Examined"], console: "Console") -> list[str]:
+def columns_for(examined: Sequence["ExaminedMachine"], console: "Console") -> list[str]:
     """The subjects that fit, less important ones left out first, but not those with something wrong."""
     wrong = {finding.subject for each in examined for finding in each.missing}
     columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
@@ -52,7 +52,7 @@ def left_out_line(columns: Sequence[str]) -> str | None:
     return f"No room for: {', '.join(left_out)}. All columns: cutset hosts INVENTORY | less -S"
 
 
-def _mark(each: "Examined") -> "Text":
+def _mark(each: "ExaminedMachine") -> "Text":
     from rich.text import Text
 
     states = {finding.state.value for finding in each.findings}
@@ -61,7 +61,7 @@ def _mark(each: "Examined") -> "Text":
     return Text(mark, colour)
 
 
-def _cell(each: "Examined", subject: str) -> "Text":
+def _cell(each: "ExaminedMachine", subject: str) -> "Text":
     """As `Text`, for what a machine says of itself is no markup."""
     from rich.text import Text
 
@@ -73,7 +73,7 @@ def _cell(each: "Examined", subject: str) -> "Text":
     return Text(text, "" if worst.state.value == "good" else MARKS[worst.state.value][1])
 
 
-def problem_lines(examined: Sequence["Examined"]) -> list[str]:
+def problem_lines(examined: Sequence["ExaminedMachine"]) -> list[str]:
     """What is not as it should be, each with its remedy; the same on several machines is said once."""
     machines: dict[tuple[str, str, str], list[str]] = {}
     for each in examined:
@@ -91,7 +91,7 @@ def problem_lines(examined: Sequence["Examined"]) -> list[str]:
     return lines
 
 
-def show(examined: Sequence["Examined"], *, aside: bool = False) -> None:
+def show(examined: Sequence["ExaminedMachine"], *, aside: bool = False) -> None:
     """The table: what fits on the terminal, and what did not; elsewhere all. aside: on standard error."""
     import sys
 

@@ -18,7 +18,7 @@ from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
 from experiments.suite import Entry, SuiteFile
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.night_text import run_line
-from testbed.nightly.planning import Expected, budget_left_s, skipped
+from testbed.nightly.planning import DurationEstimate, budget_left_s, skipped
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Night:
         self.record = record
         self.file = file
         self.history = History(history)
-        self.expected = Expected(file, earlier_s)
+        self.expected = DurationEstimate(file, earlier_s)
         self._began_s = time.monotonic() - record.spent_s
 
     @property

@@ -40,7 +40,7 @@ from testbed.campaign.night_text import show_planned
 from testbed.errors import MachineError
 from testbed.interrupts import sigterm_like_ctrl_c
 from testbed.nightly.hooks import check_hooks
-from testbed.nightly.planning import Expected, check_jobs, digest, new_record
+from testbed.nightly.planning import DurationEstimate, check_jobs, digest, new_record
 from testbed.runner.versions import commit
 from topologies.errors import InputError
 
@@ -115,7 +115,9 @@ def show_dry(asked: Asked) -> int:
     file = _read(asked)
     night = asked.night or today()
     record = new_record(file, night, commit=None, started_ns=0)
-    show_planned(file, record, Expected(file, earlier_durations_s(asked.options.out, file, record.night)))
+    show_planned(
+        file, record, DurationEstimate(file, earlier_durations_s(asked.options.out, file, record.night))
+    )
     return exit_codes.FINE
 
 

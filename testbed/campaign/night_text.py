@@ -11,8 +11,8 @@ from experiments.nights import NightDirectory, NightRecord, NightRun, State
 from experiments.suite import SuiteFile, overrides_of
 from testbed.campaign.outcome import COLOURS, row
 from testbed.campaign.sweep_outcome import duration_text
-from testbed.nightly.planning import Expected, budget_left_s
-from testbed.nightly.results import not_fine
+from testbed.nightly.planning import DurationEstimate, budget_left_s
+from testbed.nightly.results import failing_runs
 
 if TYPE_CHECKING:
     from testbed.campaign.night_options import NightOptions
@@ -52,7 +52,7 @@ def became(run: NightRun) -> str:
     return f"{run.verdict or run.failure or run.state}{allowed}{f': {run.problem}' if run.problem else ''}"
 
 
-def show_planned(file: SuiteFile, record: NightRecord, expected: Expected) -> None:
+def show_planned(file: SuiteFile, record: NightRecord, expected: DurationEstimate) -> None:
     """What `--dry` prints: each run, its seed, and what it is expected to take."""
     width = max(len(run.title) for run in record.runs)
     left_s = record.budget_s
@@ -107,7 +107,7 @@ def verdict_of(record: NightRecord) -> str:
     if not record.over:
         return record.outcome or "broken"
     parts = [f"{len(record.findings)} got worse"] if record.findings else []
-    parts += [f"{count} failed"] if (count := len(not_fine(record))) else []
+    parts += [f"{count} failed"] if (count := len(failing_runs(record))) else []
     parts += ["not checked"] if record.unchecked is not None else []
     return ", ".join(parts) or "fine"
 

@@ -58,7 +58,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
     TOPOLOGY is a name (see `cutset list`) or a YAML file.
     """
-    from testbed.machines.emulab.request import Density, Hardware, doubts, site_request
+    from testbed.machines.emulab.request import Density, Hardware, limit_warnings, site_request
     from testbed.machines.emulab.rspec import prepare_command, request_rspec
     from testbed.machines.inventory import Shaping
     from topologies.loader import load_topology
@@ -67,7 +67,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
         raise click.UsageError("--machines-per-region and --regions-per-machine exclude each other")
     density = Density(machines_per_region, regions_per_machine)
     request = site_request(load_topology(topology), Shaping(shaping), density)
-    for doubt in doubts(request):
+    for doubt in limit_warnings(request):
         click.echo(f"note: {doubt}", err=True)
     prepare = None if bare else prepare_command()
     _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
     from testbed.machines.inventory import Inventory
-    from testbed.machines.shipping.lane import Listener
+    from testbed.machines.shipping.machine_receiver import Listener
     from testbed.machines.shipping.result import Progress
 
 

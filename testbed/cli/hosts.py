@@ -11,7 +11,7 @@ from testbed.campaign.machines_table import problem_lines, show
 if TYPE_CHECKING:
     from testbed.errors import TestbedError
     from testbed.machines.archive import Archive
-    from testbed.machines.cleaning import Cleared
+    from testbed.machines.cleanup import CleanupResult
     from testbed.machines.ssh import Connection
 
 
@@ -27,7 +27,7 @@ def command(inventory: Path, clean: bool) -> int:
     from testbed.campaign import exit_codes
     from testbed.machines.archive import machine_archive
     from testbed.machines.checks import examine
-    from testbed.machines.connecting import connected
+    from testbed.machines.connection_pool import connected
     from testbed.machines.inventory import load_inventory
 
     loaded = load_inventory(inventory)
@@ -51,7 +51,7 @@ def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive
     """Clean the machines that can be reached, and say what was done; the table says why the others cannot."""
     from experiments.rundir import RUNS
     from testbed.errors import TestbedError
-    from testbed.machines.cleaning import clean
+    from testbed.machines.cleanup import clean
 
     reached = [connection for connection in connections if not isinstance(connection, TestbedError)]
     machines: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive
         click.echo(f"{', '.join(names)}: {line}")
 
 
-def cleared_lines(cleared: "Cleared") -> list[str]:
+def cleared_lines(cleared: "CleanupResult") -> list[str]:
     """What was done on a machine, and what stays there."""
     lines = [f"ended {run}, which nobody was connected to" for run in cleared.ended]
     lines += [f"removed {run}, whose files are here" for run in cleared.removed]

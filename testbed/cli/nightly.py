@@ -20,7 +20,7 @@ from testbed.campaign.night_options import NightOptions
 from testbed.cli.options import history_option, out_option
 
 if TYPE_CHECKING:
-    from testbed.nightly.units import Installed
+    from testbed.nightly.units import NightSchedule
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -88,7 +88,11 @@ class TimeOfDay(click.ParamType[time]):
 @click.command(name="install", short_help="Let SUITE run every night.")
 @click.argument("suite")
 @click.option(
-    "--at", type=TimeOfDay(), default="02:00", show_default=True, help="When, by this machine's clock."
+    "--at",
+    type=TimeOfDay(),
+    default="02:00",
+    show_default=True,
+    help="ShippingTime, by this machine's clock.",
 )
 @click.option("--user", "kind", flag_value="user", default=True, help="As units of yours.  [default]")
 @click.option("--system", "kind", flag_value="system", help="As units of the machine; needs root.")
@@ -120,18 +124,18 @@ def install(
     return 0
 
 
-def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> "Installed":
+def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> "NightSchedule":
     """Raises InputError if nights with these options could not start."""
     from experiments.suite import FOLDER, read_suite
     from testbed.nightly.hooks import check_hooks
     from testbed.nightly.planning import check_jobs
-    from testbed.nightly.units import WAIT_H, Installed
+    from testbed.nightly.units import WAIT_H, NightSchedule
 
     file = read_suite(suite)
     check_jobs(options.jobs, file)
     check_hooks((*options.hooks, *options.hooks_always))
     named = suite if (FOLDER / f"{suite}.yaml").is_file() else str(Path(suite).absolute())
-    return Installed(
+    return NightSchedule(
         suite=file.suite.suite,
         command=[_cutset(), "nightly", "run", named, "--wait", f"{WAIT_H}h", *options.words(absolute=True)],
         folder=Path.cwd(),
@@ -143,7 +147,7 @@ def _installed(suite: str, at: time, options: NightOptions, *, system: bool) -> 
     )
 
 
-def _install(night: "Installed", texts: dict[str, str], *, user: bool) -> None:
+def _install(night: "NightSchedule", texts: dict[str, str], *, user: bool) -> None:
     """Write the units and enable them. Raises MachineError that says what is left to do."""
     from experiments.whole_files import write_whole
     from testbed.errors import MachineError

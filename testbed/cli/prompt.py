@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.plan import plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.sandbox.channel import Channel
-from testbed.shell.prompt import Prompt, Runner, ended_by_signals
+from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     from testbed.cli.recent import Recent
     from testbed.shell.hosts import attached_network
 
-    runner = Runner(Channel.inherited())
+    runner = RunnerClient(Channel.inherited())
     with ended_by_signals():
         opening = runner.opening()
         run = RunDirectory(Path(opening["run"]))

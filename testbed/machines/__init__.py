@@ -1,1 +1,1 @@
-"""Other machines, reached by SSH: which there are, what of a run each gets, and how they are spoken to."""
+"""Other machines, reached by SSH: inventories, placement, deployment, coordination."""

@@ -82,7 +82,7 @@ class Archive:
 
 
 def machine_archive(cache: Path = CACHE) -> Archive:
-    """The archive of this project as it is now; made if it is not in the cache yet.
+    """The archive of this project as it is now; built unless it is in the cache.
 
     Raises MachineError if a distribution is missing here, or the cache cannot be written.
     """
@@ -109,7 +109,7 @@ def project_files() -> Iterator[tuple[str, bytes]]:
 
 
 def distribution_files() -> Iterator[tuple[str, bytes]]:
-    """The modules of the distributions that those import, and what says which versions they are."""
+    """The modules and metadata of the distributions that those import."""
     for distribution in DISTRIBUTIONS:
         for name, path in _installed(distribution):
             metadata = name.endswith(".dist-info/METADATA")
@@ -122,7 +122,7 @@ def distribution_files() -> Iterator[tuple[str, bytes]]:
 
 
 def pack(files: dict[str, bytes]) -> bytes:
-    """A gzipped tar of these files and of their bytecode, which depends on nothing else."""
+    """A reproducible gzipped tar of these files and their bytecode."""
     entries = dict(files)
     for name, content in files.items():
         if name.endswith(".py") and (code := bytecode(name, content)) is not None:
@@ -157,7 +157,7 @@ def _installed(distribution: str) -> list[tuple[str, Path]]:
 
 
 def _key(project: dict[str, bytes]) -> str:
-    """From all that an archive depends on, without reading the distributions' files."""
+    """A cache key from everything that an archive depends on, without reading the distributions' files."""
     key = hashlib.sha256()
     versions = [f"{name} {importlib.metadata.version(name)}" for name in (*DISTRIBUTIONS, "setuptools")]
     for line in (f"format {FORMAT}", sys.version, platform.machine(), *NOT_NEEDED, *versions):
@@ -168,7 +168,9 @@ def _key(project: dict[str, bytes]) -> str:
 
 
 def _forget_old(cache: Path, made: Path) -> None:
-    """Keep the archives of the last few states of the project, the one just made whatever the clock says."""
+    """Remove all but the newest archives from the cache; the one just built stays, whatever the
+    clock says.
+    """
     others = [path for path in cache.glob("machine-*.tar.gz") if path != made]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[ARCHIVES_KEPT - 1 :]:

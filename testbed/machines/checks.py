@@ -1,9 +1,9 @@
-"""Asks all machines of an inventory at once what they can do.
+"""Examines all machines of an inventory at once.
 
-One command per machine: a small program (`testbed.machines.examination`) goes with it, answers with facts and
-then reads its clock as often as asked. What the facts mean is judged in `testbed.machines.findings`.
+One command per machine: a small program (`testbed.machines.examination`) is sent with it, answers with facts
+and then reads its clock as often as asked. `testbed.machines.findings` judges the facts.
 
-Whether a run's captures fit on the machines that make them is a question of its own, which needs a plan.
+Whether a run's captures fit on the machines is checked separately, as that needs a plan.
 """
 
 import json
@@ -19,14 +19,14 @@ from testbed import icmp
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
-from testbed.machines import examination, limited_waiting, own_folders, run_folders
+from testbed.machines import examination, run_folders, time_limit, trusted_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.deploy import PYTHON, sent_program
 from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
 from testbed.machines.findings import Finding, judge, unreachable
 from testbed.machines.inventory import Inventory, Machine
-from testbed.machines.on_each import on_each
+from testbed.machines.parallel import on_each
 from testbed.machines.placement import Placement
 from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
 from testbed.runner.run_control import DISK_RESERVE_BYTES
@@ -37,8 +37,8 @@ LINE_BYTES_MAX = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """A machine, what it said of itself (None if it said nothing) and what was found."""
+class ExaminedMachine:
+    """A machine, its facts (None if it did not answer) and the findings."""
 
     machine: Machine
     findings: tuple[Finding, ...]
@@ -47,34 +47,34 @@ class Examined:
 
     @property
     def missing(self) -> tuple[Finding, ...]:
-        """What keeps runs from it."""
+        """The findings that keep runs from it."""
         return tuple(finding for finding in self.findings if finding.state is State.MISSING)
 
 
 def examine(
     inventory: Inventory, connections: Sequence[Connection | TestbedError], archive: Archive
-) -> list[Examined]:
+) -> list[ExaminedMachine]:
     """Examine all machines, in the inventory's order.
 
     connections: to each machine, or why there is none. archive: our code, as it would be deployed.
     """
     by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
 
-    def one(machine: Machine) -> Examined:
+    def one(machine: Machine) -> ExaminedMachine:
         connection = by_name[machine.name]
         if isinstance(connection, TestbedError):
-            return Examined(machine, unreachable(machine, connection))
+            return ExaminedMachine(machine, unreachable(machine, connection))
         try:
             facts, clock = _ask(connection, request(inventory, machine))
         except TestbedError as error:
-            return Examined(machine, unreachable(machine, error))
-        return Examined(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
+            return ExaminedMachine(machine, unreachable(machine, error))
+        return ExaminedMachine(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
 
     results = on_each(one, inventory.machines)
     return [result for result in results if not isinstance(result, TestbedError)]
 
 
-def raise_if_unfit(examined: Sequence[Examined]) -> None:
+def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
     """Raises MachineError, with all that is missing and what to do, if a machine cannot take part."""
     problems = [
         f"{each.machine.name}: {finding.problem}" + (f" -> {finding.remedy}" if finding.remedy else "")
@@ -86,11 +86,11 @@ def raise_if_unfit(examined: Sequence[Examined]) -> None:
 
 
 def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
-    """The dialogue with the program. Raises TestbedError."""
-    program = sent_program(limited_waiting, files, own_folders, run_folders, icmp, examination)
+    """Run the examination program. Raises TestbedError."""
+    program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
-        lines = _Lines(process, connection.machine.name)
+        lines = _LineReader(process, connection.machine.name)
         with suppress(UnreachableError):  # it may end before it has read that; what it says tells why
             process.write(json.dumps(asked).encode() + b"\n")
         facts = read_facts(lines.next())
@@ -103,8 +103,8 @@ def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockRea
         return facts, best_reading(readings)
 
 
-class _Lines:
-    """Lines of a process on a machine."""
+class _LineReader:
+    """Reads lines of a process on a machine."""
 
     def __init__(self, process: RemoteProcess, name: str) -> None:
         self._process = process
@@ -112,7 +112,7 @@ class _Lines:
         self._rest = b""
 
     def next(self) -> bytes:
-        """The next line. Raises TestbedError, with what it says on standard error, if there is none."""
+        """The next line. Raises TestbedError, with its standard error, if there is none."""
         while b"\n" not in self._rest:
             piece = self._process.read(LINE_BYTES_MAX)
             if not piece or len(self._rest) > LINE_BYTES_MAX:
@@ -134,8 +134,8 @@ class _Lines:
         return TestbedError(f"{self._name}: cannot be examined: {said or f'exit code {code}'}")
 
 
-def check_room(plan: Plan, placement: Placement, examined: Sequence[Examined]) -> None:
-    """Raises MachineError, with all machines that are too full, if the captures would not fit."""
+def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[ExaminedMachine]) -> None:
+    """Raises MachineError, with all machines whose disk is too small, if the captures would not fit."""
     free_bytes = {each.machine.name: each.facts.folder.free_bytes for each in examined if each.facts}
     problems = []
     for machine in placement.machines:
@@ -151,5 +151,7 @@ def check_room(plan: Plan, placement: Placement, examined: Sequence[Examined]) -
 
 
 def needed_bytes(plan: Plan, hosts: int) -> int:
-    """What a machine with so many of the plan's hosts needs: each host captures about as much as another."""
+    """The disk space for a machine with so many of the plan's hosts; all hosts are assumed to
+    capture alike.
+    """
     return disk_needed_bytes(plan) * hosts // len(plan.hosts) + DISK_RESERVE_BYTES

@@ -1,12 +1,12 @@
-"""Puts the archive of our code onto machines, each at most once.
+"""Deploys the archive of our code onto machines, each at most once.
 
-A small program goes with the command that starts it (`testbed.machines.unpacking`), says whether the machine
-has this archive, and takes it if not. What stands at `code_folder` afterwards is whole, and can be put on
-PYTHONPATH as it is.
+A small program is sent with the command that starts it (`testbed.machines.unpacking`), reports whether the
+machine has this archive, and receives it if not. What is in `code_folder` afterwards is complete, and can be
+put on PYTHONPATH as it is.
 
-Such programs go to machines that have nothing of ours yet: modules of ours that need the standard library
-alone. On the machine each is made under its own name before the next, which may import it; the last one runs
-as `__main__` (cf. `python3 -c`).
+Such programs are sent to machines that have none of our code yet: modules of ours that need only the standard
+library. On the machine each is created under its own name before the next, which may import it; the last one
+runs as `__main__` (cf. `python3 -c`).
 """
 
 import inspect
@@ -15,10 +15,10 @@ from types import ModuleType
 
 from experiments.child_python import SAFE_PATH, program_command
 from testbed.errors import TestbedError
-from testbed.machines import limited_waiting, own_folders, unpacking
+from testbed.machines import time_limit, trusted_folders, unpacking
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import Machine
-from testbed.machines.on_each import all_or_raise, on_each
+from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.ssh import Connection, RemoteProcess
 
 PYTHON = "python3"
@@ -28,33 +28,33 @@ PIECE_BYTES = 1 << 20
 
 
 def code_folder(machine: Machine, archive: Archive) -> str:
-    """Where this archive stands on a machine, unpacked."""
+    """The folder on a machine into which this archive is unpacked."""
     return f"{machine.code}/{archive.sha256}"
 
 
 def our_python(code: str) -> list[str]:
-    """How a command of ours begins on a machine, where `code` is the folder of our archive.
+    """The start of a command line that runs our code on a machine; `code` is the folder of our archive.
 
-    Mininet imports distutils: the archive has what it needs of it, and setuptools, if the machine has that,
-    is told to keep out, for it would take longer than all the rest.
+    Mininet imports distutils: the archive has what it needs of it, and setuptools, if the machine has it, is
+    disabled, for importing it would take longer than all the rest.
     """
     return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
 
 
 def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
-    """Bring the archive to all these machines at once; returns to which ones it had to be sent.
+    """Deploy the archive to all these machines at once; returns those to which it had to be sent.
 
-    Raises MachineError or TestbedError with what went wrong, for all machines where something did.
+    Raises MachineError or TestbedError with what went wrong, for all machines that failed.
     """
     return all_or_raise(on_each(lambda connection: deploy_to(connection, archive), connections))
 
 
 def deploy_to(connection: Connection, archive: Archive) -> bool:
-    """Bring the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
+    """Deploy the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content
     with connection.open(
         program_command(
-            sent_program(limited_waiting, own_folders, unpacking),
+            sent_program(time_limit, trusted_folders, unpacking),
             connection.machine.code,
             archive.sha256,
             str(len(content)),
@@ -77,7 +77,7 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
 
 
 def _line(process: RemoteProcess) -> str:
-    """A line that it says; what there is of it, if it ends or goes on for too long."""
+    """A line of the program's output; what there is of it if it ends or the line is too long."""
     line = b""
     while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
         piece = process.read(LINE_BYTES_MAX)
@@ -100,7 +100,9 @@ def made(name, source):
 
 
 def sent_program(*modules: ModuleType) -> str:
-    """The text for `python3 -c` of these modules; the last one is the main one, imported ones come before."""
+    """The text for `python3 -c` of these modules; the last one is the main module, imported ones
+    come before.
+    """
     *imported, main = modules
     made = [f"made({module.__name__!r}, {inspect.getsource(module)!r})" for module in imported]
     return "\n".join([BEGINNING, *made, f"exec(compile({inspect.getsource(main)!r}, 'sent', 'exec'))"])

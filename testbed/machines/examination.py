@@ -1,13 +1,13 @@
-"""Runs on a machine, as root: finds out what it can do, and answers with facts. Nothing is judged or changed.
+"""Runs on a machine, as root: finds out what it can do, and answers with facts. Judges and changes nothing.
 
-Sent there (`testbed.machines.deploy`), and in a Python that old machines understand, so that they get an
-answer, too. It takes one line of JSON on standard input, the request, and gives one line of JSON, the
-facts. Whoever asks then sends an empty line for each reading of the clock, which is nanoseconds since 1970.
+It is sent to the machine (`testbed.machines.deploy`), and written for old versions of Python, so that old
+machines can answer, too. It reads the request, one line of JSON, from standard input and answers with the
+facts, one line of JSON. For each empty line that follows it answers with its clock, nanoseconds since 1970.
 The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
 (addresses that it should have), `peers` (pairs: an own address, and another machine's), `probe_bytes` (the
-size of the packets that must get there) and `attempts` (by name: a command that is to succeed).
+size of the packets that must get there) and `attempts` (by name: a command that should succeed).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.icmp import IP_AND_ICMP_BYTES, echo_reply, echo_request
-from testbed.machines.limited_waiting import limited
-from testbed.machines.own_folders import why_not_own
 from testbed.machines.run_folders import run_folders, size_bytes, state
+from testbed.machines.time_limit import limited
+from testbed.machines.trusted_folders import why_not_trusted
 
 PATIENCE_S = 60.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -51,19 +51,19 @@ def main(patience_s: float = PATIENCE_S) -> None:
 
 
 def line(patience_s: float) -> str:
-    """The next line of who asks, "" at the end."""
+    """The next line of standard input, empty at its end."""
     with limited(patience_s):
         return sys.stdin.readline()
 
 
 def say(line: str) -> None:
-    """One line to who asks."""
+    """Write one line to standard output."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def facts(request: dict[str, Any]) -> dict[str, Any]:
-    """All that is asked for."""
+    """All requested facts."""
     interfaces = addresses()
     return {
         "python": platform.python_version(),
@@ -84,7 +84,7 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def attempt(command: list[str]) -> str | None:
-    """None if the command succeeds, otherwise what it says."""
+    """None if the command succeeds, otherwise its error."""
     try:
         done = subprocess.run(
             command,
@@ -101,7 +101,7 @@ def attempt(command: list[str]) -> str | None:
 
 
 def addresses() -> dict[str, dict[str, Any]]:
-    """By IPv4 address: its interface, and that one's MTU and whether it is up."""
+    """By IPv4 address: its interface, the interface's MTU and whether it is up."""
     try:
         listed = subprocess.run(["ip", "-j", "-4", "address"], stdout=subprocess.PIPE, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -154,7 +154,7 @@ def answers(own: str, peers: list[str], sizes: tuple[int, ...]) -> list[dict[str
 
 
 def listen(sock: socket.socket, number: int, found: list[dict[str, float]], peers: int) -> None:
-    """Take answers until all have come or it is over."""
+    """Receive replies until all have come or the time is over."""
     end = time.monotonic() + ECHO_WAIT_S
     while any(len(each) < peers for each in found):
         left = end - time.monotonic()
@@ -169,7 +169,7 @@ def listen(sock: socket.socket, number: int, found: list[dict[str, float]], peer
 
 
 def udp_holder(port: int) -> str | None:
-    """The process that has this UDP port; None if none has. A tunnel of the kernel's own is no process."""
+    """The process that has this UDP port; None if none has. A tunnel of the kernel is not a process."""
     inodes = set()
     for table in ("/proc/net/udp", "/proc/net/udp6"):
         try:
@@ -189,7 +189,7 @@ def udp_holder(port: int) -> str | None:
 
 
 def folder(path: Path) -> dict[str, Any]:
-    """What is free where our folder is or would be, what it holds, and why we may not write there."""
+    """The free space of our folder's file system, what the folder holds, and why we may not write there."""
     place = next(each for each in (path, *path.parents) if each.exists())
     try:
         free_bytes = shutil.disk_usage(place).free
@@ -202,12 +202,12 @@ def folder(path: Path) -> dict[str, Any]:
     elif not os.access(str(place), os.W_OK) or os.statvfs(place).f_flag & os.ST_RDONLY:
         problem = f"{place} cannot be written"
     else:
-        problem = why_not_own(path)
+        problem = why_not_trusted(path)
     return {"free_bytes": free_bytes, "versions": versions, "problem": problem}
 
 
 def memory() -> int:
-    """Bytes that programs could still get."""
+    """The available memory in bytes."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -215,7 +215,7 @@ def memory() -> int:
 
 
 def synchronised() -> bool | None:
-    """Whether something keeps the clock right, as far as the kernel knows; None where it does not say."""
+    """Whether the clock is synchronised, as far as the kernel knows; None where it does not say."""
     try:
         status = ctypes.create_string_buffer(ADJTIMEX_BYTES)  # modes 0: only asks
         if ctypes.CDLL(None).adjtimex(status) < 0:
@@ -226,7 +226,7 @@ def synchronised() -> bool | None:
 
 
 def runs(path: Path) -> list[dict[str, Any]]:
-    """The run folders that are there, their bytes, and whether somebody uses them."""
+    """The run folders, their sizes in bytes, and whether they are in use."""
     return [{"name": run.name, "bytes": size_bytes(run), "state": state(run)} for run in run_folders(path)]
 
 

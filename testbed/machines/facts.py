@@ -1,7 +1,7 @@
-"""What an examined machine said of itself, and how its clock reads: plain data, checked where it comes in.
+"""The facts about an examined machine and the readings of its clock: plain data, validated on arrival.
 
-A machine may run anything, so nothing is taken for granted of what it says, and nothing of it reaches a
-terminal as it is. What it is asked is here, too: what a run needs of it.
+A machine may run anything, so its answers are not trusted, and none of their text reaches a terminal
+unsanitized. The request is here, too: what a run needs of a machine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from testbed.errors import TestbedError
 from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
-from testbed.one_line import one_line
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.tools import RUN_TOOLS
+from testbed.sanitize import sanitize
 from topologies.link_parameters import LinkParameters
 
-Said = Annotated[str, AfterValidator(one_line)]
+Said = Annotated[str, AfterValidator(sanitize)]
 """Text that can be shown."""
 Amount = Annotated[int, Field(ge=0, lt=1 << 63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -28,20 +28,20 @@ _Answer = TypeVar("_Answer")
 
 
 def read_answer(kind: TypeAdapter[_Answer], line: bytes) -> _Answer:
-    """Raises TestbedError if a line is not what the program answers."""
+    """Raises TestbedError if a line is not an answer of the program."""
     try:
         return kind.validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise TestbedError(
-            one_line(f"its answer makes no sense: {where + ': ' if where else ''}{first['msg']}")
+            sanitize(f"its answer makes no sense: {where + ': ' if where else ''}{first['msg']}")
         ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A machine's clock minus ours. The truth is at most `error_ns` away: half a round trip."""
+    """A machine's clock minus ours. The error is at most `error_ns`: half a round trip."""
 
     offset_ns: int
     error_ns: int
@@ -49,7 +49,7 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """What was tried, and what was said if it failed: namespaces, netem in one, a VXLAN tunnel in one."""
+    """The errors of what was tried, if it failed: namespaces, netem in one, a VXLAN tunnel in one."""
 
     namespaces: Said | None
     netem: Said | None
@@ -58,7 +58,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An IPv4 address that a machine has."""
+    """An IPv4 address of a machine."""
 
     interface: Said
     mtu: Amount
@@ -67,7 +67,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """Whether another machine answered, to small packets and to those of the full size; round trips."""
+    """Whether another machine answered small packets and those of full size, and the round trips."""
 
     own: Said
     peer: Said
@@ -77,7 +77,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where we may write. `versions` are the names of the archives that are unpacked there."""
+    """The folder where we may write. `versions` are the names of the archives that are unpacked there."""
 
     free_bytes: Amount
     versions: tuple[Said, ...]
@@ -86,7 +86,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """What a run has there. `state`: see `testbed.machines.run_folders`."""
+    """The folder of a run. `state`: see `testbed.machines.run_folders`."""
 
     name: Said
     bytes: Amount
@@ -117,7 +117,7 @@ _TIME = TypeAdapter(Amount)
 
 
 def read_facts(line: bytes) -> Facts:
-    """From the program's answer. Raises TestbedError if it is none."""
+    """Parse the program's answer. Raises TestbedError if it is malformed."""
     facts = read_answer(_FACTS, line)
     if not {echo.own for echo in facts.echoes} <= facts.addresses.keys():
         raise TestbedError("its answer makes no sense: echoes from an address that it has not")
@@ -125,14 +125,15 @@ def read_facts(line: bytes) -> Facts:
 
 
 def read_time_ns(line: bytes) -> int:
-    """From a reading of the machine's clock. Raises TestbedError if it is none."""
+    """Parse a reading of the machine's clock. Raises TestbedError if it is malformed."""
     return read_answer(_TIME, line)
 
 
 def best_reading(readings: Sequence[tuple[int, int, int]]) -> ClockReading:
-    """From (asked, machine's clock, answered), ns: the one with the shortest round trip is the most exact.
+    """The most exact of (asked, machine's clock, answered), ns: the one with the shortest round trip.
 
-    The machine read its clock somewhen between, so its offset lies within half the round trip of the middle.
+    The machine read its clock at some time in between, so the error of its offset is at most half the round
+    trip.
     """
     asked, there, answered = min(readings, key=lambda reading: reading[2] - reading[0])
     return ClockReading(there - (asked + answered) // 2, (answered - asked + 1) // 2)
@@ -145,7 +146,7 @@ PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
 
 
 def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
-    """What a machine is asked: see `testbed.machines.examination`."""
+    """The request for a machine: see `testbed.machines.examination`."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
     attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
@@ -162,7 +163,7 @@ def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
 
 
 def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
-    """Pairs of an own address and another machine's that have to reach each other."""
+    """Pairs of an own address and another machine's that must be able to reach each other."""
     pairs = {
         (machine.address(link), other.address(link)): None
         for other in inventory.machines

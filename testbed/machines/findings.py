@@ -1,6 +1,6 @@
-"""What the facts about a machine mean for a run: used as it is, worth knowing, or in the way, with a remedy.
+"""Judges the facts about a machine: used as it is, worth knowing, or in the way, with a remedy.
 
-Pure. Each subject has a finding or several; `cell` is how the subject reads in a table.
+Pure. Each subject has one or several findings; `cell` is the text for a table.
 """
 
 import sysconfig
@@ -20,8 +20,8 @@ MESSAGE_CHARACTERS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found about one subject. `cell` is how it reads in a table, `problem` a clause for below it,
-    and `remedy` what to do about it; both may be empty.
+    """A finding about one subject. `cell` is the text for a table, `problem` a clause for below it, `remedy`
+    what to do about it; the last two may be empty.
     """
 
     subject: str
@@ -32,7 +32,7 @@ class Finding:
 
 
 def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
-    """For a machine that gave no facts; the error says what to do, and names the machine, as we do anyway."""
+    """The finding for a machine without facts; the error says what to do, without the machine's name."""
     return (Finding("login", State.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
 
 

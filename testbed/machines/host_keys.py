@@ -1,7 +1,8 @@
-"""Which host keys are taken: a fingerprint of the inventory if it has one, otherwise known_hosts (sshd(8)).
+"""Decides which host keys are accepted: a fingerprint of the inventory if it has one, otherwise known_hosts
+(sshd(8)).
 
-What is unknown is refused with the command that adds it, and nothing is ever accepted silently, on machines
-in between (ProxyJump of ssh_config(5)) neither. What known_hosts calls revoked is refused in any case.
+An unknown key is refused with the command that adds it; nothing is ever accepted silently, nor on jump hosts
+(ProxyJump of ssh_config(5)). What known_hosts calls revoked is refused in any case.
 """
 
 import base64
@@ -15,8 +16,8 @@ import paramiko
 from testbed.machines.known_hosts import REVOKED, KnownHosts
 
 
-class RefusedError(paramiko.SSHException):
-    """A host key that we do not take."""
+class HostKeyError(paramiko.SSHException):
+    """A host key is not accepted."""
 
 
 def fingerprint(key: paramiko.PKey) -> str:
@@ -26,10 +27,10 @@ def fingerprint(key: paramiko.PKey) -> str:
 
 
 class HostKeyRule(paramiko.MissingHostKeyPolicy):
-    """Says of one host, before anybody logs in there, which keys it may have; others raise RefusedError.
+    """Decides for one host, before login, which keys are accepted; others raise HostKeyError.
 
-    It takes the place of fabric's policy, which takes every key (fabric issue 2071). name: what errors call
-    the host. expected: the fingerprint that the inventory names.
+    It replaces fabric's policy, which accepts every key (fabric issue 2071). name: the host's name in errors.
+    expected: the fingerprint in the inventory.
     """
 
     def __init__(
@@ -45,23 +46,23 @@ class HostKeyRule(paramiko.MissingHostKeyPolicy):
                 connection.client.get_host_keys().add(self._host, kind, key)
 
     def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
-        """Called for a host of which known_hosts has no key, or is not asked."""
+        """Called for a host without a key in known_hosts, or if known_hosts is not used."""
         self._refuse_revoked(key)
         if self._expected is None:
             raise self._unknown(key)
         if fingerprint(key) != self._expected:
-            raise RefusedError(
+            raise HostKeyError(
                 f"{self._name}: {self._host} has the host key {fingerprint(key)} ({key.get_name()}),"
                 f" but the inventory says {self._expected}: find out why before you change it"
             )
 
-    def changed(self, error: paramiko.BadHostKeyException) -> RefusedError:
-        """For a host that has another key than known_hosts says."""
+    def changed(self, error: paramiko.BadHostKeyException) -> HostKeyError:
+        """The error for a host whose key differs from known_hosts."""
         try:
             self._refuse_revoked(error.key)
-        except RefusedError as refused:
+        except HostKeyError as refused:
             return refused
-        return RefusedError(
+        return HostKeyError(
             f"{self._name}: the host key of {self._host} has CHANGED: it is {fingerprint(error.key)},"
             f" known_hosts has {fingerprint(error.expected_key)}: somebody may be in between. If you know why"
             f" it changed, forget the old one with `{shlex.join(['ssh-keygen', '-R', self._host])}`"
@@ -69,15 +70,15 @@ class HostKeyRule(paramiko.MissingHostKeyPolicy):
 
     def _refuse_revoked(self, key: paramiko.PKey) -> None:
         if self._known.revoked(key):
-            raise RefusedError(
+            raise HostKeyError(
                 f"{self._name}: {self._host} has the host key {fingerprint(key)} ({key.get_name()}), which"
                 f" known_hosts calls {REVOKED}: whoever has it may be somebody else; give the machine another"
             )
 
-    def _unknown(self, key: paramiko.PKey) -> RefusedError:
+    def _unknown(self, key: paramiko.PKey) -> HostKeyError:
         host, _, port = self._host.removeprefix("[").partition("]:")
         scan = ["ssh-keyscan", *(["-p", port] if port else []), "-t", key.get_name(), host]
-        return RefusedError(
+        return HostKeyError(
             f"{self._name}: the host key of {self._host} is unknown, {fingerprint(key)} ({key.get_name()}):"
             f" compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it"
             f" with `{shlex.join(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"

@@ -41,16 +41,14 @@ _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
 class Shaping(StrEnum):
-    """Who delays, loses and paces what crosses between machines: our link emulators on them, or the site's
-    links.
-    """
+    """Who emulates the links between machines: our link emulators on them, or the site's links."""
 
     HOSTS = "hosts"
     EMULAB = "emulab"
 
 
-class When(StrEnum):
-    """Whether files are shipped from the first packet on, or when the run is over."""
+class ShippingTime(StrEnum):
+    """Whether files are shipped during the run, or when it is over."""
 
     DURING = "during"
     END = "end"
@@ -82,7 +80,7 @@ def _absolute(text: str) -> str:
 
 
 def _written(pattern: re.Pattern[str]) -> WithJsonSchema:
-    """How editors check it."""
+    """The JSON schema of it, for editors."""
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
 
 
@@ -126,7 +124,7 @@ class _Machine(StrictModel):
 
 
 class _Shipping(StrictModel):
-    when: When = When.DURING
+    when: ShippingTime = ShippingTime.DURING
     """during: from the first packet on; end: when the run is over."""
     rate_bits_per_s: RateBitsPerS | None = None
     """What all machines together may send us; unlimited unless given."""
@@ -156,7 +154,7 @@ class _Inventory(StrictModel):
     vxlan_port: _Port = VXLAN_PORT
     """UDP port of the tunnels between machines."""
     shipping: _Shipping = Field(default_factory=_Shipping)
-    """When and how fast captures come back."""
+    """ShippingTime and how fast captures come back."""
 
     @model_validator(mode="after")
     def _is_without_doubles(self) -> Self:
@@ -176,7 +174,7 @@ class _Inventory(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine, with all that the inventory says for it."""
+    """A machine, with the inventory's defaults filled in."""
 
     name: str
     control: str
@@ -191,35 +189,35 @@ class Machine:
     folder: str
 
     def address(self, link: str) -> str | None:
-        """Its address in the experiment network, for this WAN link."""
+        """The machine's address in the experiment network, for this WAN link."""
         return self.links.get(link, self.experiment)
 
     @property
     def addresses(self) -> list[str]:
-        """All that it has in the experiment network."""
+        """All its addresses in the experiment network."""
         found = [self.experiment, *self.links.values()]
         return list(dict.fromkeys(address for address in found if address is not None))
 
     @property
     def runs(self) -> str:
-        """The folder on it that has a folder for each run."""
+        """The folder on the machine that has a folder for each run."""
         return f"{self.folder}/runs"
 
     def run_folder(self, run: RunDirectory) -> str:
-        """The folder on it of one run."""
+        """The folder on the machine of one run."""
         return f"{self.runs}/{run.full_name}"
 
     @property
     def code(self) -> str:
-        """The folder on it that has a folder for each deployed archive."""
+        """The folder on the machine that has a folder for each deployed archive."""
         return f"{self.folder}/code"
 
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """When files come back, and what they may take."""
+    """When files are shipped, and the limits of rate and disk."""
 
-    when: When
+    when: ShippingTime
     rate_bits_per_s: int | None
     disk_bytes: int | None
 

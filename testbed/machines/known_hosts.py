@@ -1,9 +1,9 @@
 """The host keys that this user and this machine know: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts.
 
-paramiko reads lines, but knows no markers. Certificates are not used, so `@cert-authority` says nothing to
-us; a key that is `@revoked` anywhere is taken from nobody. Kinds of keys that are not known here are passed
-over. A line that cannot be read is an error: it could be the one that matters. Source: sshd(8),
-"SSH_KNOWN_HOSTS FILE FORMAT".
+paramiko parses lines, but does not support markers. Certificates are not used, so `@cert-authority` is
+ignored; a key that is `@revoked` anywhere is never accepted. Unknown key types are skipped. A line that
+cannot be parsed is an error: it could be the one that matters. Source: sshd(8), "SSH_KNOWN_HOSTS FILE
+FORMAT".
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ KINDS = frozenset(kind for key in paramiko.key_classes for kind in key.identifie
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Hosts' names, possibly hashed, and the key that they have; or that nobody may have any more."""
+    """Host names, possibly hashed, and their key; or a revoked key."""
 
     entry: HostKeyEntry
     revoked: bool
 
 
 class KnownHosts:
-    """What is known. Hosts are named as in the files: `[NAME]:PORT` for another port than 22."""
+    """The known keys. Hosts are named as in the files: `[NAME]:PORT` for a port other than 22."""
 
     def __init__(self, lines: list[Line]) -> None:
         self._revoked = {line.entry.key.asbytes() for line in lines if line.revoked}
@@ -41,11 +41,11 @@ class KnownHosts:
                     self._hosts.add(name, line.entry.key.get_name(), line.entry.key)
 
     def keys(self, host: str) -> dict[str, paramiko.PKey]:
-        """The keys of a host by their kind, the first of each."""
+        """The keys of a host by their type, the first of each."""
         return dict(self._hosts.lookup(host) or {})
 
     def revoked(self, key: paramiko.PKey) -> bool:
-        """Whether this key is to be taken from nobody."""
+        """Whether a key is revoked."""
         return key.asbytes() in self._revoked
 
 
@@ -55,7 +55,7 @@ def read_known_hosts() -> KnownHosts:
 
 
 def user_file() -> Path:
-    """Of whoever runs this."""
+    """The current user's known_hosts."""
     return Path.home() / ".ssh/known_hosts"
 
 
@@ -79,7 +79,7 @@ def _read(file: Path) -> Iterator[Line]:
 
 
 def _line(text: str) -> Line | None:
-    """None for what says nothing to us."""
+    """The parsed line; None for one that does not concern us."""
     fields = text.split()
     if not fields or fields[0].startswith("#"):
         return None

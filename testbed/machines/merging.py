@@ -1,8 +1,8 @@
-"""One run.json from those of all machines. Pure.
+"""Merges the run.json files of all machines into one. Pure.
 
-What is listed there gets the name of the machine that it comes from, and keeps the times of that machine's
-clock; the run's own times are by the clock of the first machine, the reference. Each machine's time 0, and
-how far its clock was from ours over the connection that controlled it, stand in `machines`.
+Entries of lists get the name of the machine that they come from, and keep the times of that machine's clock;
+the run's own times are by the clock of the first machine, the reference. Each machine's time 0, and the
+offset of its clock from ours over the control connection, are in `machines`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from typing import Any
 
 from testbed.machines.facts import ClockReading
 from testbed.machines.placement import Placement
-from testbed.one_line import one_line
 from testbed.runner.phases import Outcome, Phase
+from testbed.sanitize import sanitize
 
 LISTS = ("changes", "processes", "captures", "probes", "counters", "cpu")
 _PHASES = list(Phase)
@@ -22,7 +22,7 @@ Content = dict[str, Any]
 def machines_json(
     placement: Placement, zeros: Mapping[str, int], clocks: Mapping[str, ClockReading | None]
 ) -> list[Content]:
-    """`machines` of run.json."""
+    """The field `machines` of run.json."""
     entries = []
     for machine in placement.machines:
         clock = clocks.get(machine.name)
@@ -39,8 +39,9 @@ def machines_json(
 
 
 def merged(base: Content, parts: Mapping[str, Content], order: Sequence[str]) -> Content:
-    """base: the run.json that was planned, with `machines` and what went wrong from here. parts: of the
-    machines that have one, by name. order: all machines, the reference first.
+    """The merged run.json. base: the run.json that was planned, with `machines` and the problems that the
+    controller noticed. parts: of the machines that have one, by name. order: all machines, the reference
+    first.
     """
     known = {name: parts[name] for name in order if name in parts}
     content = {**base, **{key: [*base[key]] for key in (*LISTS, "problems")}}
@@ -48,7 +49,7 @@ def merged(base: Content, parts: Mapping[str, Content], order: Sequence[str]) ->
         for key in LISTS:
             content[key] += [{**entry, "machine": name} for entry in part[key]]
         for text in part["problems"]:
-            line = f"{name}: {one_line(str(text))}"
+            line = f"{name}: {sanitize(str(text))}"
             if line not in content["problems"]:
                 content["problems"].append(line)
     content["changes"].sort(key=lambda change: change["requested_ns"] - _zero(content, change["machine"]))

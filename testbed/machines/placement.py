@@ -1,10 +1,10 @@
-"""Which machine of an inventory gets which part of a plan. Pure.
+"""Places a plan's hosts on the machines of an inventory. Pure.
 
-A region stands on the machines that serve it; regions that no machine names go, in order, to the machines
+A region is placed on the machines that serve it; regions that no machine names go, in order, to the machines
 that name none. A region's gateway is on its first machine; its processes are spread evenly, each to the
-machine of the region with the most room left. WAN links between machines become tunnels, and so does a
-region's LAN between every two machines that have a part of it; each gets a capture of headers at both its
-ends, from which the machines' clocks are compared.
+machine of the region with the fewest. WAN links between machines become tunnels, and so does a region's LAN
+between every two machines that have a part of it; each gets a capture of headers at both its ends, from which
+the machines' clocks are compared.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ VXLAN_NETWORKS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The machine of each of the plan's hosts, by the host's name. Only machines that have any are there."""
+    """The machine of each of the plan's hosts, by the host's name. Machines without any are left out."""
 
     machine_of: Mapping[str, Machine]
 
     @property
     def machines(self) -> list[Machine]:
-        """Those that take part, in the inventory's order of regions."""
+        """The machines that take part, in the inventory's order of regions."""
         return list({machine.name: machine for machine in self.machine_of.values()}.values())
 
     def hosts(self, machine: Machine) -> list[str]:
@@ -65,17 +65,17 @@ def place(plan: Plan, inventory: Inventory) -> Placement:
 
 
 def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: int) -> Plan:
-    """The plan as these machines can carry it out: links between them no larger than their network takes, and
-    with captures for their clocks.
+    """The plan as these machines can carry it out: with the MTU of links between them bounded by their
+    network's, and with captures for their clocks.
 
-    mtu_bytes: of the experiment network. Raises InputError where the site's links shape and the plan changes
-    more of them than whether they carry anything.
+    mtu_bytes: of the experiment network. Raises InputError where the site emulates the links and a fault
+    changes more of one than its state.
     """
-    tunnelled = {link for _, _, link, _ in _ways(plan, placement)}
+    tunnelled = {link for _, _, link, _ in _tunnels(plan, placement)}
     if inventory.shaping is Shaping.EMULAB:
         _check_changes(plan, inventory, tunnelled)
     largest = mtu_bytes - VXLAN_OVERHEAD_BYTES
-    small_regions = {region for _, _, link, region in _ways(plan, placement) if region}
+    small_regions = {region for _, _, link, region in _tunnels(plan, placement) if region}
     fit = {
         link.name: _smaller(link, largest)
         for link in plan.links
@@ -83,7 +83,7 @@ def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: i
     }
     wires = [
         CapturePlan(f"{link}@{side}.wire.pcap", link=link, side=side, wire=True)
-        for here, there, link, region in _ways(plan, placement)
+        for here, there, link, region in _tunnels(plan, placement)
         for side in _sides(plan, here, there, link, region)
     ]
     return replace(
@@ -100,21 +100,23 @@ def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: i
 
 
 def first_network(run: str) -> int:
-    """Where a run's tunnels begin to be numbered: other runs on the same machines should not meet them."""
+    """The first VXLAN network identifier of a run's tunnels, chosen so that runs on the same machines hardly
+    collide.
+    """
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
 
 
 def assignments(
     plan: Plan, inventory: Inventory, placement: Placement, first_network: int
 ) -> dict[str, Assignment]:
-    """Each machine's share, by its name.
+    """Each machine's assignment, by its name.
 
     first_network: VXLAN network identifier from which on the run's tunnels are numbered. Raises InputError if
     a machine has no address for a link.
     """
     tunnels: dict[str, list[Tunnel]] = {machine.name: [] for machine in placement.machines}
     behind: dict[str, dict[str, str]] = {name: {} for name in tunnels}
-    for number, (here, there, link, region) in enumerate(_ways(plan, placement)):
+    for number, (here, there, link, region) in enumerate(_tunnels(plan, placement)):
         network = (first_network + number) % VXLAN_NETWORKS
         interface = f"t{number}"
         addresses = [_address(inventory, machine, link) for machine in (here, there)]
@@ -177,7 +179,7 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Mach
     return found
 
 
-def _ways(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, str, str]]:
+def _tunnels(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, str, str]]:
     """Every tunnel: its two machines, what it is called, and the region if it is part of a LAN."""
     gateways = {region.name: placement.machine_of[region.gateway] for region in plan.regions}
     for link in plan.links:
@@ -190,7 +192,7 @@ def _ways(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, 
 
 
 def _sides(plan: Plan, here: Machine, there: Machine, link: str, region: str) -> tuple[str, str]:
-    """What captures call the two ends: regions, or machines where the region is the same."""
+    """The names of the two ends in captures: regions, or machines where the region is the same."""
     if region:
         return here.name, there.name
     return next((each.a, each.b) for each in plan.links if each.name == link)

@@ -1,7 +1,7 @@
-"""Runs on a machine, as part of a program that is sent there: what runs have left below our folder.
+"""Runs on a machine, as part of a program that is sent there: the folders of runs below ours.
 
 A run's folder is *in use* while its controller is connected to its supervisor, *held* while there is only the
-supervisor, which waits for the controller until the lease is over, and *left* afterwards. What somebody else
+supervisor, which waits for the controller until the lease expires, and *left* afterwards. What another user
 could have put there is not read.
 """
 
@@ -12,35 +12,35 @@ import os
 from pathlib import Path
 
 from testbed.machines.agent import files
-from testbed.machines.own_folders import is_own
+from testbed.machines.trusted_folders import is_trusted
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
 CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
 
 
 def agent_arguments(what: str, folder: str) -> list[str]:
-    """The end of the command that starts a run's supervisor ("start"), or speaks to it ("attach")."""
+    """The end of the command line that starts a run's supervisor ("start"), or connects to it ("attach")."""
     return ["-m", "testbed.machines.agent", what, folder]
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """The folders of runs that nobody else can change; `folder` is the machine's, of the inventory."""
+    """The folders of runs that no other user can change; `folder` is the machine's, of the inventory."""
     runs = folder / "runs"
-    return sorted(run for run in runs.iterdir() if is_own(run)) if is_own(runs) else []
+    return sorted(run for run in runs.iterdir() if is_trusted(run)) if is_trusted(runs) else []
 
 
 def state(run: Path) -> str:
-    """In use, held or left."""
+    """Whether a run's folder is in use, held or left."""
     if supervisor(run) is None:
         return LEFT
     return IN_USE if _attached(run / files.SOCKET) else HELD
 
 
 def supervisor(run: Path) -> int | None:
-    """The process that holds the run, if it is alive. No other is taken for it: neither one that has got its
-    number, nor one that somebody else has written down.
+    """The process id of the run's supervisor, if it is alive. It cannot be confused with another process that
+    got its number, nor with one that another user has written down.
     """
-    if not is_own(run):
+    if not is_trusted(run):
         return None
     try:
         given = json.loads((run / files.STATE).read_text())
@@ -60,7 +60,7 @@ def _supervises(pid: int, run: Path) -> bool:
 
 
 def size_bytes(run: Path) -> int:
-    """What its files take."""
+    """The size of its files."""
     total = 0
     for place, _, names in os.walk(str(run)):
         for name in names:
@@ -72,7 +72,7 @@ def size_bytes(run: Path) -> int:
 
 
 def _attached(path: Path) -> bool:
-    """Whether somebody is connected to a listening socket: what it accepted has its path (proc(5))."""
+    """Whether a client is connected to a listening socket: accepted sockets have its path (proc(5))."""
     try:
         lines = Path("/proc/net/unix").read_text().splitlines()[1:]
     except OSError:

@@ -1,8 +1,8 @@
-"""SSH to a machine of an inventory: the one place that opens connections and quotes.
+"""SSH to a machine of an inventory: the only module that opens connections and quotes arguments.
 
-Only keys and the agent are tried, never passwords. Remote commands are argument lists; the shell that sshd
-hands them to sees them quoted here and nowhere else. What that shell says before they begin (a line in
-~/.bashrc is enough) is passed over. Which host keys are taken: `testbed.machines.host_keys`.
+Only keys and the agent are tried, never passwords. Remote commands are argument lists; they are quoted here
+for the shell that sshd runs, and nowhere else. What that shell prints before they begin (a line in ~/.bashrc
+is enough) is skipped. `testbed.machines.host_keys` decides which host keys are accepted.
 """
 
 import logging
@@ -19,12 +19,12 @@ import fabric
 import paramiko
 
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.connection_words import what_happened
-from testbed.machines.host_keys import HostKeyRule, RefusedError
+from testbed.machines.connection_errors import error_clause
+from testbed.machines.host_keys import HostKeyError, HostKeyRule
 from testbed.machines.inventory import Machine
 from testbed.machines.known_hosts import read_known_hosts
 from testbed.machines.ssh_config import way_to
-from testbed.one_line import one_line
+from testbed.sanitize import sanitize
 
 CONNECT_TIMEOUT_S = 10.0
 RUN_TIMEOUT_S = 30.0
@@ -41,12 +41,12 @@ BEGINNING = ["sh", "-c", r'printf "\ncutset-begins\n" && exec "$@"', "sh"]
 
 
 class UnreachableError(TestbedError):
-    """A machine cannot be reached by SSH, now: trying again may help."""
+    """A machine cannot be reached by SSH now; a retry may help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A remote command that ended. `code` is its exit code, -1 if a signal ended it."""
+    """The result of a remote command. `code` is its exit code, -1 if a signal ended it."""
 
     code: int
     stdout: bytes
@@ -54,16 +54,16 @@ class Completed:
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """A command line that a POSIX shell takes apart into exactly these arguments."""
+    """A command line that a POSIX shell splits into exactly these arguments."""
     return shlex.join(argv)
 
 
 def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
     """Log in. Close it, or use it as a context manager.
 
-    Raises MachineError for a host key that is unknown or not the expected one, when no key of ours is taken,
-    and when a file that says how to log in cannot be read; UnreachableError when there is no way to the
-    machine or no answer. Each speaks of the machine on the way where it happened.
+    Raises MachineError for a host key that is unknown or not the expected one, when no key of ours is
+    accepted, and when a configuration file cannot be read; UnreachableError when there is no route to the
+    machine or no answer. Each names the hop where it happened.
     """
     _let_errors_speak()
     way = way_to(machine)
@@ -88,12 +88,12 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
     who = f"{hop.user}@{hop.host}"
     try:
         hop.open()
-    except RefusedError as error:
+    except HostKeyError as error:
         raise MachineError(str(error)) from None
     except paramiko.BadHostKeyException as error:
         raise MachineError(str(rule.changed(error))) from None
     except (OSError, EOFError, ValueError, paramiko.SSHException) as error:
-        said = what_happened(error)
+        said = error_clause(error)
         if isinstance(error, OSError) and error.filename is not None:
             raise MachineError(f"{name}: SSH needs {error.filename}: {error.strerror}") from None
         if isinstance(error, ValueError):
@@ -108,7 +108,7 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
 
 
 def _has_answered(hop: fabric.Connection) -> bool:
-    """Whether the connection stands, with a host key that was taken: only the login can have failed."""
+    """Whether the connection is up, with an accepted host key: only the login can have failed."""
     transport = hop.client.get_transport()
     with suppress(paramiko.SSHException):  # it has no key yet
         return transport is not None and transport.is_active() and bool(transport.get_remote_server_key())
@@ -116,10 +116,10 @@ def _has_answered(hop: fabric.Connection) -> bool:
 
 
 class Connection:
-    """A machine that we are logged in to."""
+    """A connection to a machine, after login."""
 
     def __init__(self, machine: Machine, user: str, transport: paramiko.Transport, way: ExitStack) -> None:
-        """way: closes all that leads there."""
+        """way: closes all hops."""
         self.machine = machine
         self.user = user
         self._transport = transport
@@ -139,11 +139,11 @@ class Connection:
 
     @property
     def alive(self) -> bool:
-        """Whether the connection still stands, as far as is known."""
+        """Whether the connection is up, as far as is known."""
         return bool(self._transport.is_active())
 
     def open(self, argv: Sequence[str], *, root: bool = False) -> "RemoteProcess":
-        """Start a command and talk to it. root: as root, by sudo where we are somebody else.
+        """Start a command and return its process. root: as root, with sudo for other users.
 
         Raises UnreachableError.
         """
@@ -174,7 +174,9 @@ class Connection:
             return Completed(process.wait(), bytes(output), process.said())
 
     def put(self, data: bytes | Path, path: str) -> None:
-        """Write a remote file as ourselves. Raises UnreachableError; TestbedError if it cannot be written."""
+        """Write a remote file as the user who logged in. Raises UnreachableError; TestbedError if it cannot
+        be written.
+        """
         with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
             with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
                 while chunk := stream.read(1 << 20):
@@ -190,7 +192,7 @@ class Connection:
 
 
 class RemoteProcess:
-    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: as long as it takes)."""
+    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: without limit)."""
 
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
@@ -210,7 +212,7 @@ class RemoteProcess:
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError; TestbedError
-        if the login says too much before it begins.
+        if the login prints too much before it begins.
         """
         while not self._begun:
             data = self._receive(LOGIN_BYTES_MAX)
@@ -243,7 +245,9 @@ class RemoteProcess:
         return data
 
     def write(self, data: bytes) -> None:
-        """Give it input. Raises UnreachableError when the connection is lost or it reads no more."""
+        """Write to its standard input. Raises UnreachableError when the connection is lost or it reads no
+        more.
+        """
         try:
             self._channel.settimeout(self.timeout_s)
             self._channel.sendall(data)
@@ -253,18 +257,18 @@ class RemoteProcess:
             raise _lost(self._name, error) from None
 
     def end_input(self) -> None:
-        """Say that there is no more input."""
+        """Close its standard input."""
         with suppress(OSError):  # it ended already
             self._channel.shutdown_write()
 
     def said(self) -> str:
-        """The end of what it has said on standard error so far, as one line that can be shown."""
+        """The end of its standard error so far, as one sanitized line."""
         while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
             chunk = self._channel.recv_stderr(4096)
             if not chunk:
                 break
             self._said += chunk
-        return one_line(self._said.decode(errors="replace"))
+        return sanitize(self._said.decode(errors="replace"))
 
     def wait(self) -> int:
         """Its exit code, once it has ended; -1 if a signal ended it or the connection is lost."""
@@ -272,7 +276,7 @@ class RemoteProcess:
         return self._channel.exit_status if self._channel.exit_status_ready() else -1
 
     def close(self) -> None:
-        """Let go of it; idempotent. What reads its input sees the end of it."""
+        """Close it; idempotent. The command sees the end of its input."""
         with suppress(OSError, EOFError):
             self._channel.close()
 
@@ -288,11 +292,11 @@ class _Transport(paramiko.Transport):
 
 
 def _lost(name: str, error: Exception) -> UnreachableError:
-    return UnreachableError(f"{name}: the SSH connection is lost: {what_happened(error)}")
+    return UnreachableError(f"{name}: the SSH connection is lost: {error_clause(error)}")
 
 
 def _let_errors_speak() -> None:
-    """What paramiko logs of a connection that breaks is in the errors that it raises, too."""
+    """Silence paramiko's log of broken connections, which repeats the errors that it raises."""
     log = logging.getLogger("paramiko")
     if not log.handlers:
         log.addHandler(logging.NullHandler())

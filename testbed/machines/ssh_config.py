@@ -1,7 +1,7 @@
-"""What ssh_config(5) says of the way to a machine: a connection that is not open yet, and the hops before it.
+"""Reads from ssh_config(5) how to reach a machine: a connection that is not open yet, and the hops before it.
 
-What cannot be read is said with file and line, instead of being guessed at. Of fabric's own configuration
-files nothing is read: there is one place for such things, and ssh(1) uses it, too.
+A file that cannot be parsed is an error with file and line. Fabric's own configuration files are not read:
+ssh(1) would not use them.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 
 
 def user_config() -> Path:
-    """Of whoever runs this."""
+    """The current user's configuration file."""
     return Path.home() / ".ssh/config"
 
 
@@ -55,7 +55,7 @@ def way_to(machine: Machine) -> list[fabric.Connection]:
 
 
 def _read_config() -> paramiko.SSHConfig:
-    """Both files; what the first says goes before the second, as ssh(1) has it."""
+    """Both files; the first has precedence, as in ssh(1)."""
     config = paramiko.SSHConfig()
     for file in (user_config(), SYSTEM_CONFIG):
         number = 0

@@ -6,8 +6,8 @@ place and renames, and says `unpacked`; so a folder of that name is whole. Only 
 be, with files that never reached the disk: so a folder counts for the boot that it was unpacked in, and is
 replaced after the next.
 
-Root will run this code, so nobody else may be able to change it (`testbed.machines.own_folders`). Exit code 1
-with the reason on standard error. The kernel ends it when nothing comes for PATIENCE_S.
+Root will run this code, so nobody else may be able to change it (`testbed.machines.trusted_folders`). Exit
+code 1 with the reason on standard error. The kernel ends it when nothing comes for PATIENCE_S.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from testbed.machines.limited_waiting import limited
-from testbed.machines.own_folders import make_own, require_own
+from testbed.machines.time_limit import limited
+from testbed.machines.trusted_folders import make_trusted, require_trusted
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 PATIENCE_S = 60.0
@@ -30,11 +30,11 @@ UNPACKED_IN = "unpacked-in"  # in an unpacked folder: the boot
 
 
 def main(folder: Path, sha256: str, size: int, patience_s: float = PATIENCE_S) -> None:
-    """Make sure that FOLDER/SHA256 is there. Raises OSError, ValueError."""
-    make_own(folder)
+    """Make sure that FOLDER/SHA256 exists. Raises OSError, ValueError."""
+    make_trusted(folder)
     target = folder / sha256
     if is_there(target):
-        require_own(target)
+        require_trusted(target)
         say("have")
         return
     say("want")
@@ -65,7 +65,7 @@ def received(size: int, patience_s: float) -> bytes:
 
 
 def is_there(target: Path) -> bool:
-    """Whether this was unpacked since the machine was started."""
+    """Whether this was unpacked since the machine booted."""
     with contextlib.suppress(OSError):
         return (target / UNPACKED_IN).read_text() == BOOT.read_text()
     return False
@@ -87,7 +87,7 @@ def unpack(content: bytes, folder: Path) -> None:
 
 
 def put_in_place(part: Path, target: Path) -> None:
-    """Rename. Another may have done so just now; one from before the last start has to go."""
+    """Rename. Another process may have done so just now; a folder from before the last boot is replaced."""
     if is_there(target):
         return
     if target.exists():
@@ -97,7 +97,7 @@ def put_in_place(part: Path, target: Path) -> None:
 
 
 def say(word: str) -> None:
-    """One line to who started this."""
+    """Write one line to standard output."""
     sys.stdout.write(word + "\n")
     sys.stdout.flush()
 

@@ -1,1 +1,1 @@
-"""Nights without anybody there: what runs, in which time, what became of it, and who is told."""
+"""Unattended nights: their runs, budgets, results and notifications."""

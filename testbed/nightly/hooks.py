@@ -1,8 +1,8 @@
-"""Tells others how a night went: any command, which gets the night as JSON on standard input.
+"""Calls hooks at the end of a night: any commands, which get the night as JSON on standard input.
 
-A command is split into words as a shell does, but no shell is started: `sh -c '…'` is one that wants it. A
-hook that fails is said and changes nothing else. Ready ones are `python -m testbed.nightly.mail` and
-`python -m testbed.nightly.webhook`.
+A command is split into words as by a shell, but no shell is started: use `sh -c '…'` for one. A failing hook
+is reported and changes nothing else. Ready-made ones are `python -m testbed.nightly.mail` and `python -m
+testbed.nightly.webhook`.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.nights import NightDirectory, NightRecord, NightRun, State
-from testbed.nightly.results import not_fine
+from testbed.nightly.results import failing_runs
 from topologies.errors import InputError
 
 TIMEOUT_S = 60.0
@@ -34,9 +34,9 @@ def check_hooks(commands: tuple[str, ...]) -> None:
 
 
 def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
-    """What a hook is given. page: the morning page, if there is one."""
+    """The JSON for a hook. page: the morning page, if there is one."""
     fine = record.exit_code == 0
-    failed = [_told(directory, run) for run in not_fine(record)]
+    failed = [_told(directory, run) for run in failing_runs(record)]
     lines = [
         *([f"not checked: {record.unchecked}"] if record.unchecked is not None else []),
         *record.findings,
@@ -66,7 +66,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
 
 
 def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
-    """The same, of a night that could not begin. problem: why."""
+    """The same, for a night that could not begin. problem: why."""
     subject = f"{suite} {night} on {socket.gethostname()}: it could not begin"
     return {
         "night": night.isoformat(),
@@ -87,7 +87,7 @@ def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> di
 
 
 def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Run a hook; what went wrong with it, or None."""
+    """Run a hook; returns what went wrong with it, or None."""
     words = shlex.split(command)
     try:
         done = subprocess.run(
@@ -123,11 +123,11 @@ def _told(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
 
 
 def _counted(record: NightRecord) -> str:
-    """`2 got worse, 1 of 17 runs failed`; of a night that did not come to its end, how it ended."""
+    """A summary such as `2 got worse, 1 of 17 runs failed`; for an incomplete night, how it ended."""
     parts = [] if record.over else [record.outcome or "broken"]
     if record.findings:
         parts.append(f"{len(record.findings)} got worse")
-    if failed := len(not_fine(record)):
+    if failed := len(failing_runs(record)):
         parts.append(f"{failed} of {len(record.runs)} runs failed")
     if record.over and record.unchecked is not None:
         parts.append("not checked")

@@ -1,4 +1,4 @@
-"""What a night is made of: its runs and their seeds, what they are expected to take, and what still fits.
+"""Plans a night: its runs and their seeds, their estimated durations, and which still fit.
 
 Decides; runs nothing.
 """
@@ -26,7 +26,7 @@ ALONE = "runs of real processes go one at a time, or they would disturb what is 
 
 
 def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: int) -> NightRecord:
-    """What stands in night.json before anything has run. Raises InputError."""
+    """The first content of night.json. Raises InputError."""
     suite = file.suite
     return NightRecord(
         night=night.isoformat(),
@@ -42,13 +42,13 @@ def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: 
 
 
 def seed_of(night: date, suite: str, entry: str, repeat: int) -> int:
-    """The seed of a run: its own each night and for each repetition, and the same whenever it is asked."""
+    """The seed of a run: different each night and for each repetition, and reproducible."""
     text = f"{night.isoformat()}/{suite}/{entry}/{repeat}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=SEED_BYTES).digest(), "big") >> 1
 
 
 def digest(file: SuiteFile) -> str:
-    """Of everything that decides what runs. Raises InputError."""
+    """A digest of everything that decides what runs. Raises InputError."""
     content = []
     for entry in file.suite.entries:
         experiment = file.experiments[entry.name].experiment
@@ -65,11 +65,11 @@ def check_jobs(jobs: int, file: SuiteFile) -> None:
         raise InputError("--jobs", None, "", f"{file.suite.suite} has nothing in virtual time, and {ALONE}")
 
 
-class Expected:
-    """What the runs of a night are expected to take, in seconds, analysis included.
+class DurationEstimate:
+    """Estimates how long the runs of a night take, in seconds, analysis included.
 
-    The longest of this night's own runs of the same entry counts; before there is one, what it took in
-    earlier nights; else its duration and something around it.
+    The longest of this night's own runs of the same entry counts; before there is one, that of earlier
+    nights; else its duration plus a margin.
     """
 
     def __init__(self, file: SuiteFile, earlier_s: Mapping[str, float]) -> None:
@@ -79,7 +79,7 @@ class Expected:
         }
 
     def of(self, run: NightRun, record: NightRecord) -> float:
-        """Of this run."""
+        """The estimate for a run."""
         tonight = [
             other.duration_s
             for other in record.runs
@@ -88,7 +88,7 @@ class Expected:
         return max(tonight, default=self._first_s[run.entry])
 
     def left_s(self, record: NightRecord) -> float:
-        """Of all that have not ended."""
+        """The estimate for all runs that have not ended."""
         return sum(self.of(run, record) for run in record.runs if not run.ended)
 
     @staticmethod
@@ -101,7 +101,7 @@ class Expected:
 
 
 def budget_left_s(run: NightRun, record: NightRecord, file: SuiteFile) -> float:
-    """The longest that this run may take: what is left of the night, and of its entry."""
+    """The longest that this run may take: the remaining budget of the night, and of its entry."""
     entry = next(entry for entry in file.suite.entries if entry.name == run.entry)
     night_s = record.budget_s - record.spent_s
     if entry.budget_us is None:
@@ -111,7 +111,7 @@ def budget_left_s(run: NightRun, record: NightRecord, file: SuiteFile) -> float:
 
 
 def skipped(run: NightRun, needed_s: float, left_s: float) -> NightRun:
-    """The run as left out."""
+    """The run, recorded as skipped."""
     said = (
         f"no time left: it takes about {needed_s:.0f} s, and {max(0.0, left_s):.0f} s of the budget are left"
     )

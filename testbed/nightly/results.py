@@ -1,12 +1,6 @@
-"""What became of a run of a night, in a line, and what the night's exit code follows from.
+"""Summarises the result of each run of a night in a line, and derives the night's exit code.
 
-Of what kind a failure is, the history says better (`analysis.history.regressions.failures`).
-
-CI systems show a night's results as JUnit XML. The dialect is that of Jenkins' xunit plugin, which pytest
-writes, too: a test case for each run and one for what got worse. A machine's or the testbed's own fault is an
-`error`, any other a `failure`. What was allowed to fail and did is `skipped`, with the reason, as pytest does
-with what it expects to fail. A night that was not held against those before it is an `error`: nobody knows
-whether it is fine.
+The history classifies failures more precisely (`analysis.history.regressions`).
 """
 
 import re
@@ -36,7 +30,7 @@ NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any], took_s: float) -> NightRun:
-    """A run that has a summary. content: run.json's."""
+    """A run with a summary. content: that of run.json."""
     return replace(
         run,
         state=State.DONE,
@@ -59,7 +53,7 @@ def broken(run: NightRun, problem: str, took_s: float) -> NightRun:
 
 
 def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
-    """A whole sweep that came to its end, as one run."""
+    """A complete sweep, as one run."""
     verdicts = [point.verdict or "crashed" for point in record.points]
     unmet = [f"{each['text']} did not hold" for each in missed(record)]
     kinds = [*verdicts, *("failed" for _ in unmet)]
@@ -77,28 +71,28 @@ def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
 
 
 def unmeasured(run: NightRun, content: Mapping[str, Any], took_s: float) -> NightRun:
-    """A run that ended before there was anything to analyse. content: run.json's."""
+    """A run that ended before there was anything to analyse. content: that of run.json."""
     problems = content.get("problems") or [f"it ended while {content.get('phase')}"]
     return broken(run, problems[-1], took_s)
 
 
-def not_fine(record: NightRecord) -> list[NightRun]:
-    """The runs for which the night fails, in their order."""
+def failing_runs(record: NightRecord) -> list[NightRun]:
+    """The runs that fail the night, in their order."""
     return [run for run in record.runs if run.failure is not None and not run.allow_failure]
 
 
 def exit_code(record: NightRecord) -> int:
-    """1 if anything failed or got worse, or nobody knows whether it did; else 3 if the machine could not do
-    its part; else 0.
+    """1 if anything failed or got worse, or that is unknown; else 3 if the machine could not do its part;
+    else 0.
     """
-    kinds = {run.failure for run in not_fine(record)}
+    kinds = {run.failure for run in failing_runs(record)}
     if record.findings or record.unchecked is not None or kinds - {Failure.HARNESS}:
         return FAILED
     return MACHINE if kinds else FINE
 
 
 def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
-    """In a line, why a run did not pass."""
+    """One line saying why a run did not pass."""
     if summary["verdict"] == "passed":
         return None
     missed = [found for found in summary["expectations"] if not found["held"]]
@@ -111,7 +105,7 @@ def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
 
 
 def _line(text: str) -> str:
-    """One line that can be written anywhere: bytes that are no text came here as lone surrogates."""
+    """The text as one encodable line: undecodable bytes came here as lone surrogates."""
     return " ".join(text.split()).encode(errors="replace").decode()
 
 

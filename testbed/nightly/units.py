@@ -1,7 +1,8 @@
-"""What starts a night by itself: systemd's units (systemd.service(5), systemd.timer(5)), or lines for cron.
+"""Writes what starts a night automatically: systemd units (systemd.service(5), systemd.timer(5)), or lines
+for cron.
 
-Three units: a service that runs the night, a timer that starts it, and a service that, when the machine
-starts, goes on with a night that a reboot cut off. Texts only; nothing is written here.
+Three units: a service that runs the night, a timer that starts it, and a service that, at boot, resumes a
+night that a reboot interrupted. Returns texts only; nothing is written here.
 """
 
 import shlex
@@ -18,11 +19,11 @@ SPARE_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """A night that is to start by itself.
+class NightSchedule:
+    """A night that starts automatically.
 
-    command: the words of `cutset nightly SUITE ...`, with absolute paths. folder: where it is started.
-    path: of the environment, in which programs are found. user: who runs it, in a system unit.
+    command: the words of `cutset nightly SUITE ...`, with absolute paths. folder: the working directory.
+    path: PATH. user: the user of a system unit.
     """
 
     suite: str
@@ -36,7 +37,7 @@ class Installed:
 
     @property
     def name(self) -> str:
-        """What its units are called, without their ending."""
+        """The name of its units, without their suffix."""
         return f"cutset-nightly-{self.suite}"
 
     @property
@@ -46,11 +47,11 @@ class Installed:
 
     @property
     def resume(self) -> str:
-        """The unit to enable, which goes on with a night after a reboot."""
+        """The unit to enable, which resumes a night after a reboot."""
         return f"{self.name}-resume.service"
 
 
-def units(night: Installed) -> dict[str, str]:
+def units(night: NightSchedule) -> dict[str, str]:
     """The texts of all units, by file name."""
     return {
         f"{night.name}.service": _service(night, "the night", ()),
@@ -60,8 +61,8 @@ def units(night: Installed) -> dict[str, str]:
     }
 
 
-def cron_lines(night: Installed) -> str:
-    """For crontab(5): one line for each night, one for what a reboot cut off."""
+def cron_lines(night: NightSchedule) -> str:
+    """For crontab(5): one line that starts the night, one that resumes it after a reboot."""
     line = (
         f"cd {shlex.quote(str(night.folder))} && PATH={shlex.quote(night.path)} {shlex.join(night.command)}"
     )
@@ -69,7 +70,7 @@ def cron_lines(night: Installed) -> str:
     return f"{night.minute} {night.hour} * * * {line}\n@reboot {line} --resume\n"
 
 
-def _service(night: Installed, what: str, more: Sequence[str]) -> str:
+def _service(night: NightSchedule, what: str, more: Sequence[str]) -> str:
     user = f"User={night.user}\n" if night.user else ""
     return (
         "[Unit]\n"
@@ -88,7 +89,7 @@ def _service(night: Installed, what: str, more: Sequence[str]) -> str:
     )
 
 
-def _timer(night: Installed) -> str:
+def _timer(night: NightSchedule) -> str:
     return (
         "[Unit]\n"
         f"Description=Cutset: every night {night.suite}\n"

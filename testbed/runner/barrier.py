@@ -1,6 +1,6 @@
 """Barriers at which the machines that carry out one plan wait for each other.
 
-Each machine reports that it has arrived, and goes on when `testbed.machines.conductor` releases it, which
+Each machine reports that it has arrived, and goes on when `testbed.machines.coordinator` releases it, which
 waits for no machine longer than its lease. A machine that is never released does not go on, for it would be
 alone: the wait ends with the run, which the machine's supervisor stops when the lease has expired. A run on
 this machine alone does not wait.

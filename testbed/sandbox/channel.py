@@ -1,8 +1,7 @@
-"""The control channel between the CLI and the inside of a sandbox: a pair of sockets that carry JSON both
-ways.
+"""The control channel between the CLI and the inside of a sandbox: a socket pair that carries JSON both ways.
 
-One message is one packet (`SOCK_SEQPACKET`), so there are no halves, and a side that does not read can
-never stall the other: `post` drops a message rather than wait. What the messages mean is not known here.
+One message is one packet (`SOCK_SEQPACKET`), so there are no partial messages, and a side that does not read
+can never block the other: `post` drops a message rather than wait. The channel does not interpret messages.
 """
 
 import json
@@ -21,7 +20,7 @@ MESSAGE_BYTES_MAX = 128 << 10
 
 
 class Channel:
-    """One end. `ended` becomes true when the other end is gone."""
+    """One end of the channel. `ended` becomes true when the other end is closed."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -30,7 +29,7 @@ class Channel:
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
-        """Two connected ends; wrap this process's own with `Channel` and hand the other one on."""
+        """Two connected sockets; wrap this process's own with `Channel` and pass the other one on."""
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     @classmethod
@@ -44,11 +43,11 @@ class Channel:
         return cls(end)
 
     def fileno(self) -> int:
-        """For select and poll."""
+        """The descriptor, for select and poll."""
         return self._socket.fileno()
 
     def post(self, message: Mapping[str, Any]) -> bool:
-        """Send a message; false if the other end is gone, or has not read for long and the way is full."""
+        """Send a message; false if the other end is closed, or its buffer is full."""
         data = json.dumps(message, separators=(",", ":")).encode()
         assert len(data) <= MESSAGE_BYTES_MAX  # noqa: S101
         try:
@@ -58,7 +57,7 @@ class Channel:
         return True
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next message, or None when none came in time or the other end is gone."""
+        """The next message, or None when none came in time or the other end is closed."""
         if self.ended or not select.select([self._socket], [], [], timeout_s)[0]:
             return None
         try:

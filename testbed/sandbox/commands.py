@@ -16,12 +16,12 @@ is.
 
 
 def needs_user_namespace(effective_capabilities: int) -> bool:
-    """Whether the caller has to make itself a user namespace, from CapEff of /proc/self/status."""
+    """Whether the caller has to create a user namespace, from CapEff of /proc/self/status."""
     return any(not effective_capabilities >> bit & 1 for bit in CAPABILITIES_NEEDED.values())
 
 
 def sandbox_command(inner: Sequence[str], *, user_namespace: bool) -> list[str]:
-    """Run `inner` as PID 1 of namespaces of its own.
+    """The command line that runs `inner` as PID 1 of new namespaces.
 
     `--map-current-user` rather than `--map-root-user`: Debian's tcpdump, thinking itself root, would try to
     change its user or its file's owner and exit.
@@ -32,13 +32,14 @@ def sandbox_command(inner: Sequence[str], *, user_namespace: bool) -> list[str]:
 
 
 def init_command(command: Sequence[str], *, lifeline: int, control: int) -> list[str]:
-    """PID 1 of the sandbox, which runs `command` as its child."""
+    """The command line of PID 1 of the sandbox, which runs `command` as its child."""
     return python_command("testbed.sandbox.init", str(lifeline), str(control), *command)
 
 
 def inside_commands() -> list[list[str]]:
-    """What PID 1 does first: /sys of the new network namespace (so that /sys/class/net is ours), and lo.
+    """The first commands of PID 1: mount /sys for the new network namespace (so that /sys/class/net is ours),
+    and take lo up.
 
-    `-n` keeps mount(8) from noting it in /run, which is the machine's own.
+    `-n` keeps mount(8) from recording it in /run, which is the machine's own.
     """
     return [["mount", "-n", "-t", "sysfs", "sysfs", "/sys"], ["ip", "link", "set", "lo", "up"]]

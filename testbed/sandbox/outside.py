@@ -1,9 +1,9 @@
-"""The CLI's side of a sandbox: start it, talk to it, be sure that it is gone.
+"""The CLI's side of a sandbox: starts it, communicates with it, and makes sure that it is gone.
 
-A `Sandbox` is a context manager around one command that runs as a child of the sandbox's PID 1, in network,
-mount and PID namespaces of its own (for an ordinary user also a user namespace). It is in a session of its
-own, so that Ctrl-C on the terminal reaches the CLI alone, which then decides. Leaving the context kills
-whatever still runs.
+A `Sandbox` is a context manager around one command that runs as a child of the sandbox's PID 1, in separate
+network, mount and PID namespaces (for an ordinary user also a user namespace). It is in its own session, so
+that Ctrl-C on the terminal reaches the CLI alone, which then decides. Leaving the context kills whatever
+still runs.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Sandbox:
         self.process: subprocess.Popen[str]
 
     def __enter__(self) -> "Sandbox":
-        """Raises MachineError, with what to do, where sandboxes cannot be made."""
+        """Raises MachineError, with what to do, where sandboxes cannot be created."""
         check_tools(SANDBOX_TOOLS)
         # The kernel sends the parent-death signal when the starting *thread* dies (prctl(2)).
         assert threading.current_thread() is threading.main_thread()  # noqa: S101
@@ -81,7 +81,7 @@ class Sandbox:
         self._resources.close()
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Wait for the command's end; its exit code. Raises TimeoutError."""
+        """Wait for the command's end; returns its exit code. Raises TimeoutError."""
         try:
             return self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -128,9 +128,9 @@ def run_in_sandbox(
     timeout_s: float = 60.0,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command in a sandbox of its own, with `text` as its standard input, and collect what it says.
+    """Run one command in a sandbox, with `text` as its standard input, and return its result.
 
-    Raises MachineError where sandboxes cannot be made, TimeoutError when it takes longer than `timeout_s`.
+    Raises MachineError where sandboxes cannot be created, TimeoutError when it takes longer than `timeout_s`.
     """
     with (
         tempfile.TemporaryFile("w+") as stdin,

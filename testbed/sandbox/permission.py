@@ -1,6 +1,6 @@
-"""May this user make the namespaces that a sandbox needs, and if not, what is to be done?
+"""Decides whether this user may create the namespaces of a sandbox, and if not, what to do.
 
-Reads the kernel's switches; tries nothing and changes nothing.
+Reads the kernel's settings; tries nothing and changes nothing.
 """
 
 from pathlib import Path
@@ -23,11 +23,11 @@ def user_namespace_needed() -> bool:
 
 
 def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
-    """Why an ordinary user may not make namespaces here and what to do about it, or None if no switch
+    """Why an ordinary user may not create namespaces here and what to do about it, or None if no setting
     forbids it.
 
-    `sysctls` is where the kernel's switches are read. Sources: user_namespaces(7), Ubuntu's AppArmor
-    release notes for 23.10 and 24.04, Debian's kernel patch for unprivileged_userns_clone.
+    `sysctls` is the folder of the kernel's settings. Sources: user_namespaces(7), Ubuntu's AppArmor release
+    notes for 23.10 and 24.04, Debian's kernel patch for unprivileged_userns_clone.
     """
     if _read_switch(sysctls / "user/max_user_namespaces") == 0:
         return (
@@ -48,7 +48,7 @@ def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
 
 
 def failed_to_start(stderr: str) -> MachineError:
-    """The error for a sandbox that did not come up, from what its makers said on standard error."""
+    """The error for a sandbox that did not start, from the standard error of its commands."""
     said = " ".join(stderr.split()) or "no reason given"
     advice = why_forbidden() if user_namespace_needed() else None
     if advice is None and "permitted" in said:

@@ -1,7 +1,7 @@
-"""Finding the programs that runs are made with. Looks only; installs nothing.
+"""Finds the programs that runs need. Installs nothing.
 
-Debian keeps some of them (`bridge`, `tc`) in directories that an ordinary user's PATH lacks, though
-everybody may run them: so those are always searched too, here and inside sandboxes.
+Debian keeps some of them (`bridge`, `tc`) in directories that an ordinary user's PATH lacks, though every
+user may run them: so those are always searched too, here and inside sandboxes.
 """
 
 import os
@@ -26,13 +26,15 @@ RUN_TOOLS = {
 
 
 def search_path(environment: Mapping[str, str]) -> str:
-    """PATH less what depends on the working directory, and the directories of system programs behind it."""
+    """PATH without entries relative to the working directory, followed by the directories of system
+    programs.
+    """
     entries = absolute_entries(environment.get("PATH", os.defpath))
     return os.pathsep.join([*filter(None, [entries]), *SYSTEM_DIRECTORIES])
 
 
 def missing_tools(tools: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Which of these programs are not found, each with the package to install."""
+    """The programs that are not found, each with the package to install."""
     path = search_path(environment)
     return [
         f"`{tool}` (Debian and Ubuntu: package {package})"

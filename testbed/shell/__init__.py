@@ -1,1 +1,1 @@
-"""The prompt of `cutset shell`, inside the sandbox: Mininet's, with words for faults and for looking."""
+"""The prompt of `cutset shell`, inside the sandbox: Mininet's, with commands for faults and status."""

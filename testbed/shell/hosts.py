@@ -1,8 +1,8 @@
 """The run's hosts as Mininet objects in the prompt's own process.
 
-The hosts' namespaces are held by the runner's Mininet; here each host is a shell of its own beside that one,
-attached to the same namespaces (mnexec -a) when it is first given something to do. So whatever is done at the
-prompt runs where the host's node process runs, and keeps nobody waiting but the one who asked.
+The runner's Mininet holds the hosts' namespaces; here each host is a separate shell, attached to the same
+namespaces (mnexec -a) by its first command. So commands at the prompt run beside the host's node process, and
+block nothing but the prompt.
 """
 
 import os
@@ -25,7 +25,7 @@ class AttachedHost(PlainHost):
         super().__init__(name)
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
-        """Put off until the first command; until then the host is its holder."""
+        """Deferred until the first command; until then the host has its holder's pid."""
         self.pid = self._holder
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> None:  # noqa: N802
@@ -34,12 +34,12 @@ class AttachedHost(PlainHost):
         super().sendCmd(*args, **kwargs)
 
     def cmd(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the host's shell a command and wait for what it says, as Mininet does."""
+        """Give the host's shell a command and wait for its output, as Mininet does."""
         self._attach()
         return super().cmd(*args, **kwargs)
 
     def terminate(self) -> None:
-        """End the shell that is ours; the holder is not."""
+        """End our own shell, but not the holder."""
         if self.shell is not None:
             if self.shell.poll() is None:
                 os.killpg(self.shell.pid, signal.SIGHUP)
@@ -54,7 +54,7 @@ class AttachedHost(PlainHost):
 
 
 def attached_network(plan: Plan, pids: Mapping[str, int]) -> Mininet:
-    """The run's network. pids: of the process that holds each host's namespaces, by host."""
+    """The run's network. pids: the process that holds each host's namespaces, by host."""
     net = make_mininet()
     for host in plan.hosts:
         attached = AttachedHost(host.name, pids[host.name])

@@ -1,11 +1,11 @@
-"""Mininet's prompt with our words added.
+"""Mininet's prompt with additional commands.
 
 Everything that Mininet's own prompt can do with hosts works here (`r0-client-0 ping r3-proxy-0`, `nodes`),
-but for what would change links without the run knowing: that is refused, and the word for it named. A fault
-is carried out by the runner, which also records it; here it is only said. A line that asks for nothing that
-can be done gets one line of answer, and the prompt goes on.
+except for what would change links without the run knowing: that is refused, naming the command to use
+instead. The runner applies and records faults; the prompt only sends requests. An invalid line gets one line
+of answer, and the prompt goes on.
 
-The prompt's side of its channel to the runner is `Runner`: one question, one answer.
+`RunnerClient` is the prompt's side of its channel to the runner: one request, one answer.
 """
 
 import contextlib
@@ -26,30 +26,32 @@ from experiments.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
 from testbed.sandbox.channel import Channel
-from testbed.shell import words
+from testbed.shell import fault_commands
 
 ANSWER_TIMEOUT_S = 60.0
 """A process that starts again may take forty seconds (`testbed.runner.process_starter`), on a busy machine.
 """
 
 
-class RefusedError(TestbedError):
-    """The runner does not do what was asked, and says why."""
+class RequestRefusedError(TestbedError):
+    """The runner refused a request, and says why."""
 
 
-class Runner:
-    """Who carries out what is asked at the prompt."""
+class RunnerClient:
+    """The prompt's connection to the runner."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._unanswered = 0  # questions that somebody stopped waiting for
 
     def opening(self) -> dict[str, Any]:
-        """What the runner says first."""
+        """The runner's first message."""
         return self._receive()
 
     def ask(self, do: str, **fields: Any) -> dict[str, Any]:
-        """Ask, and wait for the answer. Raises RefusedError; TestbedError if the runner is gone."""
+        """Send a request and return the answer. Raises RequestRefusedError; TestbedError if the runner is
+        gone.
+        """
         self._channel.post({"do": do, **fields})
         self._unanswered += 1
         while self._unanswered > 1:
@@ -58,11 +60,11 @@ class Runner:
         answer = self._receive()
         self._unanswered = 0
         if answer["did"] == "refused":
-            raise RefusedError(answer["text"])
+            raise RequestRefusedError(answer["text"])
         return answer
 
     def fault(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Let a fault happen now."""
+        """Inject a fault now."""
         return self.ask("fault", fault=dict(document))
 
     def _receive(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class Runner:
 
 
 PROMPT = "cutset> "
-OURS = (*words.USAGE, "status", "packets", "faults")
+OURS = (*fault_commands.USAGE, "status", "packets", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
     "link": "a link changed so is not in the run's record: take cut, restore or set",
@@ -89,13 +91,13 @@ Look = Callable[[Sequence[str], Callable[[str], None]], None]
 
 
 class Prompt(CLI):  # type: ignore[misc]
-    """Reads lines until somebody leaves. Constructing it does nothing yet; `talk` does."""
+    """Reads lines until the user leaves. Its constructor reads none; `talk` does."""
 
     prompt = PROMPT
     identchars = CLI.identchars + "-"
     doc_header = "Mininet's words:"
 
-    def __init__(self, net: Mininet, plan: Plan, runner: Runner, look: Look, stdin: TextIO) -> None:
+    def __init__(self, net: Mininet, plan: Plan, runner: RunnerClient, look: Look, stdin: TextIO) -> None:
         self._plan = plan
         self._runner = runner
         self._look = look
@@ -110,7 +112,7 @@ class Prompt(CLI):  # type: ignore[misc]
         super().__init__(net, stdin=stdin)
 
     def talk(self) -> None:
-        """Until somebody leaves."""
+        """Read and execute lines until the user leaves."""
         self._talking = True
         if not self.isatty():
             self.prompt = ""
@@ -131,43 +133,43 @@ class Prompt(CLI):  # type: ignore[misc]
             readline.set_completer_delims(" \t\n|")
 
     def say(self, line: str) -> None:
-        """A line of ours."""
+        """Print a line."""
         self.stdout.write(f"{line}\n")
         self.stdout.flush()
 
     # What happens to each line.
 
     def precmd(self, line: str) -> str:
-        """Say the line, where nobody has typed it on a terminal."""
+        """Echo the line, unless it was typed on a terminal."""
         if not self.isatty() and line != "EOF":
             self.say(f"{PROMPT}{line}")
         return str(super().precmd(line)).strip()
 
     def onecmd(self, line: str) -> Any:
-        """Do what a line says; true leaves the prompt."""
+        """Execute a line; true leaves the prompt."""
         word, given, _ = self.parseline(line)
         try:
-            if word in words.USAGE:
+            if word in fault_commands.USAGE:
                 return self._fault(word, given)
             return super().onecmd(line)
-        except (words.WordError, TestbedError) as error:
+        except (fault_commands.CommandError, TestbedError) as error:
             self.say(f"*** {error}")
         except Exception as error:  # noqa: BLE001 - a word that breaks must not take the network with it
             self.say(f"*** {word} failed: {type(error).__name__}: {' '.join(str(error).split())}")
         return False
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Say what happened meanwhile."""
+        """Print what happened meanwhile."""
         if not stop:
             with contextlib.suppress(TestbedError):  # the run is about to end, and its end says why
                 news = self._runner.ask("news", **self._heard)
                 self._heard = {key: count + len(news[key]) for key, count in self._heard.items()}
-                for each in words.news_lines(news):
+                for each in fault_commands.news_lines(news):
                     self.say(each)
         return bool(super().postcmd(stop, line))
 
     def default(self, line: str) -> None:
-        """A host and its command, as Mininet has it; anything else is unknown."""
+        """A host and its command, as in Mininet; anything else is unknown."""
         word = self.parseline(line)[0]
         if word in self.mn:
             super().default(line)
@@ -176,7 +178,9 @@ class Prompt(CLI):  # type: ignore[misc]
             self.say(f"*** unknown: {line.split(maxsplit=1)[0]}{_nearest(line.split(maxsplit=1)[0], known)}")
 
     def waitForNode(self, node: Node) -> None:  # noqa: N802
-        """Until a host's command is done. It gets what is typed meanwhile, but not a file's next lines."""
+        """Wait for a host's command. It receives what is typed meanwhile, but not the next lines of
+        a script.
+        """
         if self.isatty():
             super().waitForNode(node)
             return
@@ -187,20 +191,20 @@ class Prompt(CLI):  # type: ignore[misc]
                 node.sendInt()
 
     def _fault(self, word: str, given: str) -> None:
-        for document in words.fault_documents(word, given, self._processes):
+        for document in fault_commands.fault_documents(word, given, self._processes):
             answer = self._runner.fault(document)
             self._names["faults"].append(answer["name"])
-            for line in words.fault_lines(answer):
+            for line in fault_commands.fault_lines(answer):
                 self.say(line)
 
     def do_status(self, _line: str) -> None:
-        """Time, what is not as it was configured, events a second at each client."""
+        """The time, deviations from the configuration, and events a second at each client."""
         streams = {str(stream.number): stream.name for stream in self._plan.streams}
-        for line in words.status_lines(self._runner.ask("status"), streams):
+        for line in fault_commands.status_lines(self._runner.ask("status"), streams):
             self.say(line)
 
     def do_faults(self, _line: str) -> None:
-        """The faults so far, as an experiment's file would have them."""
+        """The faults so far, in the form of an experiment's file."""
         faults = self._runner.ask("faults")["faults"]
         for fault in faults:
             self.say(f"  - {{{', '.join(f'{key}: {_flow(value)}' for key, value in fault.items())}}}")
@@ -208,19 +212,19 @@ class Prompt(CLI):  # type: ignore[misc]
             self.say("none so far")
 
     def do_packets(self, line: str) -> None:
-        """What messages crossed lately."""
+        """Recent messages on the links."""
         self._look(line.split(), self.say)
 
     def do_help(self, line: str) -> None:
-        """What can be said here."""
-        if line in words.USAGE:
-            self.say(f"{words.USAGE[line]}\n    {words.MEANING[line]}")
-        elif line in words.OTHER_WORDS:
-            self.say("\n    ".join(words.OTHER_WORDS[line]))
+        """The available commands."""
+        if line in fault_commands.USAGE:
+            self.say(f"{fault_commands.USAGE[line]}\n    {fault_commands.MEANING[line]}")
+        elif line in fault_commands.OTHER_WORDS:
+            self.say("\n    ".join(fault_commands.OTHER_WORDS[line]))
         elif line:
             super().do_help(line)
         else:
-            for each in words.help_lines():
+            for each in fault_commands.help_lines():
                 self.say(each)
             self.say(f"Mininet's: {', '.join(MININETS)}; HOST COMMAND, such as r0-client-0 ping r1-proxy-0")
 
@@ -233,15 +237,15 @@ class Prompt(CLI):  # type: ignore[misc]
     # Completion with Tab.
 
     def completenames(self, given: str, *_: Any) -> list[str]:
-        """First words: ours, Mininet's, hosts."""
+        """Complete the first word: our commands, Mininet's, hosts."""
         known = [*OURS, *MININETS, "help", "exit", "quit", *(host.name for host in self._plan.hosts)]
         return _matching(known, given)
 
     def completedefault(self, given: str, line: str, begin: int, _end: int) -> list[str]:
-        """What may come next behind a word of ours, names of hosts behind anything else."""
+        """Complete later words: arguments of our commands, names of hosts for any other."""
         word, *before = line[:begin].split() or [""]
-        if word in words.USAGE:
-            known = words.candidates(word, before, self._names)
+        if word in fault_commands.USAGE:
+            known = fault_commands.candidates(word, before, self._names)
         elif word == "help":
             known = list(OURS)
         else:
@@ -252,7 +256,7 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _matching(known: Sequence[str], given: str) -> list[str]:
-    """With a space behind, as Python's readline adds none."""
+    """The matches, each with a space behind, as Python's readline adds none."""
     return sorted({f"{name} " for name in known if name.startswith(given)})
 
 
@@ -284,7 +288,7 @@ def _nearest(word: str, known: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """SIGTERM leaves the prompt in order, so that the terminal is as it was."""
+    """Leave the prompt in order on SIGTERM, so that the terminal is restored."""
 
     def leave(_number: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(0)

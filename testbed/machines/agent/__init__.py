@@ -1,1 +1,1 @@
-"""What runs on a machine that a run uses: a supervisor that outlives its SSH connection."""
+"""The supervisor of a run on a machine, which outlives its SSH connection."""

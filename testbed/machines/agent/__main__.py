@@ -1,11 +1,10 @@
 """`python -m testbed.machines.agent start|attach FOLDER`: what a controller starts through SSH.
 
-`start` takes one line on standard input, {"run": the content of run.json, "lease_s": seconds}, makes the
-run's folder, and leaves a supervisor behind that is nobody's child; where one is there already, it changes
-nothing. Then, as `attach` alone, it passes bytes between its standard streams and the supervisor's socket
-until either ends, or whoever is at its standard streams takes nothing or does not begin for `PATIENCE_S`.
-Exit codes: 0 one of both ended, which another `attach` may mend; 3 there is no supervisor, or the folder
-cannot be made.
+`start` reads one line from standard input, {"run": the content of run.json, "lease_s": seconds}, creates the
+run's folder, and leaves a detached supervisor behind; if there is one already, it changes nothing. Then, like
+`attach`, it forwards bytes between its standard streams and the supervisor's socket until either ends, or the
+controller reads nothing or does not begin for `PATIENCE_S`. Exit codes: 0 one of both ended, and another
+`attach` may continue; 3 there is no supervisor, or the folder cannot be created.
 """
 
 import json
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.machines.agent import files
-from testbed.machines.limited_waiting import limited
+from testbed.machines.time_limit import limited
 
 NO_SUPERVISOR = 3
 PATIENCE_S = 60.0
@@ -49,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(folder: Path, given: dict[str, Any]) -> str:
-    """Leave a supervisor behind; what went wrong, or nothing."""
+    """Leave a supervisor behind; returns what went wrong, or nothing."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(reading)
@@ -65,7 +64,7 @@ def _start(folder: Path, given: dict[str, Any]) -> str:
 
 
 def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
-    """Never returns."""
+    """Become the supervisor; never returns."""
     code = 1
     try:
         # What only a supervisor needs is not imported where bytes are only passed on.
@@ -104,7 +103,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
 
 
 def _let_go_of_terminal(log: Path) -> None:
-    """Hold on to nothing of the SSH session, or it would not end."""
+    """Detach from the SSH session, or it would not end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((nothing, 0), (said, 1), (said, 2)):
@@ -113,7 +112,7 @@ def _let_go_of_terminal(log: Path) -> None:
 
 
 def _first_line() -> tuple[bytes, bytes]:
-    """A line of standard input, and what came with it and is for the supervisor."""
+    """The first line of standard input, and the bytes after it, which are for the supervisor."""
     data = b""
     while b"\n" not in data and (piece := os.read(0, PIECE_BYTES)):
         data += piece
@@ -122,7 +121,7 @@ def _first_line() -> tuple[bytes, bytes]:
 
 
 def _pass_bytes(connection: socket.socket, first: bytes) -> None:
-    """Both ways, until either side ends."""
+    """Forward bytes both ways, until either side ends."""
     connection.sendall(first)
     both: list[int | socket.socket] = [0, connection]
     while True:

@@ -1,4 +1,4 @@
-"""What stands in a run's folder on a machine beside the run directory itself. Every such path is here."""
+"""The paths in a run's folder on a machine, beside the run directory itself."""
 
 from pathlib import Path
 
@@ -14,7 +14,9 @@ SOCKET_PATH_BYTES_MAX = 107  # unix(7)
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a process was started, in clock ticks since boot (proc(5), field 22); None if there is none."""
+    """ShippingTime a process was started, in clock ticks since boot (proc(5), field 22); None if there is
+    none.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

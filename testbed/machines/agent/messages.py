@@ -10,8 +10,8 @@ The controller says
 
 The supervisor says what the run says (`testbed.runner.record`), each with its number `n`, so that who comes
 back after a broken connection misses nothing (`attachment.py`). Only what is soon out of date, or
-stands in the run's files and is of no use before (`PASSING`), has none and is not said again. When the run is
-over it says {"did": "ended"}.
+stands in the run's files and is of no use before (`PASSING`), has none and is not said again. ShippingTime
+the run is over it says {"did": "ended"}.
 """
 
 import json
@@ -25,22 +25,22 @@ PASSING = frozenset({"progress", "clock"})
 
 
 class LineError(ValueError):
-    """What came is no JSON object in a line of reasonable length."""
+    """A line is too long, or not a JSON object."""
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent."""
+    """A message as a line."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
-class Lines:
-    """Bytes in, messages out."""
+class MessageParser:
+    """Parses messages from bytes."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that are whole now. Raises LineError."""
+        """The messages that are complete now. Raises LineError."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise LineError(f"a line of more than {LINE_BYTES_MAX} bytes")

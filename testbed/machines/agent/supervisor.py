@@ -1,9 +1,9 @@
-"""Holds a machine's part of a run, whether or not somebody is connected.
+"""Supervises a machine's part of a run, with or without a connected controller.
 
-One process, one thread: it starts the sandbox with the run in it, keeps what the run says (`kept`), gives it
-to whoever is attached at its socket (one at a time; a new one takes the old one's place), and passes on what
-that one asks. Whoever is attached renews the lease by any word. When the lease is over the run is told to end
-tidily, and its files stay. What it has done to the machine goes with the sandbox.
+One process, one thread: it starts the sandbox with the run in it, retains the run's messages, sends them to
+the controller attached to its socket (one at a time; a new one replaces the old), and executes that one's
+orders. Any message of the controller renews the lease. When the lease expires the run is told to end in
+order, and its files stay. All changes to the machine go with the sandbox.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from experiments.child_python import python_command
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent import files
-from testbed.machines.agent.attachment import Attachment, Kept
+from testbed.machines.agent.attachment import Attachment, RetainedMessages
 from testbed.machines.agent.messages import PASSING, Message, line_of
 from testbed.runner.phases import RUNNER_LOG, Outcome, settle
 from testbed.sandbox import Sandbox
@@ -31,7 +31,7 @@ STOP_S = 60.0
 
 
 class Supervisor:
-    """One run on one machine. now_ns: the machine's clock; now_s: seconds that no clock change alters."""
+    """One run on one machine. now_ns: the machine's clock; now_s: a monotonic clock, seconds."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Supervisor:
         self._now_ns = now_ns
         self._now_s = now_s
         self._deadline_s = now_s() + lease_s
-        self._kept = Kept()
+        self._retained = RetainedMessages()
         self._attached: Attachment | None = None
         self._selector = selectors.DefaultSelector()
         self._sandbox: Sandbox | None = None
@@ -56,7 +56,7 @@ class Supervisor:
         self._left = False  # nobody wants anything of it any more
 
     def serve(self, listener: socket.socket) -> None:
-        """Until the run is over and whoever wanted it has said goodbye, or the lease is over."""
+        """Serve until the run is over and the controller has said goodbye, or the lease has expired."""
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, listener))
         try:
@@ -84,7 +84,7 @@ class Supervisor:
         self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._hear_run)
 
     def _outcome(self) -> str:
-        """How the run ended, written down by now, if it can be."""
+        """How the run ended, from its run.json if that can be read."""
         try:
             outcome: str = settle(self._run, RUNNER_LOG)["outcome"]
         except (OSError, InputError) as error:
@@ -128,18 +128,18 @@ class Supervisor:
             if self._attached is not None:
                 self._attached.tell(line_of(message))
         else:
-            self._kept.add(message)
+            self._retained.add(message)
         self._flush()
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionError):
             connection, _ = listener.accept()
             self._detach()
-            attached = self._attached = Attachment(connection, self._kept)
+            attached = self._attached = Attachment(connection, self._retained)
             self._selector.register(connection, selectors.EVENT_READ, partial(self._attend, attached))
 
     def _attend(self, attached: Attachment) -> None:
-        """Hear them and go on telling them, unless they have gone since this was called for."""
+        """Read the controller's messages and send ours, unless it has disconnected meanwhile."""
         if attached is not self._attached:
             return
         try:
@@ -182,14 +182,14 @@ class Supervisor:
 
 
 def _said(error: Exception) -> str:
-    """An error, without the number that an OSError begins with."""
+    """An error's text, without the number that an OSError begins with."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def listen(folder: Path) -> socket.socket:
-    """The socket of a run's folder, for its owner alone. Raises OSError."""
+    """The socket in a run's folder, accessible to its owner only. Raises OSError."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = folder / files.SOCKET
     path.unlink(missing_ok=True)
@@ -200,5 +200,5 @@ def listen(folder: Path) -> socket.socket:
 
 
 def note_process(folder: Path, pid: int) -> None:
-    """Write down which process holds the run."""
+    """Record the process id of the supervisor."""
     write_json(folder / files.STATE, {"pid": pid, "started_ticks": files.started_ticks(pid)})

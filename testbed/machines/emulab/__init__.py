@@ -1,1 +1,1 @@
-"""Emulab and CloudLab: what to ask the site for, and an inventory of what it gave. No site is called."""
+"""Emulab and CloudLab: writes requests, and inventories from their manifests. Contacts no site."""

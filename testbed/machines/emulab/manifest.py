@@ -1,9 +1,9 @@
-"""What a site gave: its manifest, a GENI RSpec of type "manifest", as plain data.
+"""Reads what a site allocated: its manifest, a GENI RSpec of type "manifest", as plain data.
 
-A manifest repeats the request and adds how to log in to each node, and the address that each interface got.
-Nodes that nobody logs in to (a site's own, for delays) and unknown elements are passed over. The text
-comes from elsewhere: what we use of it is checked, and documents with a DTD are refused, as no manifest needs
-one (it could define entities without end).
+A manifest repeats the request and adds how to log in to each node, and the address of each interface. Nodes
+without a login (a site's own, for delays) and unknown elements are skipped. The text is untrusted: what we
+use of it is validated, and documents with a DTD are refused, as no manifest needs one (it could define
+endless entities).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from xml.etree import ElementTree
 
-from testbed.machines.emulab.vocabulary import NAMESPACE
+from testbed.machines.emulab.rspec_names import NAMESPACE
 from topologies.errors import InputError
 
 TEXT_CHARACTERS_MAX = 16 << 20
@@ -20,7 +20,7 @@ SSH_PORT = 22
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A way to log in by SSH."""
+    """An SSH login of a node."""
 
     user: str
     host: str
@@ -28,8 +28,8 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A node that was given. addresses: of its interfaces, by the link that they are on."""
+class AllocatedNode:
+    """A node that the site allocated. addresses: of its interfaces, by the link that they are on."""
 
     name: str
     logins: tuple[Login, ...]
@@ -41,12 +41,12 @@ class Manifest:
     """Nodes in the file's order, and the names of all links."""
 
     file: str
-    nodes: tuple[Given, ...]
+    nodes: tuple[AllocatedNode, ...]
     links: tuple[str, ...]
 
 
 def read_manifest(text: str, file: str) -> Manifest:
-    """The manifest in a text. Raises InputError. file: as messages name it."""
+    """Parse a manifest. Raises InputError. file: its name in messages."""
     root = _parsed(text, file)
     links = [link for link in root.iterfind(_tag("link")) if link.get("client_id")]
     link_of = {
@@ -54,7 +54,7 @@ def read_manifest(text: str, file: str) -> Manifest:
         for link in links
         for reference in link.iterfind(_tag("interface_ref"))
     }
-    nodes = (_given(node, link_of, file) for node in root.iterfind(_tag("node")))
+    nodes = (_allocated_node(node, link_of, file) for node in root.iterfind(_tag("node")))
     return Manifest(
         file,
         tuple(node for node in nodes if node.logins),
@@ -81,7 +81,7 @@ def _parsed(text: str, file: str) -> ElementTree.Element:
     return root
 
 
-def _given(node: ElementTree.Element, link_of: Mapping[str, str], file: str) -> Given:
+def _allocated_node(node: ElementTree.Element, link_of: Mapping[str, str], file: str) -> AllocatedNode:
     name = node.get("client_id", "")
     logins = (_login(element, name, file) for element in node.iterfind(f"{_tag('services')}/{_tag('login')}"))
     addresses = {}
@@ -89,7 +89,7 @@ def _given(node: ElementTree.Element, link_of: Mapping[str, str], file: str) -> 
         link, ip = link_of.get(interface.get("client_id", "")), interface.find(_tag("ip"))
         if link is not None and ip is not None:
             addresses[link] = _address(ip.get("address", ""), f"{name}.{interface.get('client_id')}", file)
-    return Given(name, tuple(login for login in logins if login), addresses)
+    return AllocatedNode(name, tuple(login for login in logins if login), addresses)
 
 
 def _login(element: ElementTree.Element, node: str, file: str) -> Login | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.machines.emulab.vocabulary import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
+from testbed.machines.emulab.rspec_names import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
 from testbed.machines.inventory import MACHINES_MAX, Shaping
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
@@ -64,7 +64,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """How many machines a region has, or how many regions a machine; one of the two is 1."""
+    """How many machines a region has, or how many regions a machine has; one of the two is 1."""
 
     machines_per_region: int = 1
     regions_per_machine: int = 1
@@ -75,7 +75,7 @@ ONE_EACH = Density()
 
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """What to ask for: the machines' names and the links."""
+    """The machines and links to request from a site."""
 
     machines: tuple[str, ...]
     links: tuple[SiteLink, ...]
@@ -86,7 +86,9 @@ class SiteRequest:
 
 
 def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EACH) -> SiteRequest:
-    """What a topology needs. Raises InputError: one machine is enough, too many, or a link is too special."""
+    """The request for a topology. Raises InputError if one machine is enough, too many are needed, or a link
+    cannot be requested.
+    """
     machines_of = _machines(topology, density)
     machines = tuple(dict.fromkeys(machine for served in machines_of.values() for machine in served))
     if len(machines) < 2:
@@ -101,8 +103,12 @@ def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EA
             f"{len(machines)} machines are more than {MACHINES_MAX}: --regions-per-machine asks for fewer",
         )
     if shaping is Shaping.HOSTS:
-        return SiteRequest(machines, tuple(_Networks().of([_Wanted(LAN, machines)], SHARED)))
-    request = SiteRequest(machines, tuple(_Networks().of(_wanted(topology, machines_of), FIRST_LINK)))
+        return SiteRequest(
+            machines, tuple(_NetworkAllocator().of([_RequestedNetwork(LAN, machines)], SHARED))
+        )
+    request = SiteRequest(
+        machines, tuple(_NetworkAllocator().of(_requested_networks(topology, machines_of), FIRST_LINK))
+    )
     for machine in machines:
         if not request.ports_of(machine):
             raise InputError(topology.name, None, "links", f"none leads to {machine}: take --shaping hosts")
@@ -129,8 +135,8 @@ def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A network between machines; forward and backward are what it does between the first two."""
+class _RequestedNetwork:
+    """A network between machines; forward and backward are the parameters between the first two."""
 
     name: str
     machines: tuple[str, ...]
@@ -138,7 +144,9 @@ class _Wanted:
     backward: LinkParameters | None = None
 
 
-def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iterator[_Wanted]:
+def _requested_networks(
+    topology: Topology, machines_of: dict[str, tuple[str, ...]]
+) -> Iterator[_RequestedNetwork]:
     """A link for each wide-area link between two machines, and a network between the machines of a region."""
     for link in topology.links:
         a, b = (machines_of[end][0] for end in link.between)
@@ -149,19 +157,19 @@ def _wanted(topology: Topology, machines_of: dict[str, tuple[str, ...]]) -> Iter
             ("backward", link.backward_parameters),
         ):
             _refuse_special(topology.name, f"{link.name}.{direction}", parameters)
-        yield _Wanted(link.name, (a, b), link.forward_parameters, link.backward_parameters)
+        yield _RequestedNetwork(link.name, (a, b), link.forward_parameters, link.backward_parameters)
     for region, machines in machines_of.items():
         if len(machines) > 1:
-            yield _Wanted(region_lan(region), machines)
+            yield _RequestedNetwork(region_lan(region), machines)
 
 
-class _Networks:
-    """Gives networks their addresses, and machines the numbers of their ports."""
+class _NetworkAllocator:
+    """Allocates addresses to networks, and port numbers to machines."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
 
-    def of(self, wanted: Iterable[_Wanted], first: IPv4Network) -> Iterator[SiteLink]:
+    def of(self, wanted: Iterable[_RequestedNetwork], first: IPv4Network) -> Iterator[SiteLink]:
         """The links; `first` is the network of the first, the others' follow it."""
         for number, link in enumerate(wanted):
             base = int(first.network_address) + number * first.num_addresses
@@ -177,7 +185,9 @@ class _Networks:
         return Port(machine, number, address, netmask)
 
 
-def _parameters_of(link: _Wanted, ports: tuple[Port, ...]) -> tuple[tuple[Port, Port, LinkParameters], ...]:
+def _parameters_of(
+    link: _RequestedNetwork, ports: tuple[Port, ...]
+) -> tuple[tuple[Port, Port, LinkParameters], ...]:
     if link.forward is None or link.backward is None:
         return ()
     a, b = ports
@@ -197,8 +207,8 @@ DELAY_US_MIN = 2_000
 RATE_BITS_PER_S_MAX = 1_000_000_000
 
 
-def doubts(request: SiteRequest) -> Iterator[str]:
-    """A line for each link that asks for more than the FAQ promises."""
+def limit_warnings(request: SiteRequest) -> Iterator[str]:
+    """A warning for each link that exceeds the limits of the FAQ."""
     for link in request.links:
         parameters_of = [parameters for _, _, parameters in link.parameters]
         for said in dict.fromkeys(

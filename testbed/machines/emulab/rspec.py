@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from testbed.doctor import packages
 from testbed.machines.emulab.request import Hardware, Port, SiteLink, SiteRequest
-from testbed.machines.emulab.vocabulary import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
+from testbed.machines.emulab.rspec_names import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
 from topologies.link_parameters import LinkParameters
 
 SLIVER = "raw-pc"  # a whole machine: its clock and its processors are nobody else's

@@ -1,16 +1,17 @@
-"""An inventory from a manifest: who is reached where, as which user, and at which address in the experiment.
+"""Writes an inventory from a manifest: for each machine its address, user, and address in the experiment
+network.
 
-Manifests of our own requests say by their names which regions a machine serves and whether the site shapes
-(`vocabulary.py`). In another's, all machines must be on one network, which then is the experiment's; its
-machines take the regions in order. Host keys are in no manifest: whoever uses the machines checks them once.
+Manifests of our own requests tell by their names which regions a machine serves and whether the site emulates
+the links (`rspec_names.py`). In others, all machines must be on one network, which then is the experiment's;
+its machines get the regions in order. Manifests have no host keys: the user checks them once.
 """
 
 from typing import Any
 
 import yaml
 
-from testbed.machines.emulab.manifest import SSH_PORT, Given, Login, Manifest
-from testbed.machines.emulab.vocabulary import LAN, LAN_PREFIX, regions_of
+from testbed.machines.emulab.manifest import SSH_PORT, AllocatedNode, Login, Manifest
+from testbed.machines.emulab.rspec_names import LAN, LAN_PREFIX, regions_of
 from testbed.machines.inventory import Shaping
 from topologies.errors import InputError
 
@@ -39,7 +40,9 @@ def inventory_text(manifest: Manifest, *, name: str, user: str | None, login_nam
 
 
 def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
-    """Who shapes, and whether we wrote the request: every node is on our LAN, or on links of its regions."""
+    """Whether the site emulates the links, and whether the request was ours: every node is on our LAN, or on
+    links of its regions.
+    """
     if all(LAN in node.addresses for node in manifest.nodes):
         return Shaping.HOSTS, True
     serves = {node.name: set(regions_of(node.name)) for node in manifest.nodes}
@@ -61,7 +64,7 @@ def _only_user(manifest: Manifest, login_name: str) -> str:
     return users[0]
 
 
-def _login(node: Given, user: str, file: str) -> Login:
+def _login(node: AllocatedNode, user: str, file: str) -> Login:
     found = next((login for login in node.logins if login.user == user), None)
     if found is None:
         known = ", ".join(login.user for login in node.logins)
@@ -84,7 +87,7 @@ def _shared_link(manifest: Manifest) -> str:
     return shared[0]
 
 
-def _machine(node: Given, login: Login, shared: str | None, *, ours: bool) -> dict[str, Any]:
+def _machine(node: AllocatedNode, login: Login, shared: str | None, *, ours: bool) -> dict[str, Any]:
     machine: dict[str, Any] = {"name": node.name, "control": login.host}
     if login.port != SSH_PORT:
         machine["port"] = login.port

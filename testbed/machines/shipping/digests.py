@@ -11,14 +11,14 @@ BUSY_EVERY_BYTES = 16 << 20
 
 
 def tail_digest(file: FileIO, offset: int) -> str:
-    """Of the last TAIL_BYTES before `offset`, or of all there is before it; hexadecimal."""
+    """The SHA-256 of the last TAIL_BYTES before `offset`, or of everything before it; hexadecimal."""
     start = max(0, offset - TAIL_BYTES)
     file.seek(start)
     return hashlib.sha256(file.read(offset - start)).hexdigest()
 
 
 def file_digest(file: FileIO, size: int, busy: Callable[[], object] = lambda: None) -> bytes | None:
-    """Of the first `size` bytes, None if there are fewer. busy: called every BUSY_EVERY_BYTES."""
+    """The SHA-256 of the first `size` bytes, None if there are fewer. busy: called every BUSY_EVERY_BYTES."""
     digest, view, done = hashlib.sha256(), memoryview(bytearray(STEP_BYTES)), 0
     file.seek(0)
     while done < size:

@@ -1,9 +1,9 @@
-"""Fetches what of a run is still on its machines: after the controller died, or a connection, or the disk
-was full. What is here already is only checked.
+"""Fetches the files of a run that are still on its machines: after the controller died, a connection was
+lost, or the disk was full. Files that have arrived are only verified.
 
-A machine whose supervisor still waits for its controller is waited for, at most until its lease is over:
-until then its files may grow. Afterwards run.json is made of those of all machines again, and the run's
-folder is removed from machines that have nothing more to give.
+A machine whose supervisor still waits for its controller is awaited, at most until its lease expires: until
+then its files may grow. Afterwards the run.json files of all machines are merged again, and the run's folder
+is removed from machines whose files have all arrived.
 """
 
 import time
@@ -14,18 +14,18 @@ from typing import Any
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
-from testbed.machines.connecting import connected
+from testbed.machines.connection_pool import connected
 from testbed.machines.deploy import code_folder, deploy_to, our_python
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.merging import LISTS, merged
-from testbed.machines.on_each import on_each
+from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
-from testbed.machines.shipping.lane import Listener
 from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.over_ssh import MachineSource
 from testbed.machines.shipping.parts import about_parts, read_parts
 from testbed.machines.shipping.receiver import run_lock, ship
-from testbed.machines.shipping.result import Shipped
+from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.ssh import Connection
 from topologies.errors import InputError
 
@@ -47,7 +47,7 @@ print(now)
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """One attempt. say: shows what goes on; listener: told how far each machine's files are."""
+    """One attempt. say: shows progress messages; listener: notified of each machine's progress."""
 
     run: RunDirectory
     inventory: Inventory
@@ -56,17 +56,17 @@ class Fetch:
     listener: Listener
     say: Callable[[str], object]
 
-    def fetch(self) -> dict[str, Shipped]:
-        """What became of the machines that had not shipped everything; none if all have. One on which the
-        run still goes on has nothing to give yet, which its problem says.
+    def fetch(self) -> dict[str, ShippingResult]:
+        """The results of the machines that had not shipped everything; none if all have. A machine on which
+        the run is still on has nothing to ship yet, which its problem says.
 
-        Raises InputError if the inventory is not that of the run, TestbedError if somebody else brings its
-        files here.
+        Raises InputError if the inventory is not that of the run, TestbedError if another command is fetching
+        its files.
         """
         with run_lock(self.run, who="cutset fetch"):
             return self._fetch()
 
-    def _fetch(self) -> dict[str, Shipped]:
+    def _fetch(self) -> dict[str, ShippingResult]:
         lacking = not_all_here(self.run)
         if not lacking:
             return {}
@@ -76,7 +76,7 @@ class Fetch:
         self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
         with connected(asked) as connections:
             shipped = {
-                machine.name: Shipped(machine.name, (), str(result), 0, 0)
+                machine.name: ShippingResult(machine.name, (), str(result), 0, 0)
                 for machine, result in zip(asked, connections, strict=True)
                 if isinstance(result, TestbedError)
             }
@@ -84,7 +84,7 @@ class Fetch:
             for connection, result in zip(here, on_each(self._ready, here), strict=True):
                 if isinstance(result, TestbedError):
                     name = connection.machine.name
-                    shipped[name] = Shipped(name, (), str(result), 0, 0)
+                    shipped[name] = ShippingResult(name, (), str(result), 0, 0)
             ready = [connection for connection in here if connection.machine.name not in shipped]
             shipped |= self._ship([connection.machine for connection in ready])
             self._note(machines, known, shipped)
@@ -92,7 +92,7 @@ class Fetch:
         return shipped
 
     def _machines(self) -> list[Machine]:
-        """Those that the run was on, the reference first."""
+        """The machines of the run, the reference first."""
         by_name = {machine.name: machine for machine in self.inventory.machines}
         names = _names(self.run)
         unknown = [name for name in names if name not in by_name]
@@ -102,7 +102,7 @@ class Fetch:
         return [by_name[name] for name in names]
 
     def _ready(self, connection: Connection) -> None:
-        """Our code is there, and nothing grows any more."""
+        """Wait until our code is deployed and no file grows any more."""
         machine = connection.machine
         deploy_to(connection, self.archive)
         command = [*self._with_our_code(machine), "-c", STATE, self._folder(machine)]
@@ -127,7 +127,7 @@ class Fetch:
                 said = True
             time.sleep(LOOK_S)
 
-    def _ship(self, machines: Sequence[Machine]) -> dict[str, Shipped]:
+    def _ship(self, machines: Sequence[Machine]) -> dict[str, ShippingResult]:
         if machines:
             self.say("fetching what is not here yet, and checking what is")
         sources = [
@@ -149,9 +149,12 @@ class Fetch:
         )
 
     def _note(
-        self, machines: Sequence[Machine], known: dict[str, dict[str, Any]], shipped: dict[str, Shipped]
+        self,
+        machines: Sequence[Machine],
+        known: dict[str, dict[str, Any]],
+        shipped: dict[str, ShippingResult],
     ) -> None:
-        """Make run.json of all that is here now."""
+        """Merge run.json from all that has arrived."""
         order = [machine.name for machine in machines]
         parts, unusable = read_parts(self.run, order)
         content = self.run.read_run()
@@ -179,13 +182,13 @@ class Fetch:
 
 
 def not_all_here(run: RunDirectory) -> set[str]:
-    """The machines of a run that have not shipped all that they have. Raises InputError if it was on none."""
+    """The machines of a run that have not shipped all their files. Raises InputError if it used none."""
     complete = {each["machine"] for each in run.read_run().get("shipped", ()) if each["complete"]}
     return set(_names(run)) - complete
 
 
 def _names(run: RunDirectory) -> list[str]:
-    """Of the machines that the run was on, the reference first. Raises InputError."""
+    """The names of the run's machines, the reference first. Raises InputError."""
     names = [each["name"] for each in run.read_run().get("machines", ())]
     if not names:
         raise InputError(str(run.path), None, "", "was not on machines: there is nothing to fetch")
@@ -193,7 +196,9 @@ def _names(run: RunDirectory) -> list[str]:
 
 
 def _machines(content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """`machines` of run.json. What a controller that died could not write down, machines say."""
+    """The field `machines` of run.json. What a controller that died could not record is taken from the
+    machines.
+    """
     times = {name: part["times"] for name, part in parts.items()}
     return [
         entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}

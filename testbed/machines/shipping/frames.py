@@ -1,7 +1,7 @@
 """Frames of the shipping protocol: a kind (1 byte), a length (4 bytes, big-endian), a body.
 
-The sender begins with a greeting. Nothing is believed: another greeting, a kind that is unknown or a length
-over the limit ends the conversation.
+The sender begins with a greeting. Input is untrusted: another greeting, an unknown kind or a length over the
+limit ends the session.
 """
 
 import struct
@@ -21,11 +21,11 @@ HEAD = struct.Struct(">cI")
 
 
 class ShippingError(TestbedError):
-    """The other side does not keep to the protocol."""
+    """The other side violates the protocol."""
 
 
 class Kind(Enum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     LIST = b"l"  # requests
     READ = b"r"
@@ -40,15 +40,15 @@ class Kind(Enum):
 
 
 def encode(kind: Kind, body: bytes = b"") -> bytes:
-    """A frame."""
+    """A frame as bytes."""
     assert len(body) <= BODY_BYTES_MAX  # noqa: S101
     return HEAD.pack(kind.value, len(body)) + body
 
 
 class Frames:
-    """The frames in a stream of bytes.
+    """Reads frames from a stream of bytes.
 
-    read: gives at most so many bytes, b"" at the end.
+    read: returns at most so many bytes, b"" at the end.
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
@@ -56,13 +56,13 @@ class Frames:
         self._held = bytearray()
 
     def greet(self) -> None:
-        """Read the greeting. Raises EOFError, and ShippingError if something else comes."""
+        """Read the greeting. Raises EOFError, and ShippingError if it is another one."""
         said = self._exactly(len(GREETING))
         if said != GREETING:
             raise ShippingError(f"it says something else than a sender: {said!r}…")
 
     def next(self) -> tuple[Kind, bytes]:
-        """The next frame. Raises EOFError when the stream ends, also within one, and ShippingError."""
+        """The next frame. Raises EOFError when the stream ends, also within a frame, and ShippingError."""
         code, length = HEAD.unpack(self._exactly(HEAD.size))
         try:
             kind = Kind(code)

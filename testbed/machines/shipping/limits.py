@@ -1,4 +1,4 @@
-"""What shipping may take: bytes a second from all machines together, and disk here. Safe between threads."""
+"""The limits of shipping: bytes a second from all machines together, and disk here. Thread-safe."""
 
 import shutil
 import threading
@@ -23,11 +23,11 @@ RETRY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of shipping a run.
+    """The limits for shipping one run.
 
-    patience_s: how long a machine may bring nothing, over all tries, until it is given up. silence_s: how
-    long a connection may be silent although it was asked something, until it is made anew. retry_s: the first
-    pause before another connection.
+    patience_s: how long a machine may deliver nothing, over all retries, until it is given up. silence_s: how
+    long a connection may leave a request unanswered until it is replaced. retry_s: the first pause before
+    another connection.
     """
 
     rate_bits_per_s: int | None = None
@@ -38,8 +38,8 @@ class Limits:
 
 
 class Rate:
-    """A token bucket (RFC 2697 has the idea) for what is asked for: booked whole, and what compression
-    saved is given back. Times are seconds of any clock.
+    """A token bucket (cf. RFC 2697) for requests: booked at full size, and what compression saved is
+    released. Times are seconds of any clock.
     """
 
     def __init__(self, bits_per_s: int | None) -> None:
@@ -49,13 +49,13 @@ class Rate:
 
     @property
     def chunk_bytes(self) -> int:
-        """How much to ask for at once."""
+        """How many bytes to request at once."""
         if self._bytes_per_s is None:
             return CHUNK_BYTES_MAX
         return min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, int(self._bytes_per_s * BURST_S)))
 
     def book(self, size: int, now_s: float) -> float:
-        """Take `size` bytes if any may be taken now; how long to wait instead, in seconds, or 0 if taken."""
+        """Book `size` bytes if the rate allows any now; returns 0, or the seconds to wait instead."""
         if self._bytes_per_s is None:
             return 0.0
         with self._lock:
@@ -66,14 +66,14 @@ class Rate:
             return 0.0
 
     def give_back(self, size: int) -> None:
-        """What was booked and did not come, or came smaller."""
+        """Release bytes that were booked and did not come, or came smaller."""
         if self._bytes_per_s is not None:
             with self._lock:
                 self._free_s -= size / self._bytes_per_s
 
 
 class Disk:
-    """How much of the disk is left to a run. used_bytes: what its files take already."""
+    """The disk budget of a run. used_bytes: the size of its files so far."""
 
     def __init__(self, folder: Path, limit_bytes: int | None, used_bytes: int) -> None:
         self._folder = folder
@@ -83,7 +83,7 @@ class Disk:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> str:
-        """Reserve so many bytes; what stands against it, "" if nothing."""
+        """Reserve so many bytes; returns why that is impossible, empty if it is done."""
         with self._lock:
             if self._limit_bytes is not None and self._used_bytes + size > self._limit_bytes:
                 return f"the limit of {self._limit_bytes / 1e6:,.0f} MB on this run's files is reached"
@@ -97,19 +97,19 @@ class Disk:
             return ""
 
     def give_back(self, size: int) -> None:
-        """What was reserved and did not come, or was taken away again."""
+        """Release bytes that were reserved and not written, or have been removed."""
         with self._lock:
             self._used_bytes -= size
 
 
 def used_bytes(folder: Path) -> int:
-    """What the files below a folder hold."""
+    """The size of all files below a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What all machines' conversations have in common, and the clock that they go by."""
+    """The limits and the clock that all sessions share."""
 
     rate: Rate
     disk: Disk

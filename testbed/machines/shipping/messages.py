@@ -1,13 +1,13 @@
-"""What is in the frames of the shipping protocol: three requests and their answers.
+"""The content of the shipping protocol's frames: three requests and their answers.
 
-- LIST: what is new since the last LIST of this conversation -> LISTING, several if it is long.
-- READ: bytes of a file that a LISTING told of. With the first READ of a file goes the digest of what the
-  receiver has right before these bytes, so that a file that was written anew is noticed at once -> DATA;
-  CHANGED if it is not that file any more; GONE if it cannot be read.
+- LIST: what is new since the last LIST of this session -> LISTING, several if it is long.
+- READ: bytes of a file in a LISTING. The first READ of a file has the digest of what the receiver has right
+  before these bytes, so that a file that was rewritten is noticed at once -> DATA; CHANGED if it is another
+  file by now; GONE if it cannot be read.
 - HASH: the SHA-256 of a file's first bytes -> DIGEST, CHANGED or GONE; BUSY now and then before.
 
-After CHANGED the next LISTING tells of the file again. Encoded and decoded here for both sides, and checked
-on the way in.
+After CHANGED the next LISTING has the file again. Encoded and decoded here for both sides, and validated on
+arrival.
 """
 
 import json
@@ -18,7 +18,7 @@ import zstandard
 
 from testbed.machines.shipping.frames import CHUNK_BYTES_MAX, Kind, ShippingError, encode
 from testbed.machines.shipping.names import checked
-from testbed.one_line import one_line
+from testbed.sanitize import sanitize
 
 LEVEL = 1
 """Of zstd. On captures of the main job: 1.1 GB/s and a 20th of the size; level 3 saves a fifth more."""
@@ -31,7 +31,9 @@ TEXT_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Ask for a file's bytes from `offset` on. tail: digest of those before it, "" if not to be compared."""
+    """A request for a file's bytes from `offset` on. tail: digest of those before it, empty if not to be
+    compared.
+    """
 
     path: str
     offset: int
@@ -41,7 +43,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Hash:
-    """Ask for the SHA-256 of a file's first `size` bytes."""
+    """A request for the SHA-256 of a file's first `size` bytes."""
 
     path: str
     size: int
@@ -49,7 +51,7 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the run folder. identity: another one when another file has taken the name (its inode)."""
+    """A file of the run folder. identity: changes when another file takes the name (its inode)."""
 
     path: str
     size: int
@@ -58,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files that are new or not as they were, and names that are gone. more: another one follows."""
+    """Files that are new or have changed, and names that are gone. more: another listing follows."""
 
     entries: tuple[Entry, ...]
     gone: tuple[str, ...]
@@ -66,12 +68,12 @@ class Listing:
 
 
 def encode_read(read: Read) -> bytes:
-    """A READ."""
+    """A READ frame."""
     return _encode_json(Kind.READ, [read.path, read.offset, read.length, read.tail])
 
 
 def decode_read(body: bytes) -> Read:
-    """Raises ShippingError."""
+    """Decode a READ. Raises ShippingError."""
     path, offset, length, tail = _list(_json(body), 4)
     if not isinstance(tail, str):
         raise ShippingError("a digest is no text")
@@ -79,24 +81,24 @@ def decode_read(body: bytes) -> Read:
 
 
 def encode_hash(asked: Hash) -> bytes:
-    """A HASH."""
+    """A HASH frame."""
     return _encode_json(Kind.HASH, [asked.path, asked.size])
 
 
 def decode_hash(body: bytes) -> Hash:
-    """Raises ShippingError."""
+    """Decode a HASH. Raises ShippingError."""
     path, size = _list(_json(body), 2)
     return Hash(checked(path), _number(size, SIZE_MAX))
 
 
 def encode_listing(listing: Listing) -> bytes:
-    """A LISTING; at most ENTRIES_MAX names in all."""
+    """A LISTING frame; at most ENTRIES_MAX names in all."""
     entries = [[entry.path, entry.size, entry.identity] for entry in listing.entries]
     return _encode_json(Kind.LISTING, [entries, list(listing.gone), listing.more])
 
 
 def decode_listing(body: bytes) -> Listing:
-    """Raises ShippingError."""
+    """Decode a LISTING. Raises ShippingError."""
     entries, gone, more = _list(_json(body), 3)
     if not isinstance(entries, list) or not isinstance(gone, list) or len(entries) + len(gone) > ENTRIES_MAX:
         raise ShippingError("a listing that is none, or too long")
@@ -110,12 +112,12 @@ class Packer:
         self._zstd = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
 
     def data(self, data: bytes) -> bytes:
-        """A DATA."""
+        """A DATA frame."""
         return encode(Kind.DATA, self._zstd.compress(data))
 
 
 class Unpacker:
-    """Decompresses DATA, never to more than was asked for."""
+    """Decompresses DATA, never to more than was requested."""
 
     def __init__(self) -> None:
         self._zstd = zstandard.ZstdDecompressor()
@@ -134,15 +136,15 @@ class Unpacker:
 
 
 def decode_digest(body: bytes) -> bytes:
-    """A SHA-256. Raises ShippingError."""
+    """Decode a SHA-256. Raises ShippingError."""
     if len(body) != DIGEST_BYTES:
         raise ShippingError(f"a digest of {len(body)} bytes")
     return body
 
 
 def decode_text(body: bytes) -> str:
-    """What GONE and FAILED say, as one short line."""
-    return one_line(body[:TEXT_MAX].decode(errors="replace"))
+    """The text of GONE and FAILED, as one short line."""
+    return sanitize(body[:TEXT_MAX].decode(errors="replace"))
 
 
 def _entry(entry: Any) -> Entry:

@@ -1,6 +1,6 @@
-"""Where a machine's file goes in the run directory. Names come from another machine and are not believed.
+"""Decides where a machine's file goes in the run directory. Names from other machines are untrusted.
 
-What a host's processes write (captures, logs, deliveries, storage) goes where it would be in a run on this
+The output of a host's processes (captures, logs, deliveries, storage) goes where it would be in a run on this
 machine, since hosts' names differ between machines. Everything else belongs to the machine alone and goes
 into a folder of its own: run.json first, and the log of what ran the hosts.
 """
@@ -39,8 +39,8 @@ def checked(path: object) -> str:
     return path
 
 
-def place(machine: str, path: str) -> PurePosixPath:
-    """Where a machine's file goes, relative to the run directory. Raises ShippingError."""
+def destination(machine: str, path: str) -> PurePosixPath:
+    """The path of a machine's file relative to the run directory. Raises ShippingError."""
     relative = PurePosixPath(checked(path))
     folder = relative.parts[0] if len(relative.parts) > 1 else ""
     if folder in SHARED and (folder != "logs" or relative.suffix == HOST_LOG):

@@ -1,8 +1,8 @@
-"""A machine of an inventory as a source: a sender there, over an SSH connection of its own.
+"""A machine of an inventory as a source: starts a sender there, over a separate SSH connection.
 
-The connection is not the one that the run is controlled by, so that a full pipe of captures holds up no word
-of the controller's. The sender is started from our code on the machine (`testbed.machines.deploy`), as root,
-because captures are root's.
+The connection is not the one that controls the run, so that captures that fill its buffers delay no order.
+The sender is started from our code on the machine (`testbed.machines.deploy`), as root, because captures are
+root's.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from testbed.machines.ssh import Connection, RemoteProcess, connect
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """folder: the run's, on the machine; code: where our code is on it (`testbed.machines.deploy`). lease_s:
-    how long anything of the run may live there without a word from here. during_run: whether there is still
-    something to disturb.
+    """folder: the run's, on the machine; code: the folder of our code on it (`testbed.machines.deploy`).
+    lease_s: how long anything of the run may live there without a message from here. during_run: whether the
+    run is still on and must not be disturbed.
     """
 
     machine: Machine
@@ -31,7 +31,7 @@ class MachineSource:
 
     @property
     def name(self) -> str:
-        """The machine's."""
+        """The machine's name."""
         return self.machine.name
 
     def open(self) -> "SenderStream":
@@ -46,7 +46,7 @@ class MachineSource:
         return SenderStream(connection, process)
 
     def command(self) -> list[str]:
-        """The sender's, on the machine."""
+        """The sender's command line on the machine."""
         nice = [] if self.during_run else ["--nice", "0"]
         without = [word for name in sorted(LOCAL) for word in ("--without", name)]
         idle_s = min(IDLE_S, int(self.lease_s))

@@ -1,7 +1,7 @@
-"""What each machine says of its part of a run: its run.json, which is not believed to make sense.
+"""Reads the run.json of each machine, which is untrusted.
 
-One that cannot be used counts as missing, and the run says so: whatever a machine writes, the others' parts
-make a run.json.
+An invalid one counts as missing, and the run records that: whatever a machine writes, the others' parts are
+merged.
 """
 
 import json
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 from experiments.plain_name import plain_name
 from experiments.rundir import RunDirectory, read_json
 from testbed.machines.shipping.names import MACHINES
-from testbed.one_line import one_line
 from testbed.runner.phases import Outcome, Phase
+from testbed.sanitize import sanitize
 from topologies.errors import InputError
 
 NOT_USED = "its run.json is not used"
@@ -31,7 +31,7 @@ class _Capture(BaseModel):
 
 
 class _Part(BaseModel):
-    """What whoever reads a run.json relies on, and may find in several of them at once."""
+    """The fields of a part's run.json that readers rely on."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -51,9 +51,9 @@ class _Part(BaseModel):
 
 
 def read_parts(run: RunDirectory, machines: Sequence[str]) -> tuple[dict[str, Content], list[str]]:
-    """The parts that are here and can be used, by machine, and a line for each that cannot.
+    """The valid parts, by machine, and a line for each invalid one.
 
-    One that is not here at all was not shipped, which `Shipped` says.
+    A part that has not arrived at all is reported by `ShippingResult`.
     """
     parts: dict[str, Content] = {}
     problems = []
@@ -79,9 +79,9 @@ def read_parts(run: RunDirectory, machines: Sequence[str]) -> tuple[dict[str, Co
 
 
 def about_parts(line: str) -> bool:
-    """Whether a problem of a run is one that `read_parts` told of."""
+    """Whether a problem of a run is one that `read_parts` reported."""
     return f": {NOT_USED}: " in line
 
 
 def _problem(machine: str, why: str) -> str:
-    return f"{machine}: {NOT_USED}: {one_line(why)}"
+    return f"{machine}: {NOT_USED}: {sanitize(why)}"

@@ -1,9 +1,9 @@
 """The receiver: ships the files of several machines into one run directory at the same time.
 
-Each machine has a thread (`lane`). The calling thread looks after them: it breaks streams that are silent for
-too long, and all when shipping is to end.
+Each machine has a thread (`machine_receiver`). The calling thread supervises them: it closes streams that are
+silent for too long, and all when shipping has to end.
 
-One receiver brings a run at a time: two would append to the same files.
+Only one receiver works on a run at a time: two would append to the same files.
 """
 
 import random
@@ -16,9 +16,9 @@ from pathlib import Path
 from experiments.locks import HeldError, file_lock
 from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.shipping.lane import Company, Lane, Listener, Source
 from testbed.machines.shipping.limits import Bounds, Disk, Limits, Rate, used_bytes
-from testbed.machines.shipping.result import Progress, Shipped
+from testbed.machines.shipping.machine_receiver import Listener, MachineReceiver, Source, TransferContext
+from testbed.machines.shipping.result import Progress, ShippingResult
 from testbed.machines.shipping.transfer import Transfer
 
 LOOK_S = 0.1
@@ -35,13 +35,13 @@ def ship(
     stop_following: Callable[[str], bool],
     give_up: Callable[[str], bool] = lambda _: False,
     randomness: random.Random | None = None,
-) -> dict[str, Shipped]:
+) -> dict[str, ShippingResult]:
     """Bring the files of all sources into the run directory, and say what became of each.
 
     What is there already is not shipped again. listener: told how far each machine is, in one thread at a
     time, but not always the same. stop_following: whether that machine's part of the run is over, so that
     no file grows any more; give_up: whether to end with it as it is. Both are asked again and again.
-    Raises nothing for what goes wrong with a machine: its `Shipped` says it.
+    Raises nothing for what goes wrong with a machine: its `ShippingResult` says it.
     """
     stop, telling = threading.Event(), threading.Lock()
 
@@ -50,7 +50,7 @@ def ship(
             listener(progress)
 
     disk = Disk(run, limits.disk_bytes, used_bytes(run))
-    company = Company(
+    context = TransferContext(
         bounds=Bounds(Rate(limits.rate_bits_per_s), disk, wait=stop.wait),
         limits=limits,
         listener=tell,
@@ -60,31 +60,33 @@ def ship(
         stop=stop,
     )
     claims: dict[str, str] = {}
-    lanes = [Lane(source, Transfer(source.name, run, claims, disk), company) for source in sources]
-    for lane in lanes:
-        lane.start()
+    receivers = [
+        MachineReceiver(source, Transfer(source.name, run, claims, disk), context) for source in sources
+    ]
+    for receiver in receivers:
+        receiver.start()
     try:
-        while alive := [lane for lane in lanes if lane.is_alive()]:
-            given_up = [lane.look_after() for lane in alive]
+        while alive := [receiver for receiver in receivers if receiver.is_alive()]:
+            given_up = [receiver.check_silence() for receiver in alive]
             if all(given_up):
                 break
             alive[0].join(LOOK_S)
     finally:
         stop.set()
-        for lane in lanes:
-            lane.break_off()
+        for receiver in receivers:
+            receiver.disconnect()
         end_s = time.monotonic() + END_TIMEOUT_S
-        for lane in lanes:
-            lane.join(max(0.0, end_s - time.monotonic()))
-    return {lane.source.name: lane.shipped() for lane in lanes}
+        for receiver in receivers:
+            receiver.join(max(0.0, end_s - time.monotonic()))
+    return {receiver.source.name: receiver.shipped() for receiver in receivers}
 
 
 @contextmanager
 def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
-    """Be the only one that brings files of this run here.
+    """Lock the shipping of this run's files.
 
-    who: what to tell others, in a few words. Raises TestbedError if somebody else does, MachineError if the
-    run directory cannot be written.
+    who: a short description for others. Raises TestbedError if another process has the lock, MachineError if
+    the run directory cannot be written.
     """
     with ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""What became of a machine's files, and how far they are while they come."""
+"""The results of shipping a machine's files, and the progress until then."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 
-class Became(StrEnum):
-    """Of a file. Only what both ends have the same SHA-256 of is whole."""
+class FileOutcome(StrEnum):
+    """The outcome of a file. Only files with the same SHA-256 at both ends are whole."""
 
     WHOLE = "whole"
     PARTIAL = "partial"
@@ -15,7 +15,7 @@ class Became(StrEnum):
 
 
 class State(StrEnum):
-    """What goes on with a machine's files."""
+    """The state of a machine's shipping."""
 
     CONNECTING = "connecting"
     SHIPPING = "shipping"
@@ -35,7 +35,7 @@ class ShippedFile:
 
     path: str
     place: str
-    became: Became
+    became: FileOutcome
     bytes: int
     of_bytes: int
     changed: bool = False
@@ -43,8 +43,10 @@ class ShippedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Shipped:
-    """What came of a machine. problem: why not all of it, "" if all did. wire_bytes: what it took."""
+class ShippingResult:
+    """The result of a machine. problem: why not everything arrived, empty if it did. wire_bytes: bytes
+    received.
+    """
 
     machine: str
     files: tuple[ShippedFile, ...]
@@ -54,19 +56,21 @@ class Shipped:
 
     @property
     def complete(self) -> bool:
-        """Whether everything is here, and the same; a machine without any file has not said that."""
+        """Whether everything arrived, unaltered; false for a machine that never listed its files."""
         return (
-            not self.problem and bool(self.files) and all(file.became is Became.WHOLE for file in self.files)
+            not self.problem
+            and bool(self.files)
+            and all(file.became is FileOutcome.WHOLE for file in self.files)
         )
 
     @property
     def bytes(self) -> int:
-        """What is here of its files."""
+        """The bytes of its files that arrived."""
         return sum(file.bytes for file in self.files)
 
     def lines(self) -> list[str]:
-        """What a reader must know: nothing if all is here and never changed."""
-        lost = [file for file in self.files if file.became is not Became.WHOLE]
+        """Messages for the reader of the run: none if everything arrived and never changed."""
+        lost = [file for file in self.files if file.became is not FileOutcome.WHOLE]
         said = [f"{self.machine}: {self.problem}"] if self.problem else []
         if self.problem and not self.files:
             said = [f"{self.machine}: nothing was shipped: {self.problem}"]
@@ -78,7 +82,7 @@ class Shipped:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """For run.json."""
+        """The entry in run.json."""
         return {
             "machine": self.machine,
             "complete": self.complete,
@@ -86,9 +90,9 @@ class Shipped:
             "bytes": self.bytes,
             "wire_bytes": self.wire_bytes,
             "connections": self.connections,
-            "whole": sum(file.became is Became.WHOLE for file in self.files),
-            "partial": [_file_json(file) for file in self.files if file.became is Became.PARTIAL],
-            "missing": [_file_json(file) for file in self.files if file.became is Became.MISSING],
+            "whole": sum(file.became is FileOutcome.WHOLE for file in self.files),
+            "partial": [_file_json(file) for file in self.files if file.became is FileOutcome.PARTIAL],
+            "missing": [_file_json(file) for file in self.files if file.became is FileOutcome.MISSING],
             "changed": [file.place for file in self.files if file.changed],
             "said": self.lines(),
         }
@@ -96,7 +100,7 @@ class Shipped:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a machine's files are. note: why it is tried again, or given up."""
+    """The progress of a machine's shipping. note: why it is retried, or given up."""
 
     machine: str
     state: State
@@ -108,11 +112,11 @@ class Progress:
 
     @property
     def left_bytes(self) -> int:
-        """What is still there only, of what is known."""
+        """The known bytes that have not arrived yet."""
         return max(0, self.of_bytes - self.bytes)
 
     def as_message(self) -> dict[str, Any]:
-        """For whoever shows the run (`testbed.campaign.progress`)."""
+        """The message that `testbed.campaign.progress` shows."""
         return {
             "did": "shipping",
             "machine": self.machine,
@@ -125,14 +129,14 @@ class Progress:
         }
 
 
-def all_complete(shipped: Mapping[str, Shipped]) -> bool:
-    """Whether everything of every machine is here."""
+def all_complete(shipped: Mapping[str, ShippingResult]) -> bool:
+    """Whether everything of every machine has arrived."""
     return all(one.complete for one in shipped.values())
 
 
 def _described(file: ShippedFile) -> str:
     note = f" ({file.note})" if file.note else ""
-    if file.became is Became.MISSING:
+    if file.became is FileOutcome.MISSING:
         return f"{file.path} is missing, {file.of_bytes:,} bytes{note}"
     return f"{file.path}: {file.bytes:,} of {file.of_bytes:,} bytes came, not checked{note}"
 

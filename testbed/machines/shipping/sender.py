@@ -1,11 +1,11 @@
-"""The sender: tells what is in a run folder and gives its bytes, on standard output, as standard input asks.
+"""The sender: lists a run folder and sends its bytes, on standard output, as requested on standard input.
 
     python -m testbed.machines.shipping.sender FOLDER --idle 60
 
-It keeps no state but what it has told of the folder, and writes nothing. It runs at the lowest priority
-unless told otherwise, so that it disturbs no experiment that goes on. The kernel ends it (alarm(2)) when it
-was asked nothing for `--idle` seconds, also when it is stuck in a write to a connection that is dead. Needs
-zstandard and nothing else beyond the standard library.
+It keeps no state except what it has listed of the folder, and writes nothing. It runs at the lowest priority
+unless told otherwise, so that it does not disturb an experiment. The kernel ends it (alarm(2)) when it got no
+request for `--idle` seconds, also when it is blocked in a write to a dead connection. Needs zstandard and
+otherwise only the standard library.
 """
 
 import argparse
@@ -39,10 +39,10 @@ PIECE_BYTES = 64 << 10
 
 
 class Sender:
-    """Answers about one folder.
+    """Serves one folder.
 
-    alive: called when it was asked something, or got on with an answer. without: files of the folder that are
-    of no use elsewhere.
+    alive: called on each request and for progress with an answer. without: files of the folder that are of no
+    use elsewhere.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Sender:
         self._packer = Packer()
 
     def serve(self, frames: Frames) -> None:
-        """Greet and answer until the requests end. Raises ShippingError for one that cannot be meant, and
-        OSError if the folder cannot be read.
+        """Greet and answer until the requests end. Raises ShippingError for an invalid request, and OSError
+        if the folder cannot be read.
         """
         self._write(GREETING)
         while True:
@@ -119,7 +119,7 @@ class Sender:
         self._answer(asked.path, read)
 
     def _answer(self, path: str, read: Callable[[FileIO], bytes | None]) -> None:
-        """What `read` makes of the file, if it is still the one that was told of."""
+        """The result of `read` for the file, if it is still the one that was listed."""
         told = self._told.get(path)
         try:
             with FileIO(self._folder / path, opener=_open_no_link) as file:
@@ -138,9 +138,8 @@ class Sender:
 
 
 def walk(folder: Path, below: str = "") -> Iterator[Entry]:
-    """All plain files below a folder: no links, no sockets, nothing in the making, no unspeakable names.
-
-    Raises OSError if the folder itself cannot be read.
+    """All regular files below a folder: no links, no sockets, no temporary files, no names that cannot be
+    encoded. Raises OSError if the folder itself cannot be read.
     """
     try:
         found = list(os.scandir(folder / below))
@@ -192,7 +191,7 @@ def main() -> int:
 
 
 def _write_all(data: bytes, alive: Callable[[], object] = lambda: None) -> None:
-    """In pieces: where the network is slow, each that is taken is a sign of life."""
+    """Write in pieces: where the network is slow, each accepted piece is a sign of life."""
     view = memoryview(data)
     while view:
         view = view[os.write(1, view[:PIECE_BYTES]) :]

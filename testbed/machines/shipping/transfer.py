@@ -1,8 +1,8 @@
-"""How far one machine's files are, over all its connections: what to ask for next, what answers mean.
+"""The progress of one machine's files, over all its connections: what to request next, and what answers mean.
 
-No stream, no clock, no thread: `next` says what could be asked, `asked` that it was, and each answer is
-given in. A file is read from where the copy here ends; when both ends say that it is over and it is as long
-as it should be, digests are compared. A file that is not what it was is shipped again, so and so often.
+No stream, no clock, no thread: `next` says what could be requested, `asked` that it was, and each answer is
+passed in. A file is read from where the local copy ends; when both ends are complete and of equal length,
+digests are compared. A file that has changed is shipped again, a limited number of times.
 """
 
 import errno
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from experiments.whole_files import sync_folder
-from testbed.machines.shipping.copy import Copy
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Disk
 from testbed.machines.shipping.messages import Entry, Hash, Listing, Read
-from testbed.machines.shipping.names import GROWING, place
-from testbed.machines.shipping.result import Became, ShippedFile
+from testbed.machines.shipping.names import GROWING, destination
+from testbed.machines.shipping.partial_file import PartialFile
+from testbed.machines.shipping.result import FileOutcome, ShippedFile
 
 FILES_MAX = 20_000
 TRIES_MAX = 5
@@ -26,11 +26,11 @@ TRIES_MAX = 5
 
 @dataclass(slots=True)
 class _File:
-    """A file of the machine. Answers to what was asked in an earlier `life` of it count no more."""
+    """A file of the machine. Answers to requests of an earlier `life` of it are ignored."""
 
     path: str
-    place: str
-    copy: Copy
+    destination: str
+    copy: PartialFile
     size: int
     identity: int
     asked: int  # up to this byte
@@ -48,22 +48,22 @@ class _File:
 
     @property
     def only_grows(self) -> bool:
-        """Whether its writers promise that."""
+        """Whether its writers only append to it."""
         return self.path.split("/")[0] in GROWING
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that is under way."""
+class PendingRequest:
+    """A request without an answer so far."""
 
     request: Read | Hash
     life: int
 
 
 class Transfer:
-    """One machine's. claims: which machine ships to a place, shared by all.
+    """One machine's files. claims: which machine ships to which destination, shared by all.
 
-    Methods raise OSError only when the disk is full; any other trouble with a file here is that file's.
+    Methods raise OSError only when the disk is full; any other local error fails only that file.
     """
 
     def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: Disk) -> None:
@@ -77,37 +77,37 @@ class Transfer:
 
     @property
     def files(self) -> int:
-        """How many are known."""
+        """The number of known files."""
         return len(self._files)
 
     @property
     def got_bytes(self) -> int:
-        """How much of them is here."""
+        """The bytes that have arrived."""
         return sum(file.copy.size for file in self._files.values())
 
     @property
     def known_bytes(self) -> int:
-        """How much they are."""
+        """The total size of the known files."""
         return sum(file.size for file in self._files.values())
 
     @property
     def stale(self) -> bool:
-        """Whether only another listing can say what there is to ship."""
+        """Whether another listing is needed to know what to ship."""
         return any(file.stale for file in self._files.values())
 
     def connected(self) -> None:
-        """A new conversation: what was under way comes no more, and nothing was told yet."""
+        """Start a new session: pending requests are void, and nothing has been listed yet."""
         for file in self._files.values():
             self._rewind(file)
             file.stale = not file.elsewhere
 
     def run_is_over(self) -> None:
-        """Nothing grows any more: what is as long as it should be can be checked."""
+        """No file grows any more: complete ones can be verified."""
         self._over = True
         self._due.update(dict.fromkeys(self._files))
 
     def listed(self, listing: Listing) -> None:
-        """What the machine has. Raises ShippingError for more than can be."""
+        """Handle a listing. Raises ShippingError if it exceeds the limits."""
         for path in listing.gone:
             if path in self._files and not self._files[path].elsewhere:
                 self._fail(self._files[path], "it was taken away on the machine")
@@ -123,7 +123,7 @@ class Transfer:
                     self._fail(file, "it was taken away on the machine")
 
     def next(self, chunk_bytes: int) -> Read | Hash | None:
-        """What to ask for now, None if nothing; the same again until `asked` is called."""
+        """The next request, None if there is none; the same again until `asked` is called."""
         while self._due:
             file = self._files[next(iter(self._due))]
             with self._trouble_of(file):
@@ -133,18 +133,18 @@ class Transfer:
             del self._due[file.path]
         return None
 
-    def asked(self, request: Read | Hash) -> Asked:
-        """It was asked."""
+    def asked(self, request: Read | Hash) -> PendingRequest:
+        """The request was sent."""
         file = self._files[request.path]
         if isinstance(request, Read):
             file.asked = request.offset + request.length
             file.compare = False
         else:
             file.hashing = True
-        return Asked(request, file.life)
+        return PendingRequest(request, file.life)
 
-    def took(self, asked: Asked, data: bytes) -> bool:
-        """The answer to a READ; whether it was of use."""
+    def took(self, asked: PendingRequest, data: bytes) -> bool:
+        """Handle the answer to a READ; returns whether it was of use."""
         file = self._files[asked.request.path]
         if asked.life != file.life:
             return False
@@ -155,8 +155,8 @@ class Transfer:
                 self._due[file.path] = None
         return not file.failed
 
-    def digest(self, asked: Asked, digest: bytes) -> None:
-        """The answer to a HASH."""
+    def digest(self, asked: PendingRequest, digest: bytes) -> None:
+        """Handle the answer to a HASH."""
         file = self._files[asked.request.path]
         if asked.life != file.life:
             return
@@ -168,8 +168,8 @@ class Transfer:
                 file.changed = file.only_grows
                 self._anew(file)
 
-    def changed(self, asked: Asked) -> None:
-        """It is not the file that was told of, or not what is here of it."""
+    def changed(self, asked: PendingRequest) -> None:
+        """The file is no longer the one that was listed, or differs from what has arrived."""
         file = self._files[asked.request.path]
         if asked.life == file.life:
             with self._trouble_of(file):
@@ -177,31 +177,31 @@ class Transfer:
                 file.stale = True
                 self._anew(file)
 
-    def gone(self, asked: Asked, why: str) -> None:
-        """It cannot be read there."""
+    def gone(self, asked: PendingRequest, why: str) -> None:
+        """The file cannot be read on the machine."""
         file = self._files[asked.request.path]
         if asked.life == file.life:
             self._fail(file, f"it cannot be read there: {why}")
 
     def sync(self) -> None:
-        """Put what came on the disk: then the machine need not have it any more. Raises OSError."""
+        """Sync what has arrived to the disk: then the machine may delete it. Raises OSError."""
         whole = [file for file in self._files.values() if file.whole]
         for file in whole:
             file.copy.sync()
-        depths = [PurePosixPath(file.place).parents for file in whole]
+        depths = [PurePosixPath(file.destination).parents for file in whole]
         for folder in dict.fromkeys(self._run / parent for parents in depths for parent in parents):
             sync_folder(folder)
         sync_folder(self._run.absolute().parent)
 
     def outcome(self) -> tuple[ShippedFile, ...]:
-        """What became of all that is known."""
+        """The outcomes of all known files."""
         return tuple(_outcome(file) for _, file in sorted(self._files.items()))
 
     def _add(self, entry: Entry) -> None:
         if len(self._files) >= FILES_MAX:
             raise ShippingError(f"more than {FILES_MAX} files")
-        where = str(place(self._machine, entry.path))
-        copy = Copy(self._run / where)
+        where = str(destination(self._machine, entry.path))
+        copy = PartialFile(self._run / where)
         file = _File(entry.path, where, copy, entry.size, entry.identity, copy.size, compare=copy.size > 0)
         self._files[entry.path] = file
         self._due[entry.path] = None
@@ -217,7 +217,7 @@ class Transfer:
             self._settle_empty(file)
 
     def _update(self, file: _File, entry: Entry) -> None:
-        """It grew, was replaced by another file of its name, or was listed anew because it changed."""
+        """The file grew, was replaced by another of its name, or was listed again because it changed."""
         replaced = entry.identity != file.identity
         shrunk = entry.size < file.copy.size
         file.changed = file.changed or (file.only_grows and not replaced and (shrunk or file.suspect))
@@ -241,7 +241,7 @@ class Transfer:
         return None
 
     def _anew(self, file: _File) -> None:
-        """All of it has to come again."""
+        """Ship the whole file again."""
         self._disk.give_back(file.copy.restart())
         self._rewind(file)
         if self._over:
@@ -250,7 +250,7 @@ class Transfer:
                 self._fail(file, "it never stands still")
 
     def _rewind(self, file: _File) -> None:
-        """Answers that are under way count no more; the next request begins where the copy ends."""
+        """Ignore pending answers; the next request begins where the local copy ends."""
         file.life += 1
         file.asked, file.compare, file.hashing = file.copy.size, file.copy.size > 0, False
         self._due[file.path] = None
@@ -266,7 +266,7 @@ class Transfer:
 
     @contextmanager
     def _trouble_of(self, file: _File) -> Iterator[None]:
-        """What is wrong with one file here stands in no other's way, except for a full disk."""
+        """An error with one local file affects no other, except for a full disk."""
         try:
             yield
         except OSError as error:
@@ -277,5 +277,5 @@ class Transfer:
 
 def _outcome(file: _File) -> ShippedFile:
     kept = 0 if file.elsewhere else file.copy.kept_bytes
-    became = Became.WHOLE if file.whole else Became.PARTIAL if kept else Became.MISSING
-    return ShippedFile(file.path, file.place, became, kept, file.size, file.changed, file.note)
+    became = FileOutcome.WHOLE if file.whole else FileOutcome.PARTIAL if kept else FileOutcome.MISSING
+    return ShippedFile(file.path, file.destination, became, kept, file.size, file.changed, file.note)

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from testbed.campaign.machines_table import COLUMNS, columns_for, problem_lines, show, table
 from testbed.cli.hosts import cleared_lines
-from testbed.machines.checks import Examined
-from testbed.machines.cleaning import Cleared
+from testbed.machines.checks import ExaminedMachine
+from testbed.machines.cleanup import CleanupResult
 from tests.testbed.machines.test_findings import findings, machine
 
 NARROW, WIDE = 80, 160
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def drawn(examined: list[Examined], width: int) -> list[str]:
+def drawn(examined: list[ExaminedMachine], width: int) -> list[str]:
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
         console.print(table(examined, columns_for(examined, console)))
@@ -30,15 +30,17 @@ def drawn(examined: list[Examined], width: int) -> list[str]:
 
 
 @pytest.fixture
-def examined() -> list[Examined]:
+def examined() -> list[ExaminedMachine]:
     return [
-        Examined(machine(0), tuple(findings())),
-        Examined(machine(1), tuple(findings(missing=("tc",), synchronised=False))),
-        Examined(machine(2), tuple(findings(missing=("tc",)))),
+        ExaminedMachine(machine(0), tuple(findings())),
+        ExaminedMachine(machine(1), tuple(findings(missing=("tc",), synchronised=False))),
+        ExaminedMachine(machine(2), tuple(findings(missing=("tc",)))),
     ]
 
 
-def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examined: list[Examined]) -> None:
+def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(
+    examined: list[ExaminedMachine],
+) -> None:
     header = drawn(examined, WIDE)[1].split()
     assert header == [
         "machine",
@@ -55,7 +57,9 @@ def test_a_wide_terminal_shows_every_subject_but_what_is_always_the_same(examine
     assert "tools" not in drawn(examined[:1], WIDE)[1]
 
 
-def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(examined: list[Examined]) -> None:
+def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(
+    examined: list[ExaminedMachine],
+) -> None:
     lines = drawn(examined, NARROW)
     assert all(len(line) <= NARROW for line in lines)
     assert not any("…" in line for line in lines)
@@ -64,7 +68,7 @@ def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(examined
 
 
 def test_what_a_narrow_one_has_no_room_for_is_named(
-    examined: list[Examined], monkeypatch: pytest.MonkeyPatch
+    examined: list[ExaminedMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def said(width: int) -> list[str]:
         terminal = Terminal()
@@ -84,25 +88,25 @@ def test_what_a_narrow_one_has_no_room_for_is_named(
     assert shown.isdisjoint(left_out)
 
 
-def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[Examined]) -> None:
+def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[ExaminedMachine]) -> None:
     marks = {line.split()[1]: line.split()[0] for line in drawn(examined, WIDE)[3:] if line.strip()}
     assert marks == {"h0": "✓", "h1": "✗", "h2": "✗"}
 
 
-def test_the_same_problem_of_several_machines_is_said_once(examined: list[Examined]) -> None:
+def test_the_same_problem_of_several_machines_is_said_once(examined: list[ExaminedMachine]) -> None:
     lines = [click.unstyle(line) for line in problem_lines(examined)]
     assert [line for line in lines if "not installed" in line] == ["✗ h1, h2: not installed: tc"]
 
 
 def test_what_a_machine_says_is_no_markup() -> None:
     facts = {"python": "3.11[/]", "missing": ("tc",)}
-    lines = drawn([Examined(machine(0), tuple(findings(**facts, abi="[red]other")))], WIDE)
+    lines = drawn([ExaminedMachine(machine(0), tuple(findings(**facts, abi="[red]other")))], WIDE)
     assert any("3.11[/]" in line for line in lines)
 
 
 def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
-    assert cleared_lines(Cleared((), (), (), {}, 0)) == ["nothing to clean"]
-    cleared = Cleared(ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
+    assert cleared_lines(CleanupResult((), (), (), {}, 0)) == ["nothing to clean"]
+    cleared = CleanupResult(ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
     assert cleared_lines(cleared) == [
         "ended a, which nobody was connected to",
         "removed a, whose files are here",

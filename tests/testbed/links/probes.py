@@ -171,8 +171,8 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
 def _median_slope(points: Sequence[tuple[float, int]]) -> float:
     """The slope of the line through most of the points (Theil and Sen's estimator).
 
-    When the machine stands still for a moment, what came meanwhile is read all at once afterwards. The
-    difference of the first and the last point believes such a moment; a median of slopes does not.
+    ShippingTime the machine stands still for a moment, what came meanwhile is read all at once afterwards.
+    The difference of the first and the last point believes such a moment; a median of slopes does not.
     """
     some = points[:: max(1, len(points) // SLOPE_POINTS_MAX)]
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(some, 2) if x2 > x1]

@@ -4,24 +4,24 @@ import json
 
 import pytest
 
-from testbed.machines.agent.attachment import LAST_KEPT, Kept
-from testbed.machines.agent.messages import LineError, Lines, line_of
+from testbed.machines.agent.attachment import LAST_KEPT, RetainedMessages
+from testbed.machines.agent.messages import LineError, MessageParser, line_of
 
 
 @pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])
 def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(LineError):
-        list(Lines().feed(data))
+        list(MessageParser().feed(data))
 
 
 def test_messages_may_come_in_any_pieces() -> None:
     messages = [{"do": "clock", "id": number} for number in range(3)]
-    data, lines = b"".join(line_of(message) for message in messages), Lines()
+    data, lines = b"".join(line_of(message) for message in messages), MessageParser()
     assert [message for byte in data for message in lines.feed(bytes([byte]))] == messages
 
 
 def test_of_what_is_only_shown_the_last_are_kept_and_all_of_what_steers() -> None:
-    kept = Kept()
+    kept = RetainedMessages()
     kept.add({"did": "waits", "at": "ready"})
     for number in range(LAST_KEPT["change"] + 3):
         kept.add({"did": "change", "number": number})

@@ -14,9 +14,9 @@ from experiments.rundir import RUNS, RunDirectory
 from testbed.doctor import State
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive, pack
-from testbed.machines.checks import Examined, examine
-from testbed.machines.cleaning import Cleared, clean
-from testbed.machines.connecting import connected
+from testbed.machines.checks import ExaminedMachine, examine
+from testbed.machines.cleanup import CleanupResult, clean
+from testbed.machines.connection_pool import connected
 from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import load_inventory
 from testbed.machines.ssh import Connection
@@ -49,7 +49,7 @@ def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[Connecti
         context.__exit__(None, None, None)
 
 
-def examined(lab: Lab, archive: Archive, inventory: Path | None = None) -> dict[str, Examined]:
+def examined(lab: Lab, archive: Archive, inventory: Path | None = None) -> dict[str, ExaminedMachine]:
     with logged_in(lab, inventory) as connections:
         loaded = load_inventory(inventory or lab.inventory)
         return {each.machine.name: each for each in examine(loaded, connections, archive)}
@@ -73,7 +73,7 @@ def python_that_says(machine: LabMachine, what: str) -> Iterator[None]:
             machine.run(["ln", "-s", str(target), name])
 
 
-def only_problem(each: Examined) -> str:
+def only_problem(each: ExaminedMachine) -> str:
     (found,) = each.missing
     assert found.remedy
     return found.problem
@@ -170,7 +170,7 @@ def test_a_login_shell_that_talks_changes_nothing_of_what_is_found(pair: Lab, ar
         with logged_in(pair) as connections:
             deploy(here(connections), archive)
             cleared = clean(here(connections), Path("runs"), archive)
-        assert all(isinstance(each, Cleared) for each in cleared)
+        assert all(isinstance(each, CleanupResult) for each in cleared)
     finally:
         pair["h0"].run(["rm", "/root/.bashrc"])
 
@@ -188,7 +188,7 @@ def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(
     assert found["h1"].missing == ()
     assert isinstance(wrong, TestbedError)
     assert str(wrong).startswith("h0: its answer makes no sense: ")
-    assert isinstance(right, Cleared)
+    assert isinstance(right, CleanupResult)
 
 
 # Our code on the machines.

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.checks import Examined, raise_if_unfit
+from testbed.machines.checks import ExaminedMachine, raise_if_unfit
 from testbed.machines.facts import (
     Address,
     Attempts,
@@ -25,7 +25,7 @@ from testbed.machines.facts import (
     request,
 )
 from testbed.machines.findings import Finding, judge
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
 
 OURS, OTHERS = "a" * 64, "b" * 64
 
@@ -50,7 +50,7 @@ def machine(number: int, **changes: Any) -> Machine:
 def inventory(*machines: Machine) -> Inventory:
     given = machines or (machine(0), machine(1))
     return Inventory(
-        "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(When.DURING, None, None)
+        "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(ShippingTime.DURING, None, None)
     )
 
 
@@ -185,15 +185,15 @@ def test_a_machine_alone_needs_no_tunnels() -> None:
 
 def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
     examined = [
-        Examined(machine(0), tuple(findings(missing=("tcpdump",)))),
-        Examined(machine(1), tuple(findings(synchronised=False, port_holder="x (process 1)"))),
+        ExaminedMachine(machine(0), tuple(findings(missing=("tcpdump",)))),
+        ExaminedMachine(machine(1), tuple(findings(synchronised=False, port_holder="x (process 1)"))),
     ]
     with pytest.raises(MachineError) as error:
         raise_if_unfit(examined)
     assert "h0: not installed: tcpdump -> apt-get install tcpdump" in str(error.value)
     assert "h1: UDP port 4789 is used by x" in str(error.value)
     assert "clock" not in str(error.value)
-    raise_if_unfit([Examined(machine(0), tuple(findings(synchronised=False)))])
+    raise_if_unfit([ExaminedMachine(machine(0), tuple(findings(synchronised=False)))])
 
 
 def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share() -> None:

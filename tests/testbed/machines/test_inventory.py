@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from testbed.machines.inventory import Shaping, When, inventory_schema, load_inventory
+from testbed.machines.inventory import Shaping, ShippingTime, inventory_schema, load_inventory
 from topologies.errors import InputError
 
 DOCUMENT = Path(__file__).parents[3] / "docs/hosts.md"
@@ -39,7 +39,7 @@ def test_what_is_not_said_at_all_has_defaults(tmp_path: Path) -> None:
     assert inventory.lease_us == 60_000_000
     assert inventory.shaping is Shaping.HOSTS
     assert inventory.vxlan_port == 4789
-    assert inventory.shipping.when is When.DURING
+    assert inventory.shipping.when is ShippingTime.DURING
     assert inventory.shipping.rate_bits_per_s is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.plan import Direction, LinkChange, Plan
 from testbed.assignment import assigned_part, assignment_from_json, assignment_to_json
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import adapted, assignments, place
 from testbed.network.network_layout import NetworkLayout, make_layout
 from testbed.planning import make_plan
@@ -27,7 +27,7 @@ def machine(number: int, *serves: str, takes: int = 16) -> Machine:
 
 
 def inventory(*machines: Machine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
-    shipping = Shipping(When.END, None, None)
+    shipping = Shipping(ShippingTime.END, None, None)
     return Inventory("lab", "lab.yaml", machines, 60_000_000, shaping, 4789, shipping)
 
 

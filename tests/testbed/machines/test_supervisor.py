@@ -18,7 +18,7 @@ from experiments.rundir import RunDirectory, write_json
 from testbed.machines.agent import supervisor
 from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET
-from testbed.machines.agent.messages import Lines, line_of
+from testbed.machines.agent.messages import MessageParser, line_of
 from testbed.machines.agent.supervisor import Supervisor, listen
 from testbed.runner.phases import RUNNER_LOG
 from testbed.sandbox.channel import Channel
@@ -35,7 +35,7 @@ class Attached:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(TIMEOUT_S)
         self._socket.connect(str(run.path / SOCKET))
-        self._lines = Lines()
+        self._lines = MessageParser()
         self._heard: list[dict[str, Any]] = []
 
     def say(self, **message: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.machines import limited_waiting, own_folders, unpacking
+from testbed.machines import time_limit, trusted_folders, unpacking
 from testbed.machines.archive import pack
 from testbed.machines.deploy import sent_program
 
@@ -23,7 +23,7 @@ def unpack(
     """Run the program as it runs on a machine."""
     arguments = [str(folder), sha256 or hashlib.sha256(content).hexdigest(), str(size or len(content))]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", sent_program(limited_waiting, own_folders, unpacking), *arguments],
+        [sys.executable, "-I", "-S", "-c", sent_program(time_limit, trusted_folders, unpacking), *arguments],
         input=content,
         capture_output=True,
         timeout=30,

@@ -15,7 +15,7 @@ from typing import Any
 from experiments.plan import Direction, LinkState, Plan
 from testbed.assignment import Assignment
 from testbed.links.selection import select_emulator
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, When
+from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import Placement, assignments
 from testbed.network import Network
 from testbed.tunnel import make_tunnels
@@ -42,7 +42,7 @@ def all_assignments() -> dict[str, Assignment]:
     placement = Placement(
         {host.name: where[host.region] for host in PLAN.hosts} | {"r1-proxy-1": machines[2]}
     )
-    shipping = Shipping(When.END, None, None)
+    shipping = Shipping(ShippingTime.END, None, None)
     inventory = Inventory("x", "x", tuple(machines), 0, Shaping.HOSTS, 4789, shipping)
     return assignments(PLAN, inventory, placement, 1)
 

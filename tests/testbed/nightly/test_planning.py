@@ -10,7 +10,7 @@ from experiments.nights import NightRecord, NightRun, State
 from experiments.suite import SuiteFile, read_suite
 from testbed.nightly.planning import (
     AROUND_A_RUN_S,
-    Expected,
+    DurationEstimate,
     budget_left_s,
     check_jobs,
     digest,
@@ -77,8 +77,8 @@ def test_the_digest_notices_what_would_run_differently(file, tmp_path):
 
 def test_what_a_run_takes_is_guessed_then_known_from_earlier_nights_then_from_tonight(file, record):
     first = record.runs[0]
-    assert Expected(file, {}).of(first, record) == 60 + AROUND_A_RUN_S
-    expected = Expected(file, {"cut": 70.0})
+    assert DurationEstimate(file, {}).of(first, record) == 60 + AROUND_A_RUN_S
+    expected = DurationEstimate(file, {"cut": 70.0})
     assert expected.of(first, record) == 70
     tonight = record.with_run(done(first, 90.0)).with_run(done(record.runs[1], 85.0))
     assert expected.of(record.runs[2], tonight) == 90

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.nightly.units import SPARE_S, WAIT_H, Installed, cron_lines, units
+from testbed.nightly.units import SPARE_S, WAIT_H, NightSchedule, cron_lines, units
 
 AWKWARD = (sys.executable, "nightly", "run", "quick", "--hook", "sh -c 'echo \"50% of $HOME\" \\ done'")
 
 
-def installed(folder: Path, *, user: str | None = None, command: tuple[str, ...] = AWKWARD) -> Installed:
-    return Installed("quick", command, folder, "/usr/bin:/bin", 2, 5, 1500.0, user)
+def installed(folder: Path, *, user: str | None = None, command: tuple[str, ...] = AWKWARD) -> NightSchedule:
+    return NightSchedule("quick", command, folder, "/usr/bin:/bin", 2, 5, 1500.0, user)
 
 
 def verified(unit: Path, *, user: bool) -> tuple[int, str]:

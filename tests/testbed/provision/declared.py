@@ -27,7 +27,7 @@ ALWAYS = ("required",)
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class NightSchedule:
     """A package that is installed here. needs: of each dependency, the alternatives that fulfil it."""
 
     name: str
@@ -36,14 +36,14 @@ class Installed:
     provides: tuple[str, ...]
 
 
-def installed(status: str) -> Iterator[Installed]:
+def installed(status: str) -> Iterator[NightSchedule]:
     """The packages that dpkg's status file names as installed."""
     for stanza in status.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if not fields.get("Status", "").endswith(" installed"):
             continue
         needs = ", ".join(fields[field] for field in ("Pre-Depends", "Depends") if field in fields)
-        yield Installed(
+        yield NightSchedule(
             fields["Package"],
             fields.get("Essential") == "yes" or fields.get("Priority") in ALWAYS,
             tuple(tuple(_names(need, "|")) for need in needs.split(",") if need.strip()),
@@ -51,7 +51,7 @@ def installed(status: str) -> Iterator[Installed]:
         )
 
 
-def closure(wanted: Iterable[str], here: Collection[Installed]) -> set[str]:
+def closure(wanted: Iterable[str], here: Collection[NightSchedule]) -> set[str]:
     """The packages that are there once those wanted are, of what is installed here.
 
     Of alternatives the first that is installed here counts; of a name that several provide, all that do.
@@ -88,7 +88,7 @@ def programs(packages: Collection[str], *, root: Path = Path("/"), dpkg: Path = 
     return found
 
 
-def declared_programs(packages: Collection[Package], here: Collection[Installed]) -> dict[str, Path]:
+def declared_programs(packages: Collection[Package], here: Collection[NightSchedule]) -> dict[str, Path]:
     """The programs that these lines of packages.txt bring; what proves one counts wherever it lies (a Java of
     one's own, for instance).
     """

@@ -170,7 +170,7 @@ def test_an_unknown_place_is_bad_input_that_names_the_known(tmp_path: Path) -> N
         assert run.wait() == 2
         (line,) = run.said
     assert line.startswith(
-        "cutset: --on: there is no place the-moon; known: local, simulator, or an inventory"
+        "cutset: --on: there is no backend the-moon; known: local, simulator, or an inventory"
     )
 
 

@@ -1,4 +1,4 @@
-"""When a run has drained."""
+"""ShippingTime a run has drained."""
 
 import asyncio
 import json

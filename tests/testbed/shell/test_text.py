@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from testbed.shell.words import USAGE, fault_lines, help_lines, news_lines, status_lines
+from testbed.shell.fault_commands import USAGE, fault_lines, help_lines, news_lines, status_lines
 
 
 def change(what: str, became: str, *, error: str | None = None, fault: str = "cut-1") -> dict[str, Any]:

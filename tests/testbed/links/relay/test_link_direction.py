@@ -1,4 +1,4 @@
-"""When and whether a lane lets frames leave, in virtual time: no packet is sent here."""
+"""ShippingTime and whether a lane lets frames leave, in virtual time: no packet is sent here."""
 
 from collections.abc import Iterable
 from itertools import pairwise

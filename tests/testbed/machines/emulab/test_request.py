@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from testbed.cli import main
-from testbed.machines.emulab.request import ONE_EACH, Density, Hardware, doubts, site_request
+from testbed.machines.emulab.request import ONE_EACH, Density, Hardware, limit_warnings, site_request
 from testbed.machines.emulab.rspec import prepare_command, request_rspec
 from testbed.machines.inventory import Shaping
 from tests.testbed.machines.emulab.rspec_schema import NAMESPACE, REQUEST, breaches
@@ -132,7 +132,7 @@ def test_what_emulab_does_not_promise_is_asked_for_with_a_note(capsys):
     assert notes[0] == "note: r0-r1: 10gbit is more than the 1gbit that Emulab promises"
     assert len(notes) == 6
     near = topology("{between: [r0, r1], delay: 0.5ms}, {between: [r1, r2], delay: 2ms, rate: 1gbit}")
-    assert list(doubts(site_request(near, Shaping.EMULAB))) == [
+    assert list(limit_warnings(site_request(near, Shaping.EMULAB))) == [
         "r0-r1: 500us is less than the 2ms that Emulab promises"
     ]
 

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 from testbed.machines.archive import machine_archive
-from testbed.machines.connecting import connected
+from testbed.machines.connection_pool import connected
 from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import Machine, load_inventory
-from testbed.machines.on_each import all_or_raise, on_each
+from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.over_ssh import MachineSource
 from testbed.machines.shipping.receiver import ship

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.machines.shipping.frames import Frames
-from testbed.machines.shipping.lane import Listener
 from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import Progress, Shipped
+from testbed.machines.shipping.result import Progress, ShippingResult
 from testbed.machines.shipping.sender import Sender
 
 QUICK = Limits(patience_s=0.0, retry_s=0.0)
@@ -169,7 +169,7 @@ class Told:
 
 def ship_all(
     run: Path, *machines: Machine, limits: Limits = QUICK, listener: Listener = lambda _: None
-) -> dict[str, Shipped]:
+) -> dict[str, ShippingResult]:
     """Ship machines whose runs are over."""
     run.mkdir(exist_ok=True)
     return ship(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import Became, Progress, Shipped, State
+from testbed.machines.shipping.result import FileOutcome, Progress, ShippingResult, State
 from tests.testbed.machines.shipping.machines import QUICK, Machine, noise, ship_all, write_files
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ class Following:
         self._over = threading.Event()
         self._told = threading.Condition()
         self._last: Progress | None = None
-        self._result: dict[str, Shipped] = {}
+        self._result: dict[str, ShippingResult] = {}
         self._thread = threading.Thread(target=self._ship, args=(machine, run))
         self._thread.start()
 
@@ -34,7 +34,7 @@ class Following:
         """Until so much is here, and nothing is on its way."""
         self.wait_for(lambda progress: progress.bytes == size == progress.of_bytes)
 
-    def finish(self) -> Shipped:
+    def finish(self) -> ShippingResult:
         """The run is over."""
         self._over.set()
         self._thread.join(60)
@@ -154,8 +154,8 @@ def test_what_was_taken_away_on_the_machine_stays_here(tmp_path: Path) -> None:
     shipped = following.finish()
     assert (tmp_path / "run/captures/a.pcap").read_bytes() == b"packets"
     assert [(file.became, file.note) for file in shipped.files] == [
-        (Became.PARTIAL, "it was taken away on the machine"),
-        (Became.WHOLE, ""),
+        (FileOutcome.PARTIAL, "it was taken away on the machine"),
+        (FileOutcome.WHOLE, ""),
     ]
 
 

@@ -35,7 +35,7 @@ from testbed.machines.shipping.messages import (
     encode_listing,
     encode_read,
 )
-from testbed.machines.shipping.names import PART_BYTES_MAX, PATH_BYTES_MAX, checked, place
+from testbed.machines.shipping.names import PART_BYTES_MAX, PATH_BYTES_MAX, checked, destination
 from tests.testbed.machines.shipping.machines import Machine, ProcessStream, read_files, ship_all
 
 
@@ -152,7 +152,7 @@ def test_names_that_lead_elsewhere_are_refused(path: object) -> None:
     ],
 )
 def test_a_machine_writes_only_where_its_files_belong(path: str, where: str) -> None:
-    assert str(place("h0", path)) == where
+    assert str(destination("h0", path)) == where
 
 
 def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:

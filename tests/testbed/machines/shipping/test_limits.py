@@ -13,7 +13,7 @@ from testbed.machines.shipping import limits, receiver
 from testbed.machines.shipping.frames import GREETING
 from testbed.machines.shipping.limits import BURST_S, Disk, Limits, Rate
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import Became
+from testbed.machines.shipping.result import FileOutcome
 from tests.testbed.machines.shipping.machines import (
     Machine,
     ProcessStream,
@@ -87,7 +87,7 @@ def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: p
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
     assert "is full but for" in shipped.problem
-    assert shipped.files[0].became is Became.MISSING
+    assert shipped.files[0].became is FileOutcome.MISSING
 
 
 def test_what_is_given_back_can_be_taken_again(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     connecting, connected = threading.Event(), threading.Event()
-    lanes: list[threading.Thread] = []
+    receivers: list[threading.Thread] = []
 
     def hang(there: Path) -> ThreadStream:
-        lanes.append(threading.current_thread())
+        receivers.append(threading.current_thread())
         connecting.set()
         connected.wait(60)
         return ThreadStream(there)
@@ -153,7 +153,7 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
         give_up=lambda _: connecting.is_set(),
     )
     connected.set()
-    lanes[0].join(60)
+    receivers[0].join(60)
     assert shipped["h0"].problem == "it did not come to an end"
     assert not shipped["h0"].complete
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.machines.shipping import conversation, limits
+from testbed.machines.shipping import limits, session
 from testbed.machines.shipping.names import AGAIN
-from testbed.machines.shipping.result import Became
+from testbed.machines.shipping.result import FileOutcome
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.shipping.machines import (
     Machine,
@@ -58,10 +58,10 @@ def test_files_of_several_machines_come_into_one_directory(tmp_path: Path) -> No
 @settings(max_examples=60)
 @given(cuts=st.lists(st.integers(1, 75_000), max_size=8))
 def test_connections_may_break_at_any_byte(cuts: list[int]) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        there = write_files(Path(place, "h0"), FILES)
-        shipped = ship_all(Path(place, "run"), Machine("h0", there, cuts), limits=PATIENT)
-        assert read_files(Path(place, "run")) == placed(FILES, "h0")
+    with tempfile.TemporaryDirectory() as destination:
+        there = write_files(Path(destination, "h0"), FILES)
+        shipped = ship_all(Path(destination, "run"), Machine("h0", there, cuts), limits=PATIENT)
+        assert read_files(Path(destination, "run")) == placed(FILES, "h0")
         assert shipped["h0"].complete
         assert shipped["h0"].connections <= len(cuts) + 1
 
@@ -123,12 +123,12 @@ def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
     shipped = ship_all(tmp_path / "run", Machine("h0", there, [5 * MIB], dies=True))["h0"]
     a, b, c = shipped.files
     assert (a.became, a.bytes) == (
-        Became.PARTIAL,
+        FileOutcome.PARTIAL,
         3 * MIB,
     )  # but nothing says that they are the same
-    assert b.became is Became.PARTIAL
+    assert b.became is FileOutcome.PARTIAL
     assert 0 < b.bytes < 3 * MIB
-    assert (c.became, c.bytes, c.of_bytes) == (Became.MISSING, 0, 1)
+    assert (c.became, c.bytes, c.of_bytes) == (FileOutcome.MISSING, 0, 1)
     assert not shipped.complete
     assert "nobody is there" in shipped.problem
     assert (tmp_path / "run/captures/b.pcap").stat().st_size == b.bytes
@@ -182,4 +182,4 @@ def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
 
 def test_more_is_asked_for_before_answers_come() -> None:
     """Or each chunk would cost a round trip."""
-    assert conversation.UNDER_WAY_MAX * limits.CHUNK_BYTES_MAX >= 1e9 / 8 * 0.1
+    assert session.UNDER_WAY_MAX * limits.CHUNK_BYTES_MAX >= 1e9 / 8 * 0.1

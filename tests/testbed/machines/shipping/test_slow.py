@@ -4,10 +4,10 @@ import os
 import signal
 from pathlib import Path
 
-from testbed.machines.shipping.conversation import Conversation
 from testbed.machines.shipping.frames import GREETING, Kind, encode
 from testbed.machines.shipping.limits import Bounds, Disk, Rate
-from testbed.machines.shipping.result import Became
+from testbed.machines.shipping.result import FileOutcome
+from testbed.machines.shipping.session import Session
 from testbed.machines.shipping.transfer import Transfer
 from tests.testbed.machines.shipping.machines import ProcessStream, ThreadStream, noise, write_files
 
@@ -19,7 +19,7 @@ class Trickle(ThreadStream):
     """Gives a little at a time, and 15 seconds pass for each."""
 
     now_s = 0.0
-    watched: Conversation
+    watched: Session
     silences_s: list[float]
 
     def read(self, size: int) -> bytes:
@@ -35,7 +35,7 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
     stream.silences_s = []
     disk = Disk(tmp_path, None, 0)
     transfer = Transfer("h0", tmp_path / "run", {}, disk)
-    stream.watched = Conversation(
+    stream.watched = Session(
         stream,
         transfer,
         Bounds(Rate(None), disk, now_s=lambda: stream.now_s),
@@ -44,8 +44,8 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
         show=lambda _: None,
         stopped=lambda: False,
     )
-    assert stream.watched.hold()
-    assert transfer.outcome()[0].became is Became.WHOLE
+    assert stream.watched.run()
+    assert transfer.outcome()[0].became is FileOutcome.WHOLE
     assert len(stream.silences_s) > MIB / 20_000
     assert set(stream.silences_s) == {15.0}
     assert stream.watched.silent_s() == 0

@@ -31,7 +31,7 @@ def test_files_and_their_folders_are_synced_before_a_machine_is_said_to_be_shipp
     machine = Machine("h0", write_files(tmp_path / "h0", FILES))
     assert ship_all(run, machine, listener=listen)["h0"].complete
     synced = happened[: happened.index("shipped")]
-    files = [str(run / place) for place in PLACES]
+    files = [str(run / destination) for destination in PLACES]
     folders = [run / name for name in ("captures", "storage/r0/log", "storage/r0", "storage", "logs")]
     assert sorted(synced[: len(files)]) == sorted(files), "content first, then the names"
     assert {*map(str, folders), str(run / "machines/h0"), str(run), str(tmp_path)} <= {*synced[len(files) :]}

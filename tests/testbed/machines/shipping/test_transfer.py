@@ -7,7 +7,7 @@ import pytest
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Disk
 from testbed.machines.shipping.messages import Entry, Hash, Listing, Read
-from testbed.machines.shipping.result import Became
+from testbed.machines.shipping.result import FileOutcome
 from testbed.machines.shipping.transfer import TRIES_MAX, Transfer
 
 CHUNK = 100
@@ -63,7 +63,7 @@ def test_a_file_that_never_agrees_is_given_up(tmp_path: Path) -> None:
         of.digest(of.asked(request), WRONG)
     assert of.next(CHUNK) is None
     (file,) = of.outcome()
-    assert (file.became, file.note) == (Became.PARTIAL, "it never stands still")
+    assert (file.became, file.note) == (FileOutcome.PARTIAL, "it never stands still")
 
 
 def test_answers_about_a_file_that_was_replaced_meanwhile_are_not_used(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_two_machines_cannot_ship_to_the_same_place(tmp_path: Path) -> None:
         second.listed(listing(entry(30)))
     assert (tmp_path / "captures/a.pcap").read_bytes() == b"first file"
     (file,) = second.outcome()
-    assert (file.became, file.note) == (Became.MISSING, "h0 has a file of that name, too")
+    assert (file.became, file.note) == (FileOutcome.MISSING, "h0 has a file of that name, too")
 
 
 def test_what_cannot_be_written_here_stands_in_no_other_files_way(tmp_path: Path) -> None:
@@ -132,10 +132,10 @@ def test_what_cannot_be_written_here_stands_in_no_other_files_way(tmp_path: Path
         of.took(one, b"ten bytes!")
     became = {file.path: file.became for file in of.outcome()}
     assert became == {
-        "captures/a.pcap": Became.MISSING,
-        "logs/a.jsonl": Became.MISSING,
-        "captures/link.pcap": Became.MISSING,
-        "captures/b.pcap": Became.PARTIAL,
+        "captures/a.pcap": FileOutcome.MISSING,
+        "logs/a.jsonl": FileOutcome.MISSING,
+        "captures/link.pcap": FileOutcome.MISSING,
+        "captures/b.pcap": FileOutcome.PARTIAL,
     }
     assert (tmp_path / "captures/b.pcap").read_bytes() == b"ten bytes!"
     assert outside.read_bytes() == b""

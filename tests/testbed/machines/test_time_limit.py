@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from testbed import icmp
-from testbed.machines import clearing, examination, limited_waiting, own_folders, run_folders, unpacking
+from testbed.machines import examination, remote_cleanup, run_folders, time_limit, trusted_folders, unpacking
 from testbed.machines.agent import files
 from testbed.machines.deploy import sent_program
 
-IMPORTED = (limited_waiting, files, own_folders, run_folders, icmp)
+IMPORTED = (time_limit, files, trusted_folders, run_folders, icmp)
 PATIENCE_S = "0.2"
 BOUND_S = 30.0
 AGENT = """
@@ -41,7 +41,7 @@ def left_alone(program: str, *arguments: str, given: bytes = b"") -> tuple[int, 
         return code, process.stdout.read()
 
 
-@pytest.mark.parametrize("module", [examination, clearing])
+@pytest.mark.parametrize("module", [examination, remote_cleanup])
 def test_a_program_to_which_no_request_comes_is_ended(module: object) -> None:
     code, said = left_alone(sent_program(*IMPORTED, module))  # type: ignore[arg-type]
     assert (code, said) == (-signal.SIGALRM, b"")

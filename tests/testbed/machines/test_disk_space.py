@@ -7,21 +7,21 @@ import pytest
 from experiments.plan import Plan
 from testbed.errors import MachineError
 from testbed.forecast import disk_needed_bytes
-from testbed.machines.checks import Examined, check_room, needed_bytes
+from testbed.machines.checks import ExaminedMachine, check_disk_space, needed_bytes
 from testbed.machines.facts import Folder
 from testbed.machines.placement import place
 from tests.testbed.machines.test_findings import FIT, inventory, machine
-from tests.testbed.test_volume import plan
+from tests.testbed.test_capture_size import plan
 
 MACHINES = inventory(*(machine(number) for number in range(4)))
 
 
 def room(run: Plan, *free_bytes: int) -> None:
     examined = [
-        Examined(each, (), replace(FIT, folder=Folder(free, (), None)))
+        ExaminedMachine(each, (), replace(FIT, folder=Folder(free, (), None)))
         for each, free in zip(MACHINES.machines, free_bytes, strict=True)
     ]
-    check_room(run, place(run, MACHINES), examined)
+    check_disk_space(run, place(run, MACHINES), examined)
 
 
 def test_each_machine_needs_room_for_its_share_alone() -> None:

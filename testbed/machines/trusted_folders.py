@@ -1,9 +1,10 @@
-"""Runs on a machine, as part of programs that are sent there: which folders root may trust.
+"""Runs on a machine, as part of programs that are sent there: decides which folders root may trust.
 
-Root runs code, ends processes and removes files by what stands in our folder. So it must be root's or of who
-logged in, and nobody else's to change; and so must each folder from `/` on, for whoever may rename one on the
-way decides what stands there. Where others may write, but not rename what is not theirs (the sticky bit of
-/tmp), the way may go through. A link on the way counts with the way to where it leads.
+Root runs code, ends processes and removes files by the content of our folder. So the folder must belong to
+root or to the user who logged in, and be writable for no other; and so must each folder from `/` on, as
+whoever can rename one of them decides what is below. Folders in which others may write, but not rename what
+is not theirs (the sticky bit of /tmp), are accepted on the path. For a symbolic link, the path to its target
+counts, too.
 
 Source: cf. StrictModes of sshd_config(5).
 """
@@ -18,22 +19,22 @@ from pathlib import Path
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def make_own(path: Path) -> None:
-    """Make a folder with those before it, as far as they are not there, and see that it is our own.
+def make_trusted(path: Path) -> None:
+    """Create a folder and its parents, as far as they do not exist, and check that it is trusted.
 
-    Raises PermissionError with what to do, another OSError if it cannot be made.
+    Raises PermissionError with what to do, another OSError if it cannot be created.
     """
     for place in (*reversed(path.parents), path):
         if not os.path.lexists(str(place)):
             _check_way(place.parent)
             with contextlib.suppress(FileExistsError):  # somebody was faster: it is checked below
                 place.mkdir(0o755)
-    require_own(path)
+    require_trusted(path)
 
 
-def require_own(path: Path) -> None:
-    """Raises PermissionError with what to do if somebody else can change what stands there; another OSError
-    if it is no folder.
+def require_trusted(path: Path) -> None:
+    """Raises PermissionError with what to do if another user can change the folder's content; another OSError
+    if it is not a folder.
     """
     _check_way(path.parent)
     found = path.lstat()
@@ -42,16 +43,16 @@ def require_own(path: Path) -> None:
     _check(path, found, OTHERS_WRITE)
 
 
-def is_own(path: Path) -> bool:
-    """Whether it is a folder that nobody else can change."""
-    return os.path.lexists(str(path)) and why_not_own(path) is None
+def is_trusted(path: Path) -> bool:
+    """Whether it is a folder that no other user can change."""
+    return os.path.lexists(str(path)) and why_not_trusted(path) is None
 
 
-def why_not_own(path: Path) -> str | None:
-    """What is in the way of a folder of our own there, made or not yet; None if nothing is."""
+def why_not_trusted(path: Path) -> str | None:
+    """Why a folder cannot be trusted, existing or not yet; None if it can."""
     try:
         if os.path.lexists(str(path)):
-            require_own(path)
+            require_trusted(path)
         else:
             _check_way(next(place for place in path.parents if os.path.lexists(str(place))))
     except OSError as error:

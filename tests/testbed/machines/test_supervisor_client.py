@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import pytest
 
-from testbed.machines import peer as peer_module
+from testbed.machines import supervisor_client as peer_module
 from testbed.machines.agent.messages import line_of
-from testbed.machines.peer import NO_SUPERVISOR, Events, Peer
 from testbed.machines.ssh import UnreachableError
+from testbed.machines.supervisor_client import NO_SUPERVISOR, Events, SupervisorClient
 
 TIMEOUT_S = 30.0
 PATIENCE_S = 60.0
@@ -80,12 +80,12 @@ def follow(
     events: Events = queue.SimpleQueue()
     played: Any = Played(sessions, before_each)
     machine: Any = SimpleNamespace(name="h0")
-    peer = Peer(machine, lambda: played, lambda command: [command], events, PATIENCE_S)
+    peer = SupervisorClient(machine, lambda: played, lambda command: [command], events, PATIENCE_S)
     peer.start({"run": {}})
     told: list[dict[str, Any]] = []
     while not told or told[-1]["did"] not in {"gone", "lost"}:
         told.append(events.get(timeout=TIMEOUT_S)[1])
-    peer.farewell()
+    peer.log_out()
     return told, played
 
 

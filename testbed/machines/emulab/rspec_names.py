@@ -18,16 +18,16 @@ NAME_CHARACTERS_MAX = 30  # of a machine: it becomes a label of a host name, nex
 
 
 def machine_names(regions: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """What `count` machines for these regions are called."""
+    """The names of `count` machines that serve these regions."""
     name = "-".join(regions)
     return (name,) if count == 1 else tuple(f"{name}-{number}" for number in range(1, count + 1))
 
 
 def regions_of(machine: str) -> tuple[str, ...]:
-    """The regions that a machine of this name is for: their names have no dash and begin with a letter."""
+    """The regions that a machine of this name serves: region names have no dash and begin with a letter."""
     return tuple(part for part in machine.split("-") if not part.isdigit())
 
 
 def region_lan(region: str) -> str:
-    """The network between the machines of a region."""
+    """The name of the network between the machines of a region."""
     return f"{LAN_PREFIX}{region}"

@@ -1,9 +1,8 @@
-"""What a line at the prompt asks to go wrong, as the fault that an experiment's file would hold. Pure.
+"""Parses fault commands at the prompt into faults in the form of an experiment's file. Pure.
 
-The words are those of the file, in the order in which one says them: `cut r2 r3 down forward for 5s` is
-`{cut: [r2, r3], mode: down, direction: forward, for: 5s}`. What the values mean and whether they fit the
-network is not decided here: whoever carries the fault out validates it as one from a file. What the prompt
-says about faults and itself is made here, too, as lines.
+The syntax follows the file, in spoken order: `cut r2 r3 down forward for 5s` is `{cut: [r2, r3], mode: down,
+direction: forward, for: 5s}`. Values are not validated here: the runner validates the fault like one from a
+file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,15 +69,15 @@ OTHER_WORDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class WordError(Exception):
-    """A line that asks for nothing that can be done; the text says what is wrong and how it is used."""
+class CommandError(Exception):
+    """A command is invalid; the text says why and how it is used."""
 
 
 def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list[Document]:
-    """The faults that a line asks for, in the form of an experiment's file but for when they happen.
+    """The faults of a command, in the form of an experiment's file without their time.
 
-    word: one of USAGE. given: the rest of the line. processes: names of processes by the hosts they are on,
-    so that either may be said. Raises WordError.
+    word: one of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
+    either name is accepted. Raises CommandError.
     """
     if word in PROCESS_WORDS:
         names = given.split()
@@ -90,12 +89,12 @@ def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list
 
 
 def _link_fault(word: str, words: Iterator[str]) -> Document:
-    """cut, set, flap: a link and what comes after it."""
+    """cut, set, flap: a link and its options."""
     return {word: _link(word, words), **_rest(word, words)}
 
 
 def _one_value(word: str, words: Iterator[str]) -> Document:
-    """delay, jitter, loss, rate: the value stands right behind the link."""
+    """delay, jitter, loss, rate: the value follows the link."""
     link = _link(word, words)
     return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
 
@@ -142,7 +141,7 @@ _FLAP_FIELDS = {"off": "down", "on": "up"}  # the file's `down` would read as a 
 
 
 def _rest(word: str, words: Iterator[str]) -> Document:
-    """What may stand behind the target: a mode, a direction, and fields with their values."""
+    """The options after the target: a mode, a direction, and fields with their values."""
     found: Document = {}
     for each in words:
         if each in MODES and word not in _ONLY_VALUES:
@@ -181,14 +180,14 @@ def _add(word: str, found: Document, field: str, value: object) -> None:
     found[field] = value
 
 
-def _unusable(word: str, why: str) -> WordError:
-    return WordError(f"{word} {why}: {USAGE[word]}")
+def _unusable(word: str, why: str) -> CommandError:
+    return CommandError(f"{word} {why}: {USAGE[word]}")
 
 
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
-    """What may come next behind a word and these others, for completion.
+    """The words that may follow a command and these others, for completion.
 
-    names: "regions", "processes" and "faults" that there are.
+    names: the known "regions", "processes" and "faults".
     """
     if word in PROCESS_WORDS:
         return list(names["processes"])

@@ -1,4 +1,4 @@
-"""Removes from machines what earlier runs left there, and says what stays (`testbed.machines.clearing`)."""
+"""Removes what earlier runs left on machines, and reports what stays (`testbed.machines.remote_cleanup`)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 from experiments.child_python import program_command
 from experiments.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
-from testbed.machines import clearing, limited_waiting, own_folders, run_folders
+from testbed.machines import remote_cleanup, run_folders, time_limit, trusted_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.deploy import PYTHON, sent_program
 from testbed.machines.facts import Amount, Said, read_answer
-from testbed.machines.on_each import on_each
+from testbed.machines.parallel import on_each
 from testbed.machines.ssh import Connection
 from topologies.errors import InputError
 
@@ -24,10 +24,9 @@ CLEAR_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
-    """What was done on a machine: names of runs, and how many archives of other versions were removed.
-
-    ended: nobody was connected to their supervisors. in_use: left alone. kept: not shipped whole; bytes.
+class CleanupResult:
+    """What was removed on a machine: names of runs, and the number of archives of other versions. ended:
+    supervisors without a controller. in_use: left alone. kept: not fully shipped; bytes.
     """
 
     ended: tuple[Said, ...]
@@ -37,17 +36,19 @@ class Cleared:
     code: Amount
 
 
-_CLEARED = TypeAdapter(Cleared)
+_CLEARED = TypeAdapter(CleanupResult)
 
 
-def clean(connections: Sequence[Connection], runs: Path, archive: Archive) -> list[Cleared | TestbedError]:
-    """Clean all these machines at once; in their order what was done, or what went wrong.
+def clean(
+    connections: Sequence[Connection], runs: Path, archive: Archive
+) -> list[CleanupResult | TestbedError]:
+    """Clean all these machines at once; returns for each, in their order, what was done or what went wrong.
 
-    runs: where runs are kept here, which say what of them has been shipped. archive: the code that stays.
+    runs: the folder of runs here, which records what has been shipped. archive: the code that stays.
     """
-    program = sent_program(limited_waiting, files, own_folders, run_folders, clearing)
+    program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
 
-    def one(connection: Connection) -> Cleared:
+    def one(connection: Connection) -> CleanupResult:
         machine = connection.machine
         request = {
             "folder": machine.folder,

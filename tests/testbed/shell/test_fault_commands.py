@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from experiments.faults import Faults
-from testbed.shell.words import USAGE, WordError, candidates, fault_documents
+from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
 
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
 NAMES = {"regions": ["r0", "r1", "r2"], "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
@@ -63,7 +63,7 @@ def test_several_processes_can_be_said_at_once():
 )
 def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line: str, why: str):
     word, _, given = line.partition(" ")
-    with pytest.raises(WordError) as raised:
+    with pytest.raises(CommandError) as raised:
         fault_documents(word, given, PROCESSES)
     assert str(raised.value).startswith(f"{word} {why}")
     assert str(raised.value).endswith(USAGE[word])

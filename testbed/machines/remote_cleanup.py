@@ -1,13 +1,13 @@
-"""Runs on a machine, as root: ends what earlier runs have left, and removes what is of no use any more.
+"""Runs on a machine, as root: ends what earlier runs have left, and removes what is no longer needed.
 
-One line of JSON on standard input says `folder` (the machine's, of the inventory), `shipped` (runs whose
+One line of JSON on standard input gives `folder` (the machine's, of the inventory), `shipped` (runs whose
 files are all on the controller) and `code` (the archive that is to stay). The answer, one line of JSON, has
-the runs' names by what was done: `ended` (a supervisor that nobody was connected to), `removed`, `in_use` and
-`kept` (not shipped; with its bytes), and `code` (how many other archives were removed).
+the runs' names by what was done: `ended` (a supervisor without a controller), `removed`, `in_use` and `kept`
+(not shipped; with its bytes), and `code` (how many other archives were removed).
 
-A run that its controller is connected to is left alone. Nothing outside the folder is touched, and nothing
-is believed that somebody else could have put there (`testbed.machines.own_folders`): then, or if something
-cannot be removed, the exit code is 1 with the reason on standard error.
+A run whose controller is connected is left alone. Nothing outside the folder is touched, and nothing is
+trusted that another user could have put there (`testbed.machines.trusted_folders`): in that case, or if
+something cannot be removed, the exit code is 1 with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from testbed.machines.limited_waiting import limited
-from testbed.machines.own_folders import require_own
 from testbed.machines.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
+from testbed.machines.time_limit import limited
+from testbed.machines.trusted_folders import require_trusted
 
 PATIENCE_S = 60.0
 END_TIMEOUT_S = 5.0
@@ -39,10 +39,10 @@ def main(patience_s: float = PATIENCE_S) -> None:
 
 
 def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
-    """See above. Raises OSError."""
+    """Clean up as described above. Raises OSError."""
     for place in (folder / "runs", folder / "code"):
         if os.path.lexists(str(place)):
-            require_own(place)
+            require_trusted(place)
     done: dict[str, Any] = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
     for run in run_folders(folder):
         now = state(run)
@@ -62,8 +62,8 @@ def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
 
 
 def end(run: Path) -> bool:
-    """End a run's supervisor, and with it its sandbox. The handle is taken before it is looked at again, so
-    that no other process can be meant.
+    """End a run's supervisor, and with it its sandbox. The process handle is opened before the process is
+    checked again, so that it cannot be another process.
     """
     pid = supervisor(run)
     if pid is None:
@@ -86,14 +86,14 @@ def end(run: Path) -> bool:
 
 
 def wait(done: Any) -> None:
-    """Until it is done, or the time is over."""
+    """Wait until `done`, or the time is over."""
     end_s = time.monotonic() + END_TIMEOUT_S
     while not done() and time.monotonic() < end_s:
         time.sleep(LOOK_S)
 
 
 def remove_code(code: Path, kept: str) -> int:
-    """Remove archives that nobody uses: all but one."""
+    """Remove all archives but one."""
     count = 0
     for each in sorted(code.iterdir()) if code.is_dir() else []:
         unpacking = ".part." in each.name and time.time() - each.stat().st_mtime < UNPACKING_S

@@ -1,6 +1,6 @@
-"""Runs on a machine, as part of a program that is sent there: no wait for who started it is without limit.
+"""Runs on a machine, as part of a program that is sent there: bounds every wait for the controller.
 
-Of a controller that lost its power sshd may learn hours later; until then its end of the pipe stays open.
+sshd may notice only hours later that a controller lost its power; until then its end of the pipe stays open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def limited(limit_s: float) -> Iterator[None]:
-    """The kernel ends this process when what is done meanwhile takes longer (setitimer(2))."""
+    """The kernel ends this process when the block takes longer (setitimer(2))."""
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         yield

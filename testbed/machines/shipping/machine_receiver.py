@@ -1,8 +1,8 @@
-"""The thread of one machine: it opens a stream to a sender there, talks (`conversation`), and opens another
-when it breaks, after a pause that doubles up to RETRY_S_MAX.
+"""Receives one machine's files, in a thread: opens a stream to a sender there, runs a session, and opens
+another stream when it breaks, after a pause that doubles up to RETRY_S_MAX.
 
-While the run goes on this is tried for ever; after it, a machine that has said nothing for
-`Limits.patience_s` is given up.
+During the run it never gives up; afterwards, a machine that has been silent for `Limits.patience_s` is given
+up.
 """
 
 import random
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.shipping.conversation import Conversation, DiskLimitError, Stream
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Bounds, Limits
-from testbed.machines.shipping.result import Progress, Shipped, State
+from testbed.machines.shipping.result import Progress, ShippingResult, State
+from testbed.machines.shipping.session import DiskLimitError, Session, Stream
 from testbed.machines.shipping.transfer import Transfer
-from testbed.one_line import one_line
+from testbed.sanitize import sanitize
 
 RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3
@@ -27,15 +27,15 @@ SHOW_S = 0.2
 
 
 class Source(Protocol):
-    """A machine, and how to talk to a sender on it."""
+    """A machine, and how to connect to a sender on it."""
 
     @property
     def name(self) -> str:
-        """What the machine is called; a folder may be called so."""
+        """The name of the machine; a valid name of a folder."""
 
     def open(self) -> Stream:
-        """Start a sender and connect to it. Raises OSError or TestbedError; MachineError if it is no use to
-        try again.
+        """Start a sender and connect to it. Raises OSError or TestbedError; MachineError if a retry is
+        useless.
         """
 
 
@@ -44,10 +44,9 @@ Listener = Callable[[Progress], None]
 
 
 @dataclass(slots=True)
-class Company:
-    """What all lanes share. no_room: why nothing more fits here, once that is so.
-
-    stop: set when all are to end as they are.
+class TransferContext:
+    """What all machine receivers share. disk_full: why nothing more fits here, once that is so. stop: set to
+    end all of them, incomplete.
     """
 
     bounds: Bounds
@@ -57,27 +56,27 @@ class Company:
     given_up: Callable[[str], bool]
     randomness: random.Random
     stop: threading.Event
-    no_room: str = ""
+    disk_full: str = ""
 
 
-class Lane(threading.Thread):
-    """Of one machine."""
+class MachineReceiver(threading.Thread):
+    """Receives one machine's files."""
 
-    def __init__(self, source: Source, transfer: Transfer, company: Company) -> None:
+    def __init__(self, source: Source, transfer: Transfer, context: TransferContext) -> None:
         super().__init__(name=f"shipping {source.name}", daemon=True)
         self.source = source
         self._transfer = transfer
-        self._company = company
+        self._context = context
         self._left = threading.Event()  # this machine is given up
         self._problem = "it did not come to an end"
         self._connections = 0
         self._wire_bytes = 0
-        self._heard_s = company.bounds.now_s()
+        self._heard_s = context.bounds.now_s()
         self._shown = (float("-inf"), State.CONNECTING)
-        self._talk: tuple[Stream, Conversation] | None = None
+        self._talk: tuple[Stream, Session] | None = None
 
     def run(self) -> None:
-        """Ship, whatever it takes; nothing is raised."""
+        """Ship all files, with as many connections as it takes; raises nothing."""
         try:
             self._problem = self._ship()
         except Exception as error:  # noqa: BLE001 - a bug of ours in one lane must not look like success
@@ -85,41 +84,43 @@ class Lane(threading.Thread):
         done = State.SHIPPED if self.shipped().complete else State.GIVEN_UP
         self._show(done, self._problem)
 
-    def shipped(self) -> Shipped:
-        """What became of it."""
+    def shipped(self) -> ShippingResult:
+        """The result."""
         files = self._transfer.outcome()
-        return Shipped(self.source.name, files, self._problem, self._connections, self._wire_bytes)
+        return ShippingResult(self.source.name, files, self._problem, self._connections, self._wire_bytes)
 
-    def look_after(self) -> bool:
-        """Break a stream that is silent for too long, or whose machine is given up; whether it is that."""
-        if self._company.given_up(self.source.name):
+    def check_silence(self) -> bool:
+        """Close a stream that is silent for too long, or whose machine is given up; returns whether
+        it did.
+        """
+        if self._context.given_up(self.source.name):
             self._left.set()
-            self.break_off()
+            self.disconnect()
             return True
         talk = self._talk
-        if talk is not None and talk[1].silent_s() > self._company.limits.silence_s:
+        if talk is not None and talk[1].silent_s() > self._context.limits.silence_s:
             _close(talk[0])
         return False
 
-    def break_off(self) -> None:
-        """Break the stream, if there is one."""
+    def disconnect(self) -> None:
+        """Close the stream, if there is one."""
         talk = self._talk
         if talk is not None:
             _close(talk[0])
 
     def _ship(self) -> str:
-        """Why not everything came, "" if it did."""
-        pause_s, nonsense = self._company.limits.retry_s, 0
+        """Why not everything arrived, empty if it did."""
+        pause_s, nonsense = self._context.limits.retry_s, 0
         while not self._stopped():
-            was_over, heard_s = self._company.over(self.source.name), self._heard_s
+            was_over, heard_s = self._context.over(self.source.name), self._heard_s
             try:
                 self._show(State.CONNECTING)
                 if self._hold():
                     return self._settled()
                 break
             except DiskLimitError as error:
-                self._company.no_room = str(error)
-                self._company.stop.set()
+                self._context.disk_full = str(error)
+                self._context.stop.set()
                 break
             except MachineError as error:
                 return str(error)
@@ -130,19 +131,19 @@ class Lane(threading.Thread):
                 problem = str(error)
             except (OSError, EOFError, TestbedError) as error:
                 problem = str(error)
-            silent_s = self._company.bounds.now_s() - self._heard_s
+            silent_s = self._context.bounds.now_s() - self._heard_s
             if self._heard_s > heard_s:
-                pause_s = self._company.limits.retry_s
-            elif was_over and silent_s >= self._company.limits.patience_s:
-                return f"{problem}; it was given up after {self._company.limits.patience_s:g} s"
+                pause_s = self._context.limits.retry_s
+            elif was_over and silent_s >= self._context.limits.patience_s:
+                return f"{problem}; it was given up after {self._context.limits.patience_s:g} s"
             if not self._stopped():
                 self._show(State.WAITING, problem)
-                self._company.bounds.wait(pause_s * self._company.randomness.uniform(0.5, 1))
+                self._context.bounds.wait(pause_s * self._context.randomness.uniform(0.5, 1))
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
 
     def _settled(self) -> str:
-        """Once all is here: whether it is on the disk, too."""
+        """Whether everything that arrived has also been synced to the disk."""
         if not self._transfer.files:
             return "it has no files of this run"
         self._show(State.CHECKING)
@@ -153,46 +154,46 @@ class Lane(threading.Thread):
         return ""
 
     def _hold(self) -> bool:
-        """One connection, to its end; whether all came."""
+        """One connection, to its end; returns whether everything arrived."""
         stream = self.source.open()
         self._connections += 1
-        talk = Conversation(
+        talk = Session(
             stream,
             self._transfer,
-            self._company.bounds,
-            over=lambda: self._company.over(self.source.name),
+            self._context.bounds,
+            over=lambda: self._context.over(self.source.name),
             heard=self._heard,
             show=self._show,
             stopped=self._stopped,
         )
         self._talk = stream, talk
         try:
-            return talk.hold()
+            return talk.run()
         except (OSError, EOFError) as error:
-            raise EOFError(one_line(stream.said()) or str(error)) from None
+            raise EOFError(sanitize(stream.said()) or str(error)) from None
         finally:
             self._talk = None
             _close(stream)
 
     def _why_stopped(self) -> str:
-        if self._company.no_room:
-            return self._company.no_room
+        if self._context.disk_full:
+            return self._context.disk_full
         return "it was given up" if self._left.is_set() else "shipping was broken off"
 
     def _stopped(self) -> bool:
-        return self._company.stop.is_set() or self._left.is_set()
+        return self._context.stop.is_set() or self._left.is_set()
 
     def _heard(self, size: int) -> None:
-        self._heard_s = self._company.bounds.now_s()
+        self._heard_s = self._context.bounds.now_s()
         self._wire_bytes += size
 
     def _show(self, state: State, note: str = "") -> None:
-        now_s = self._company.bounds.now_s()
+        now_s = self._context.bounds.now_s()
         if (state, note) == (self._shown[1], "") and now_s - self._shown[0] < SHOW_S:
             return
         self._shown = now_s, state
         transfer = self._transfer
-        self._company.listener(
+        self._context.listener(
             Progress(
                 machine=self.source.name,
                 state=state,

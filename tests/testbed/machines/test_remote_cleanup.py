@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from experiments.rundir import RunDirectory
-from testbed.machines import clearing, limited_waiting, own_folders, run_folders
+from testbed.machines import remote_cleanup, run_folders, time_limit, trusted_folders
 from testbed.machines.agent import files
-from testbed.machines.cleaning import shipped_from
+from testbed.machines.cleanup import shipped_from
 from testbed.machines.deploy import sent_program
 from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
 
@@ -86,7 +86,7 @@ def cleared(
             "-I",
             "-S",
             "-c",
-            sent_program(limited_waiting, files, own_folders, run_folders, clearing),
+            sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup),
         ],
         input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
         capture_output=True,
@@ -125,8 +125,8 @@ def test_a_supervisor_that_nobody_is_connected_to_is_ended(
     run = make_run(folder)
     hold(run, processes, program=program)
     assert state(run) == HELD
-    monkeypatch.setattr(clearing, "END_TIMEOUT_S", 0.5)  # of one that does not hear
-    assert clearing.end(run)
+    monkeypatch.setattr(remote_cleanup, "END_TIMEOUT_S", 0.5)  # of one that does not hear
+    assert remote_cleanup.end(run)
     assert processes[0].wait(60) < 0
     assert state(run) == LEFT
 

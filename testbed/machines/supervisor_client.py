@@ -1,14 +1,14 @@
-"""A machine that takes part in a run, however often the connection to it breaks.
+"""The controller's connection to the supervisor of a run on one machine, kept up however often it breaks.
 
-A thread keeps an SSH session to the machine's supervisor and puts what it says into a queue. When the
-session ends, however it does, it connects again, asks for what was missed, and says again what had been
-ordered (orders count once), until there is no supervisor any more. A machine of which nothing was heard for
-as long as its lease has by then ended its part by itself: it is lost for the run, though not its files.
+A thread keeps an SSH session to the machine's supervisor and puts its messages into a queue. When the session
+ends, for whatever reason, it connects again, asks for missed messages, and repeats orders (which count once),
+until there is no supervisor any more. A machine that has been silent for its lease has by then ended its part
+by itself: it is lost for the run, though its files are not.
 
-How far the machine's clock is from ours is asked over the same connection. Each answer bounds the difference:
-the machine read its clock between our asking and our hearing (RFC 5905, section 8, without its assumption
-that both ways take equally long, but for the middle that is taken). The answer that took least time counts.
-This is good to about a millisecond: enough to begin together; the analysis compares clocks by packets.
+The offset of the machine's clock is measured over the same connection. Each answer bounds it: the machine
+read its clock between our request and its answer (RFC 5905, section 8, without its assumption that both
+directions take equally long, except that the middle is used). The answer with the shortest round trip counts.
+This is accurate to about a millisecond: enough to begin together; the analysis compares clocks by packets.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machines.agent.messages import Lines, Message, line_of
+from testbed.machines.agent.messages import Message, MessageParser, line_of
 from testbed.machines.facts import ClockReading, best_reading
 from testbed.machines.inventory import Machine
 from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
@@ -36,12 +36,12 @@ NO_SUPERVISOR = 3
 Events = queue.SimpleQueue[tuple[str, Message]]
 
 
-class Peer:
-    """One machine. `events` gets (name, message): what it says, and here `broken` and `lost` or `gone`
-    (no more will come), with why.
+class SupervisorClient:
+    """The connection to one machine's supervisor. `events` receives (name, message): the supervisor's
+    messages, and from here `broken` and `lost` or `gone` (the last), with the reason.
 
-    connect: gives a connection that stands, made anew if need be. command: for "start" or "attach", the
-    argument list.
+    connect: returns an open connection, reopened if need be. command: for "start" or "attach", the argument
+    list.
     """
 
     def __init__(
@@ -72,28 +72,28 @@ class Peer:
         return self.machine.name
 
     def start(self, given: Mapping[str, Any]) -> None:
-        """Start the run's supervisor there, with what `testbed.machines.agent` takes."""
+        """Start the run's supervisor, with the input of `testbed.machines.agent`."""
         self._thread = threading.Thread(
             target=self._keep, args=(line_of(given),), name=f"peer {self.name}", daemon=True
         )
         self._thread.start()
 
     def order(self, message: Mapping[str, Any]) -> None:
-        """Say something that must be heard, now or when the connection is back."""
+        """Send an order that must arrive, now or when the connection is back."""
         line = line_of(message)
         with self._writing:
             self._orders.append(line)
             self._write(line)
 
     def ask_time(self) -> None:
-        """Ask for the machine's time, which renews the lease; may get lost."""
+        """Ask for the machine's time, which renews the lease; may be lost."""
         with self._writing:
             number = next(self._asked)
             self.clock.asked(number, time.time_ns())
             self._write(line_of({"do": "clock", "id": number}))
 
-    def farewell(self) -> None:
-        """Let the supervisor end, and log out; idempotent."""
+    def log_out(self) -> None:
+        """Let the supervisor end, and close the connection; idempotent."""
         if not self._closing.is_set():
             self.order({"do": "bye"})
         self._closing.set()
@@ -142,8 +142,8 @@ class Peer:
             retry_s = min(retry_s * 2, RETRY_S_MAX)
 
     def _follow(self, connection: Connection, command: str, first: bytes) -> int:
-        """Until the session ends; its exit code."""
-        lines, self._said = Lines(), ""
+        """Read until the session ends; returns its exit code."""
+        lines, self._said = MessageParser(), ""
         with connection.open(self._command(command), root=True) as process:
             process.timeout_s = SILENCE_S if command == "attach" else START_S
             greeting = (first if command == "start" else b"") + line_of({"from": self._heard})
@@ -178,7 +178,7 @@ class Peer:
         self._events.put((self.name, message))
 
     def _write(self, line: bytes) -> None:
-        """To the session, if there is one; the reading thread notices when it breaks."""
+        """Write to the session, if there is one; the reading thread notices when it breaks."""
         if self._process is not None:
             try:
                 self._process.write(line)
@@ -196,20 +196,20 @@ READINGS_MAX = 64
 
 
 class ClockReadings:
-    """Questions under way, and the latest answers."""
+    """Pending clock requests, and the latest readings."""
 
     def __init__(self) -> None:
         self._asked_ns: dict[int, int] = {}
         self._readings: list[tuple[int, int, int]] = []  # our time, theirs, our time
 
     def asked(self, number: int, now_ns: int) -> None:
-        """A question of this number goes out."""
+        """Record the time of a request."""
         self._asked_ns[number] = now_ns
         while len(self._asked_ns) > ASKED_MAX:
             del self._asked_ns[next(iter(self._asked_ns))]
 
     def answered(self, number: int, there_ns: int, now_ns: int) -> None:
-        """The answer to it came; answers to nothing that was asked count nothing."""
+        """Record the answer to a request; unrequested answers are ignored."""
         asked_ns = self._asked_ns.pop(number, None)
         if asked_ns is None:
             return
@@ -217,10 +217,10 @@ class ClockReadings:
 
     @property
     def count(self) -> int:
-        """How many answers came."""
+        """The number of answers."""
         return len(self._readings)
 
     @property
     def best(self) -> ClockReading | None:
-        """The closest of the latest readings, if there is one."""
+        """The most exact of the latest readings, if there is one."""
         return best_reading(self._readings) if self._readings else None

@@ -1,6 +1,6 @@
-"""The same for many machines at once, in threads: a machine that is slow or broken holds up no other.
+"""Does the same on many machines at once, in threads: a slow or broken machine delays no other.
 
-Nor does it hold up who interrupts us: the threads are daemons, which nobody waits for when the command ends.
+Nor does it delay an interrupt: the threads are daemons, which are not awaited when the command ends.
 """
 
 import queue
@@ -18,10 +18,12 @@ _Result = TypeVar("_Result")
 
 
 def on_each(do: Callable[[_Each], _Result], each: Sequence[_Each]) -> list[_Result | TestbedError]:
-    """`do` with each of these, at the same time; in their order what it returned, or the error it raised.
+    """Call `do` with each of these, at the same time; returns in their order the results, or the errors that
+    were raised.
 
-    Any other error is a bug of ours and is raised. When that or a KeyboardInterrupt leaves here, what has not
-    begun never does, and what has begun is left to itself: it ends with its connection, or with the process.
+    Any other error is a bug of ours and is raised. When that or a KeyboardInterrupt leaves this function,
+    calls that have not begun never do, and others are abandoned: they end with their connection, or with the
+    process.
     """
     futures: list[Future[_Result | TestbedError]] = [Future() for _ in each]
     waiting: queue.SimpleQueue[tuple[_Each, Future[_Result | TestbedError]]] = queue.SimpleQueue()
@@ -58,7 +60,7 @@ def _carry_out(do: Callable[[_Each], _Result], one: _Each, future: Future[_Resul
 def all_or_raise(results: Sequence[_Result | TestbedError]) -> list[_Result]:
     """The results if there is no error among them.
 
-    Raises MachineError if a machine cannot do it, otherwise TestbedError, with the words of all.
+    Raises MachineError if a machine cannot do it, otherwise TestbedError, with the messages of all.
     """
     errors = [result for result in results if isinstance(result, TestbedError)]
     if errors:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from experiments.declared import Contract
-from testbed.machines import conductor as conductor_module
-from testbed.machines.conductor import Conductor
-from testbed.machines.peer import ClockReadings, Events
+from testbed.machines import coordinator as conductor_module
+from testbed.machines.coordinator import Coordinator
+from testbed.machines.supervisor_client import ClockReadings, Events
 
 S = 1_000_000_000
 PLACES = ("network", "probed", "ready", "drained", "finished", "measured")
@@ -75,7 +75,7 @@ class Played:
 
 def lead(
     events: Events, *machines: Played, follow: Callable[[dict[str, Any]], None] = lambda _: None
-) -> tuple[Conductor, list[dict[str, Any]]]:
+) -> tuple[Coordinator, list[dict[str, Any]]]:
     """Lead them to the end; also what the follower was told."""
     followed: list[dict[str, Any]] = []
 
@@ -83,7 +83,7 @@ def lead(
         followed.append(message)
         follow(message)
 
-    conductor = Conductor(
+    coordinator = Coordinator(
         machines,  # type: ignore[arg-type]
         events,
         hear,
@@ -91,8 +91,8 @@ def lead(
         duration_us=1,
         contract=Contract(),
     )
-    conductor.lead()
-    return conductor, [message for message in followed if message]
+    coordinator.lead()
+    return coordinator, [message for message in followed if message]
 
 
 @pytest.fixture
@@ -109,10 +109,10 @@ def _answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_machines_go_through_all_places_together(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events)
-    conductor, _ = lead(events, one, other)
+    coordinator, _ = lead(events, one, other)
     for machine in (one, other):
         assert tuple(order["at"] for order in machine.orders) == PLACES
-    assert conductor.ended == {"h0", "h1"}
+    assert coordinator.ended == {"h0", "h1"}
 
 
 def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> None:
@@ -126,18 +126,18 @@ def test_time_0_is_one_instant_by_each_machine_s_own_clock(events: Events) -> No
 
 def test_a_machine_that_is_lost_is_waited_for_no_longer(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="ready")
-    conductor, _ = lead(events, one, other)
-    assert conductor.ended == {"h0"}
-    assert conductor.lost == {"h1"}
-    assert conductor.problems == ["h1: lost for the run: switched off"]
+    coordinator, _ = lead(events, one, other)
+    assert coordinator.ended == {"h0"}
+    assert coordinator.lost == {"h1"}
+    assert coordinator.problems == ["h1: lost for the run: switched off"]
 
 
 def test_a_machine_that_breaks_ends_the_run_for_all(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events)
     events.put(("h1", {"did": "failed", "kind": "machine", "text": "no sch_netem"}))
     events.put(("h1", {"did": "ended", "outcome": "crashed"}))
-    conductor, _ = lead(events, one, other)
-    assert conductor.failed["text"] == "h1: no sch_netem"
+    coordinator, _ = lead(events, one, other)
+    assert coordinator.failed["text"] == "h1: no sch_netem"
     assert {"do": "stop", "why": "h1 broke"} in one.orders
 
 
@@ -176,10 +176,10 @@ def test_a_machine_that_talks_nonsense_is_lost_and_the_others_go_on(
 ) -> None:
     one, other = Played("h0", events), Played("h1", events, misses="probed")
     other.says_last = [nonsense, {"did": "failed", "kind": "machine", "text": "and it goes on talking"}]
-    conductor, _ = lead(events, one, other)
-    assert conductor.ended == {"h0"}
-    assert conductor.lost == {"h1"}
-    assert conductor.failed == {}
+    coordinator, _ = lead(events, one, other)
+    assert coordinator.ended == {"h0"}
+    assert coordinator.lost == {"h1"}
+    assert coordinator.failed == {}
 
 
 TERMINAL = "\x1b]0;title\x07line one\r\n\x1b[2Jline two\x9b1m \u202eover"
@@ -201,9 +201,9 @@ def test_what_machines_say_comes_as_one_line_that_no_terminal_acts_on(
 ) -> None:
     one, other = Played("h0", events), Played("h1", events)
     events.put(("h1", message))
-    conductor, followed = lead(events, one, other)
+    coordinator, followed = lead(events, one, other)
     assert followed_text in [each["text"] for each in followed if each["did"] == "problem"]
-    assert TERMINAL not in " ".join(conductor.problems)
+    assert TERMINAL not in " ".join(coordinator.problems)
 
 
 def test_names_of_what_changed_and_failures_come_as_one_line_too(events: Events) -> None:
@@ -212,18 +212,18 @@ def test_names_of_what_changed_and_failures_come_as_one_line_too(events: Events)
         {"did": "change", "fault": TERMINAL, "link": TERMINAL, "requested_ns": 1},
         {"did": "failed", "kind": "machine", "text": TERMINAL},
     ]
-    conductor, followed = lead(events, one)
+    coordinator, followed = lead(events, one)
     change = next(message for message in followed if message["did"] == "change")
     assert (change["fault"], change["link"]) == (PRINTABLE, PRINTABLE)
-    assert conductor.failed == {"kind": "machine", "text": f"h0: {PRINTABLE}"}
+    assert coordinator.failed == {"kind": "machine", "text": f"h0: {PRINTABLE}"}
 
 
 def test_ctrl_c_stops_all_once(events: Events) -> None:
     one, other = Played("h0", events), Played("h1", events)
     events.put(("", {"do": "stop"}))
     events.put(("", {"do": "stop"}))
-    conductor, _ = lead(events, one, other)
+    coordinator, _ = lead(events, one, other)
     assert [order for order in one.orders if order["do"] == "stop"] == [
         {"do": "stop", "why": "stopped by the user before its time"}
     ]
-    assert conductor.ended == {"h0", "h1"}
+    assert coordinator.ended == {"h0", "h1"}

@@ -1,9 +1,9 @@
-"""One connection to a sender: asks for what a transfer wants next, and hands it the answers, until all is
-here.
+"""One connection to a sender: sends the requests of a transfer, and passes it the answers, until all files
+have arrived.
 
-Several requests are under way at a time, so that the way there and back costs nothing; they are small, so
-neither end can be stuck in a write while the other is in one, too. The folder is looked at again every
-POLL_S while the run goes on, and once more when it is over.
+Several requests are pending at a time, so that the round trip costs nothing; they are small, so that both
+ends cannot be blocked in writes at once. The folder is listed again every POLL_S during the run, and once
+more when it is over.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ from testbed.machines.shipping.messages import (
     encode_read,
 )
 from testbed.machines.shipping.result import State
-from testbed.machines.shipping.transfer import Asked, Transfer
+from testbed.machines.shipping.transfer import PendingRequest, Transfer
 
 POLL_S = 0.5
 PAUSE_S = 0.05
@@ -46,21 +46,21 @@ class Stream(Protocol):
         """Send all of it."""
 
     def said(self) -> str:
-        """What the other side complained of, outside of the stream."""
+        """The other side's error output."""
 
     def close(self) -> object:
-        """Let go of it; idempotent, and wakes who reads."""
+        """Close it; idempotent, and wakes a blocked reader."""
 
 
 class DiskLimitError(Exception):
-    """There is no room here for more."""
+    """The disk limit here is reached."""
 
 
-class Conversation:
-    """With one sender.
+class Session:
+    """A session with one sender.
 
-    over: whether the run is over; heard: called with how many bytes came; show: with what goes on;
-    stopped: whether to end now, as it is.
+    over: whether the run is over; heard: called with the number of bytes received; show: called with the
+    state; stopped: whether to end now, incomplete.
     """
 
     def __init__(
@@ -82,18 +82,18 @@ class Conversation:
         self._heard = heard
         self._show = show
         self._stopped = stopped
-        self._under_way: deque[Asked | None] = deque()  # None: a LIST
+        self._under_way: deque[PendingRequest | None] = deque()  # None: a LIST
         self._listed_s = float("-inf")
         self._final = False
         self._busy = 0
         self._unpacker = Unpacker()
         self._waiting_since_s: float | None = None
 
-    def hold(self) -> bool:
-        """Talk until everything is here; false if it was stopped before.
+    def run(self) -> bool:
+        """Exchange requests and answers until all files have arrived; false if it was stopped before.
 
-        Raises OSError, EOFError or TestbedError when the connection breaks, ShippingError for nonsense,
-        DiskLimitError when no more fits.
+        Raises OSError, EOFError or TestbedError when the connection breaks, ShippingError for a malformed
+        message, DiskLimitError when no more fits.
         """
         self._transfer.connected()
         self._frames.greet()
@@ -114,7 +114,9 @@ class Conversation:
                 self._give_back(asked)
 
     def silent_s(self) -> float:
-        """For how long nothing has come although it is waited for; a slow answer is not silence."""
+        """For how many seconds an answer has been awaited without receiving anything; a slow answer is not
+        silence.
+        """
         since_s = self._waiting_since_s
         return 0.0 if since_s is None else self._bounds.now_s() - since_s
 
@@ -124,7 +126,9 @@ class Conversation:
         return State.SHIPPING if reading else State.CHECKING if hashing else State.FOLLOWING
 
     def _ask(self) -> float | None:
-        """Ask for as much as may be under way; how long to wait for the rate, None if for nothing."""
+        """Send as many requests as may be pending; returns how long the rate makes it wait, None if it does
+        not.
+        """
         requests = self._list_request()
         wait_s = None
         while len(self._under_way) < UNDER_WAY_MAX:
@@ -147,7 +151,7 @@ class Conversation:
         return wait_s
 
     def _list_request(self) -> bytes:
-        """A LIST, if it is time for one."""
+        """A LIST, if one is due."""
         if None in self._under_way:
             return b""
         now_s = self._bounds.now_s()
@@ -189,7 +193,7 @@ class Conversation:
         self._give_back(self._under_way.popleft())
 
     def _take_listing(self, kind: Kind, body: bytes) -> None:
-        """All parts of the answer to a LIST."""
+        """Handle all parts of the answer to a LIST."""
         for _ in range(LISTINGS_MAX):
             if kind is not Kind.LISTING:
                 raise ShippingError(f"{kind.name} is no listing")
@@ -204,7 +208,7 @@ class Conversation:
         if self._final:
             self._transfer.run_is_over()
 
-    def _take_data(self, asked: Asked, body: bytes, length: int) -> None:
+    def _take_data(self, asked: PendingRequest, body: bytes, length: int) -> None:
         data = self._unpacker.data(body, length)
         self._under_way.popleft()
         self._bounds.rate.give_back(length - len(body))
@@ -215,8 +219,8 @@ class Conversation:
         if not used:
             self._bounds.disk.give_back(length)
 
-    def _give_back(self, asked: Asked | None) -> None:
-        """What was booked for an answer that brought nothing."""
+    def _give_back(self, asked: PendingRequest | None) -> None:
+        """Release what was booked for an answer without data."""
         if asked is not None and isinstance(asked.request, Read):
             self._bounds.rate.give_back(asked.request.length)
             self._bounds.disk.give_back(asked.request.length)

@@ -1,9 +1,9 @@
-"""Leads the machines of a run through it together, and tells how it goes as one run.
+"""Coordinates the machines of a run, and reports its progress as one run.
 
-Machines wait for each other at set places (`testbed.runner.barrier`); here it is decided when they go on:
-when all that still take part are there, and out of the drain when every client everywhere has everything. A
-machine that is lost is waited for no longer; one that breaks ends the run for all. Faults and the end of the
-run are the machines' own business, by their own clocks: nothing of it depends on a connection.
+Machines wait for each other at barriers (`testbed.runner.barrier`); here it is decided when they go on: when
+all that still take part have arrived, and out of the drain when every client on every machine has everything.
+A lost machine is no longer waited for; one that breaks ends the run for all. Faults and the end of the run
+follow each machine's own clock and need no connection.
 """
 
 import queue
@@ -14,12 +14,12 @@ from typing import Any
 
 from experiments.declared import Contract
 from experiments.draining import reached
-from testbed.machines.peer import Events, Peer
-from testbed.one_line import one_line
+from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest
 from testbed.runner.phases import Outcome, Phase
 from testbed.runner.run_control import Follow
+from testbed.sanitize import sanitize
 
 LEAD_NS = 1_000_000_000
 """From the word to go on to time 0: longer than a word takes to any machine."""
@@ -34,18 +34,20 @@ _PHASES = list(Phase)
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """How far a machine is: the last sequence numbers by stream of its drivers, and of each client."""
+    """The progress of a machine: the last sequence numbers by stream of its publishers, and of each
+    client.
+    """
 
     published: Mapping[int, int]
     delivered: Sequence[Mapping[int, int]]
 
 
-class Conductor:
-    """clients: how many each machine has, by its name. duration_us: the plan's."""
+class Coordinator:
+    """Coordinates one run. clients: their number on each machine, by its name. duration_us: the plan's."""
 
     def __init__(
         self,
-        peers: Sequence[Peer],
+        peers: Sequence[SupervisorClient],
         events: Events,
         follow: Follow,
         *,
@@ -80,7 +82,7 @@ class Conductor:
         """Time 0 by each machine's clock."""
 
     def lead(self) -> None:
-        """Until every machine has ended or is lost."""
+        """Coordinate until every machine has ended or is lost."""
         while not self._over:
             self._ask_times()
             try:
@@ -97,7 +99,7 @@ class Conductor:
     # --- What machines say
 
     def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
-        """What a machine says is not believed to make sense, nor shown as it came."""
+        """Handle a machine's message, which is validated and sanitized; a malformed one loses the machine."""
         try:
             self._hear(name, _printable(message))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -139,7 +141,7 @@ class Conductor:
                 self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
 
     def _ours_ns(self, name: str, time_ns: int) -> int:
-        """A time of a machine's clock by ours, as far as both were told time 0."""
+        """A time of a machine's clock on ours, as far as both have been given time 0."""
         return time_ns - self.zeros[name] + self._zero_ns
 
     def _problem(self, name: str, text: str) -> None:
@@ -152,7 +154,7 @@ class Conductor:
 
     @property
     def _here(self) -> set[str]:
-        """Who still takes part."""
+        """The machines that still take part."""
         return set(self._peers) - self.ended - self.lost
 
     @property
@@ -182,7 +184,7 @@ class Conductor:
             self._peers[name].order({"do": "go on", "at": barrier, **fields})
 
     def _begin(self) -> None:
-        """Time 0 is one instant, which each machine is told by its own clock."""
+        """Time 0 is one instant, which each machine is given on its own clock."""
         here = [self._peers[name] for name in sorted(self._here)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
@@ -209,7 +211,7 @@ class Conductor:
                 self._peers[name].order({"do": "stop", "why": why})
 
     def _ask_times(self) -> None:
-        """Questions about the time also say that we are there, which renews the leases."""
+        """Ask for the machines' time, which also renews their leases."""
         few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._here)
         period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
         if time.monotonic() - self._asked_s >= period_s:
@@ -229,7 +231,7 @@ class Conductor:
             self._follow({"did": "phase", "phase": phase})
 
     def _tell_progress(self) -> None:
-        """Events a second at a client, on average over all."""
+        """Report events a second per client, averaged over all."""
         clients = sum(self._clients[name] for name in self._rates) or 1
         rate, delivered = (
             sum(self._rates[name][which] * self._clients[name] for name in self._rates) / clients
@@ -239,10 +241,10 @@ class Conductor:
 
 
 def _printable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message whose texts are lines that a terminal shows as they are."""
-    return {key: one_line(value) if isinstance(value, str) else value for key, value in message.items()}
+    """A message whose texts are sanitized."""
+    return {key: sanitize(value) if isinstance(value, str) else value for key, value in message.items()}
 
 
 def _count(given: Any) -> int:
-    """Raises TypeError, ValueError, OverflowError for what is no number that can be reckoned with."""
+    """Raises TypeError, ValueError, OverflowError unless it is a number in range."""
     return round(float(given))

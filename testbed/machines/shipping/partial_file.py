@@ -1,8 +1,8 @@
-"""One file here, while it is shipped: where the next bytes go, and what is there already.
+"""A local file while it is shipped: appends bytes, and knows what has arrived.
 
-Bytes are appended to the file itself, so that it can be read while it grows and whatever came is kept; how
-much is here is its size, and nothing else is noted anywhere. When a file has to be shipped anew, what is
-here stays until the new one is as long as it should be; then it takes its place.
+Bytes are appended to the file itself, so that it can be read while it grows and whatever arrived is kept; the
+progress is its size, and nothing else is recorded. When a file has to be shipped again, the old content stays
+until the new one is complete, which then replaces it.
 """
 
 import os
@@ -14,8 +14,8 @@ from testbed.machines.shipping.digests import file_digest, tail_digest
 from testbed.machines.shipping.names import AGAIN
 
 
-class Copy:
-    """A file that is here in part, in whole, or not at all. Its methods raise OSError."""
+class PartialFile:
+    """A file of which some, all or no bytes have arrived. Its methods raise OSError."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -25,11 +25,11 @@ class Copy:
 
     @property
     def kept_bytes(self) -> int:
-        """What is here of the file, for those who look at it: the older one's bytes while it comes anew."""
+        """The readable size of the file: that of the older content while it is shipped again."""
         return _size(self._target)
 
     def append(self, data: bytes) -> None:
-        """Put bytes behind those that are here."""
+        """Append bytes."""
         if not self.size:
             self._target.parent.mkdir(parents=True, exist_ok=True)
         with FileIO(self._path, "a", opener=_open_no_link) as file:
@@ -40,7 +40,9 @@ class Copy:
                 view = view[written:]
 
     def restart(self) -> int:
-        """From now on the file is shipped anew, beside what is here. How many bytes that throws away now."""
+        """Ship the file again from now on, beside the old content. Returns how many bytes are
+        discarded now.
+        """
         thrown_away = self.size if self._path == self._again else 0
         if self.size and self._path == self._target:
             self._path = self._again
@@ -50,7 +52,7 @@ class Copy:
         return thrown_away
 
     def settle(self) -> int:
-        """It is as long as it should be: it takes its place. How many bytes of an older one that frees."""
+        """Complete the file: it replaces older content. Returns how many bytes that frees."""
         if self._path == self._target:
             return 0
         freed = self.kept_bytes
@@ -69,7 +71,7 @@ class Copy:
             return file_digest(file, size)
 
     def sync(self) -> None:
-        """Put its bytes on the disk; its name is its folder's matter."""
+        """Sync the file's content to the disk; the caller syncs the folder."""
         with FileIO(self._path, opener=_open_no_link) as file:
             os.fsync(file.fileno())
 

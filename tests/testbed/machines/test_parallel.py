@@ -8,11 +8,11 @@ import threading
 import pytest
 
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.on_each import THREADS_MAX, all_or_raise, on_each
+from testbed.machines.parallel import THREADS_MAX, all_or_raise, on_each
 
 WAITS_FOR_EVER = """\
 import os, signal, threading
-from testbed.machines.on_each import on_each
+from testbed.machines.parallel import on_each
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited
 
 def wait(number):

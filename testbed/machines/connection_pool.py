@@ -1,4 +1,6 @@
-"""Connections to the machines of an inventory: to all at once, or kept and made anew where one broke."""
+"""Connections to the machines of an inventory: opened to all at once, or kept and reopened when one
+breaks.
+"""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 
 from testbed.errors import TestbedError
 from testbed.machines.inventory import Machine
-from testbed.machines.on_each import on_each
+from testbed.machines.parallel import on_each
 from testbed.machines.ssh import Connection, connect
 
 
 @contextmanager
 def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | TestbedError]]:
-    """A connection to each of these, or why there is none, in their order; closed at the end."""
+    """A connection to each of these machines, or why there is none, in their order; closed at the end."""
     with ExitStack() as stack:
         connections = on_each(connect, machines)
         for connection in connections:
@@ -21,19 +23,19 @@ def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | Testbed
         yield connections
 
 
-class Logins:
-    """A connection to each machine, kept for as long as it stands.
+class ConnectionPool:
+    """One connection to each machine, kept while it works.
 
-    Threads may share it if each machine has one user at a time.
+    Threads may share the pool if each machine is used by one at a time.
     """
 
     def __init__(self, connections: Iterable[Connection]) -> None:
-        """connections: that stand already; they are closed with the rest."""
+        """connections: open ones; they are closed with the rest."""
         self._connections = {connection.machine.name: connection for connection in connections}
         self._lock = threading.Lock()
 
     def to(self, machine: Machine) -> Connection:
-        """A connection to it. Raises MachineError, UnreachableError."""
+        """A connection to a machine. Raises MachineError, UnreachableError."""
         with self._lock:
             known = self._connections.get(machine.name)
         if known is not None and known.alive:
@@ -46,7 +48,7 @@ class Logins:
         return connection
 
     def close(self) -> None:
-        """Log out everywhere; idempotent."""
+        """Close all connections; idempotent."""
         with self._lock:
             connections, self._connections = list(self._connections.values()), {}
         for connection in connections:

@@ -9,7 +9,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from testbed.machines.connection_words import what_happened
+from testbed.machines.connection_errors import error_clause
 from testbed.machines.inventory import Machine
 from testbed.machines.ssh import UnreachableError, connect
 from tests.testbed.machines.test_findings import machine
@@ -92,4 +92,4 @@ def test_a_server_of_something_else(words: bytes) -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_what_else_may_happen(error: Exception, words: str) -> None:
-    assert what_happened(error) == words
+    assert error_clause(error) == words
