@@ -13,11 +13,15 @@ Better = Literal["lower", "higher", ""]
 
 
 class Figure(NamedTuple):
-    """A figure of summary.json: what it is called, which way is better, whether nights follow it."""
+    """A figure of summary.json: what it is called, which way is better, whether nights follow it.
+
+    meaning: of a time of recovery, when it ends; those with a meaning stand in the report and in comparisons.
+    """
 
     title: str
     better: Better = ""
     followed: bool = True
+    meaning: str = ""
 
 
 METRICS: Mapping[str, Mapping[str, Figure]] = {
@@ -60,12 +64,30 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
 }
 """The figures by section, in the order in which they are shown."""
 RECOVERY: Mapping[str, Figure] = {
-    "detect_s": Figure("Noticed", "lower"),
-    "resubscribe_s": Figure("Subscribed anew", "lower"),
-    "switch_s": Figure("Events flow again", "lower"),
-    "catch_up_s": Figure("Caught up", "lower"),
-    "settled_s": Figure("Latency settled", "lower"),
-    "returned_s": Figure("Direct again", "lower"),
+    "detect_s": Figure(
+        "Noticed",
+        "lower",
+        meaning="the first node acts on the silence",
+    ),
+    "resubscribe_s": Figure(
+        "Subscribed anew", "lower", meaning="the last affected region has asked another one for the stream"
+    ),
+    "switch_s": Figure(
+        "Events flow again",
+        "lower",
+        meaning="every affected stream has brought an event published after the fault",
+    ),
+    "catch_up_s": Figure(
+        "Caught up", "lower", meaning="nothing that was published in the gap is missing any more"
+    ),
+    "settled_s": Figure(
+        "Latency settled", "lower", meaning="p95 stays within 20 % of what the way allows, for 2 s"
+    ),
+    "returned_s": Figure(
+        "Direct again",
+        "lower",
+        meaning="every affected stream comes from its owner again",
+    ),
     "backlog_events": Figure("Backlog", "lower"),
     "lost": Figure("Lost", "lower"),
     "duplicated": Figure("Duplicated", "lower"),

@@ -14,7 +14,7 @@ event.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -184,10 +184,7 @@ def _known(cut: Pieces) -> Bools:
     return found
 
 
-_TIMES = (
-    "switch_ns", "catch_up_ns", "settled_ns", "returned_ns", "rate_derived_ns", "loss_derived_ns",
-    "connectivity_lost_ns", "impaired", "backlog_events", "new_way",
-)  # fmt: skip
+_TIMES = (*(f"{name}_ns" for name in schemas.RECOVERY_TIMES), "impaired", "backlog_events", "new_way")
 _NO_TIMES: Mapping[str, Any] = {}
 
 
@@ -208,15 +205,9 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
         returned_ns, times = _returned(history, fault, region, times)
     known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
-        "switch_ns": times.switch_ns,
-        "catch_up_ns": times.catch_up_ns,
-        "settled_ns": times.settled_ns,
-        "backlog_events": times.backlog_events,
+        **asdict(times),
+        **asdict(rfc),
         "returned_ns": returned_ns,
-        "rate_derived_ns": rfc.rate_derived_ns,
-        "loss_derived_ns": rfc.loss_derived_ns,
-        "connectivity_lost_ns": rfc.connectivity_lost_ns,
-        "impaired": rfc.impaired,
         "new_way": _text(history, region, fault.t_ns + max(known) + 1) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }

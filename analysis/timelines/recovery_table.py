@@ -20,8 +20,6 @@ from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER
 from experiments.declared import Trait
 
-WORST = ("resubscribe_s", "switch_s", "catch_up_s", "settled_s", "backlog_events")
-DERIVED = ("rate_derived", "loss_derived", "connectivity_lost")
 APART_S = 0.4
 """Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
 SUMS = ("lost", "duplicated", "out_of_order")
@@ -69,8 +67,8 @@ def routes(recovery: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-_TIMES = ("switch", "catch_up", "settled", "returned", *DERIVED)
-_MEASURED = ("detect_s", "resubscribe_s", *(f"{name}_s" for name in _TIMES), "reason")
+_TIMES = tuple(f"{name}_s" for name in schemas.RECOVERY_TIMES)
+_MEASURED = ("detect_s", "resubscribe_s", *_TIMES, "reason")
 """Columns of affected pairs alone."""
 _KEPT = (
     "fault", "stream", "client", "affected", "impaired", "backlog_events", "lost", "old_way", "new_way"
@@ -113,7 +111,7 @@ def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
     return {
         "detect_s": detect_s,
         "resubscribe_s": resubscribe_s,
-        **{f"{name}_s": _seconds(pair[f"{name}_ns"]) for name in _TIMES},
+        **{f"{name}_s": _seconds(pair[f"{name}_ns"]) for name in schemas.RECOVERY_TIMES},
         "reason": "; ".join(reasons) or None,
     }
 
@@ -176,15 +174,15 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     none.
     """
     affected = pairs.filter(pairs.column("affected"))
-    names = [*WORST, "returned_s"] if fault.mends and fault.hops else [*WORST]
+    mended = fault.mends and fault.hops
+    worst = ("resubscribe_s", *(name for name in _TIMES if mended or name != "returned_s"), "backlog_events")
     figures = {
         "detect_s": pc.min(affected.column("detect_s")).as_py(),
-        **{name: _whole(pc.max, affected.column(name)) for name in names},
+        **{name: _whole(pc.max, affected.column(name)) for name in worst},
         **{name: _whole(pc.sum, pairs.column(name)) for name in SUMS},
         "affected_pairs": affected.num_rows,
-        # in the words of RFC 6412 and 6414: the first route's convergence, and the worst of all routes
+        # in the words of RFC 6412 and 6414: the first route's convergence
         "first_route_s": pc.min(affected.column("switch_s")).as_py(),
-        **{f"{name}_s": _whole(pc.max, affected.column(f"{name}_s")) for name in DERIVED},
         "impaired": _whole(pc.sum, affected.column("impaired")),
     }
     bar_s = pc.max(affected.column("bar_s")).as_py()

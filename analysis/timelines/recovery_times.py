@@ -32,7 +32,7 @@ again, or its load is not steady. The *loss of connectivity period* is the longe
 which nothing came at all. See docs/recovery.md.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,11 +62,10 @@ class PairTimes:
 
     def later(self, by_ns: int) -> "PairTimes":
         """The same, counted from a time that was `by_ns` earlier."""
-        switch_ns, catch_up_ns, settled_ns = (
-            None if t_ns is None else t_ns + by_ns
-            for t_ns in (self.switch_ns, self.catch_up_ns, self.settled_ns)
-        )
-        return PairTimes(switch_ns, catch_up_ns, settled_ns, self.backlog_events, self.reasons)
+        known = {
+            name: t_ns for name, t_ns in asdict(self).items() if name.endswith("_ns") and t_ns is not None
+        }
+        return replace(self, **{name: t_ns + by_ns for name, t_ns in known.items()})
 
 
 @dataclass(frozen=True, slots=True)

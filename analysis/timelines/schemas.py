@@ -13,6 +13,20 @@ BIN_NS = 200_000_000
 _INT, _BIGINT, _DOUBLE, _STRING, _BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
 
+RECOVERY_TIMES = (
+    "switch",
+    "catch_up",
+    "settled",
+    "returned",  # until the owner was the source again, after a restore
+    "rate_derived",  # convergence times of RFC 6412, see `benchmarks`
+    "loss_derived",
+    "connectivity_lost",
+)
+"""What is measured of each pair: `<name>_ns` in PAIRS and in the dataclasses that measure it, `<name>_s` in
+RECOVERY and in summary.json (`experiments.summary` says what it is called).
+"""
+
+
 def _schema(*columns: tuple[str, pa.DataType, bool]) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable) for name, kind, nullable in columns])
 
@@ -195,13 +209,7 @@ PAIRS = _schema(
     ("stream", _INT, False),
     ("client", _STRING, False),
     ("affected", _BOOLEAN, False),
-    ("switch_ns", _BIGINT, True),
-    ("catch_up_ns", _BIGINT, True),
-    ("settled_ns", _BIGINT, True),
-    ("returned_ns", _BIGINT, True),
-    ("rate_derived_ns", _BIGINT, True),
-    ("loss_derived_ns", _BIGINT, True),
-    ("connectivity_lost_ns", _BIGINT, True),
+    *((f"{name}_ns", _BIGINT, True) for name in RECOVERY_TIMES),
     ("impaired", _BIGINT, True),
     ("backlog_events", _BIGINT, True),
     ("lost", _BIGINT, False),
@@ -228,13 +236,7 @@ RECOVERY = _schema(
     ("applied_s", _DOUBLE, True),  # since time 0
     ("detect_s", _DOUBLE, True),
     ("resubscribe_s", _DOUBLE, True),
-    ("switch_s", _DOUBLE, True),
-    ("catch_up_s", _DOUBLE, True),
-    ("settled_s", _DOUBLE, True),
-    ("returned_s", _DOUBLE, True),  # until the owner was the source again, after a restore
-    ("rate_derived_s", _DOUBLE, True),  # convergence times of RFC 6412, see `benchmarks`
-    ("loss_derived_s", _DOUBLE, True),
-    ("connectivity_lost_s", _DOUBLE, True),
+    *((f"{name}_s", _DOUBLE, True) for name in RECOVERY_TIMES),
     ("impaired", _BIGINT, True),  # events that were lost or came late
     ("bar_s", _DOUBLE, True),  # by how much these times may be wrong; null where one clock measured them
     ("backlog_events", _BIGINT, True),

@@ -14,15 +14,7 @@ from experiments.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
 """What the page calls the summary's figures."""
-_MEANINGS = (
-    ("detect_s", "the first node acts on the silence"),
-    ("resubscribe_s", "the last affected region has asked another one for the stream"),
-    ("switch_s", "every affected stream has brought an event published after the fault"),
-    ("catch_up_s", "nothing that was published in the gap is missing any more"),
-    ("settled_s", "p95 stays within 20 % of what the way allows, for 2 s"),
-    ("returned_s", "every affected stream comes from its owner again"),
-)
-TIMES = tuple((key, TITLES[key], meaning) for key, meaning in _MEANINGS)
+TIMES = tuple((key, figure.title, figure.meaning) for key, figure in RECOVERY.items() if figure.meaning)
 """What is measured, in the order in which it happens; times count from when the fault took hold."""
 TERMS = {
     "applied_s": "RFC 6412: convergence event instant",
