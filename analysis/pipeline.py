@@ -178,8 +178,10 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
     sources, clients = acts.sources(case.logged), _clients(case)
+    events = run.table("events") if case.decoded else None
+    content = _files(run, facts.having(Trait.PUBLISHER)), _files(run, clients)
     streams: list[Task] = [
-        FollowStreams(some, run.table("events") if case.decoded else None, written, facts, clients, logged)
+        FollowStreams(some, events, written, facts, clients, logged, content)
         for some in _shared_out(sorted(facts.owner), STREAM_TASKS_MAX)
         if (logged := {stream: sources[stream] for stream in some if stream in sources}) is not None
     ]

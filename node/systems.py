@@ -137,18 +137,12 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-def _unchecked(system: System) -> str | None:
-    """What a system declares that the analysis could not hold it to, if anything."""
-    return "events by their content" if system.declared.contract.audience == "content" else None
-
-
 def _checked(system: Any, where: str) -> System:
-    if isinstance(system, System) and (unchecked := _unchecked(system)):
-        raise UnknownSystemError(
-            f"{where}: {system.declared.name} promises {unchecked}, which is not checked yet"
-        )
     if not isinstance(system, System):
         raise UnknownSystemError(
             f"{where}: declares no system: {ATTRIBUTE} is no System of node.core.declaration"
         )
+    contract = system.declared.contract
+    if contract.audience == "content" and contract.since != "subscription":
+        raise UnknownSystemError(f"{where}: the audience content needs since subscription")
     return system

@@ -25,6 +25,7 @@ from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.collecting import Marks
+from analysis.timelines.content import NOTHING, Content, Matched
 from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.expected import (
     SUBSCRIPTIONS,
@@ -32,6 +33,7 @@ from analysis.timelines.expected import (
     Runs,
     Sessions,
     Subscriptions,
+    Windows,
     expected,
     subscriptions,
 )
@@ -64,7 +66,7 @@ class Arranged:
 
     got: Got
     sessions: Sessions
-    asked: Subscriptions
+    asked: Subscriptions | tuple[Windows, Windows]
     client: Ints
 
     @property
@@ -74,12 +76,19 @@ class Arranged:
 
 
 def check(
-    clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts, marks: Marks | None = None
+    clients: Sequence[str],
+    published: pa.Table,
+    records: pa.Table,
+    facts: Facts,
+    marks: Marks | None = None,
+    *,
+    content: Content | None = None,
 ) -> pa.Table:
     """`schemas.DELIVERIES` of some clients: for every stream that they have to do with.
 
     published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
-    marks: what drivers marked, if they did. Raises AnalysisError for records of a stream that is none of
+    marks: what drivers marked, if they did. content: what events are about, and what these clients asked for,
+    where that is the contract. Raises AnalysisError for records of a stream that is none of
     the run's.
     """
     streams = list(facts.owner)
@@ -87,7 +96,7 @@ def check(
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
     known = published_of(published, facts)
-    arranged = _arranged(clients, records, facts)
+    arranged = _arranged(clients, records, facts, content.laid_out(epochs) if content else None)
     got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
     groups = len(stream)
     batches = shifted(got.session, got.first, got.reach)
@@ -148,17 +157,21 @@ Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
 
 
 def must_get(
-    clients: Sequence[str], published: pa.Table, records: pa.Table, facts: Facts
+    clients: Sequence[str],
+    published: pa.Table,
+    records: pa.Table,
+    facts: Facts,
+    content: Content | None = None,
 ) -> dict[int, Sets] | None:
     """By stream, the numbers that each client must get, and those that are due to it whatever faults excuse
     (`expected.Expected`), in all its sessions. None where everybody must get everything that it lives to get.
 
-    published, records: rows of `schemas.RECORDS`, of the streams in `facts`.
+    published, records: rows of `schemas.RECORDS`, of the streams in `facts`. content: as for `check`.
     """
     contract = facts.declared.contract
     if contract.audience == "all" and contract.since == "beginning" and contract.survives is None:
         return None
-    arranged = _arranged(clients, records, facts)
+    arranged = _arranged(clients, records, facts, content)
     got, sessions = arranged.got, arranged.sessions
     reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, published_of(published, facts), facts)
@@ -227,11 +240,13 @@ def refuse_unplanned(tables: Sequence[pa.Table], facts: Facts) -> None:
             )
 
 
-def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> Arranged:
+def _arranged(
+    clients: Sequence[str], records: pa.Table, facts: Facts, content: Content | None = None
+) -> Arranged:
     """The clients' records by group and session, and all sessions that there were or should have been.
 
     Where everybody is to get everything these are all sessions with all streams; otherwise those of which
-    there is a record.
+    there is a record, or that are to get something by its content.
     """
     streams = list(facts.owner)
     client = codes(records.column("host"), list(clients))
@@ -242,14 +257,18 @@ def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> Arrang
     there = (client >= 0) & (stream >= 0)
     mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
+    matched = content.matched(facts.declared.contract, streams) if content else NOTHING
+    np.maximum.at(last, matched.client, matched.session)
     most = int(last.max(initial=0)) + 1
     key = (client * len(streams) + stream) * most + session
+    for_content = matched.client * len(streams) + _places(matched.stream, streams)
+    for_content = for_content * most + matched.session
     if facts.declared.contract.audience == "all":
         pairs = np.repeat(np.arange(len(clients) * len(streams)), np.repeat(last + 1, len(streams)))
         starts = np.searchsorted(pairs, pairs)
         keys = pairs * most + np.arange(len(pairs)) - starts
     else:
-        keys = np.unique(key[np.concatenate((mine, asked))])
+        keys = np.unique(np.concatenate((key[mine], key[asked], for_content)))
     check_groups(len(keys))
     groups, group = np.unique(keys // most, return_inverse=True)
     of_client, of_stream = groups // max(len(streams), 1), groups % max(len(streams), 1)
@@ -276,9 +295,17 @@ def _arranged(clients: Sequence[str], records: pa.Table, facts: Facts) -> Arrang
     return Arranged(
         got,
         Sessions(group.astype(np.int64), of_stream[group], lasted),
-        subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked])),
+        subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked]))
+        if content is None
+        else _matched_windows(matched, np.searchsorted(keys, for_content)),
         of_client,
     )
+
+
+def _matched_windows(matched: Matched, session: Ints) -> tuple[Windows, Windows]:
+    """What must and what may come by content, event by event."""
+    must = matched.must
+    return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
 
 
 def _repeats_of_events(batches: Batches, got: Got, again: Ints) -> Ints:

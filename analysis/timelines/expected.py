@@ -9,6 +9,7 @@ are follows from the system's contract (`node.core.declaration.Contract`):
   numbers from which and up to which a subscription counts, these are the bounds; where it does not, times
   are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way, it
   may get, and need not;
+- *by content*: of these only what matches a subscription (`content`), by times alone;
 - what is published within a fault through which the contract does not hold, or so shortly before that it was
   under way, nobody must get.
 
@@ -75,10 +76,20 @@ class Expected:
     may: Runs | None
 
 
+Windows = tuple[Ints, Ints, Ints]
+"""A session and the first and one past the last number of a window of it, as parallel arrays."""
+
+
 def expected(
-    sessions: Sessions, reached: Ints, asked: Subscriptions, known: Published, facts: Facts
+    sessions: Sessions,
+    reached: Ints,
+    asked: Subscriptions | tuple[Windows, Windows],
+    known: Published,
+    facts: Facts,
 ) -> Expected:
-    """Of all these sessions. reached: one past the last number that each got."""
+    """Of all these sessions. reached: one past the last number that each got. asked: or, where events are for
+    whoever wants what they are about, what must and what may come (`content`).
+    """
     contract = facts.declared.contract
     streams = len(facts.owner)
     count = len(sessions.group)
@@ -93,17 +104,13 @@ def expected(
     clock = _Clock(known, streams)
     settle_ns = contract.settle_us * 1000
     late_ns = settle_ns if contract.published == "acknowledged" else 0
-    sure, may = _windows(asked, sessions, clock, settle_ns, late_ns)
+    sure, may = asked if isinstance(asked, tuple) else _windows(asked, sessions, clock, settle_ns, late_ns)
     sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
     return Expected(
         within_windows(sure, sessions.stream, published),
         within_windows(sure, sessions.stream, known.runs),
         union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
     )
-
-
-Windows = tuple[Ints, Ints, Ints]
-"""A session and the first and one past the last number of a window of it, as parallel arrays."""
 
 
 def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:

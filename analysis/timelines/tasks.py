@@ -36,6 +36,7 @@ from analysis.timelines import (
 )
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
+from analysis.timelines.content import Content
 from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import dated
@@ -148,10 +149,11 @@ class CheckClients:
         if self.followed is not None:
             write_by_stream(got, self.followed)
         names = [name for name, _ in self.clients]
+        content = Content.where_it_counts(self.published, self.clients, self.facts)
         marks = read_marks(self.marks) if self.facts.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
         return {
-            "deliveries": deliveries.check(names, published, got, self.facts, marks),
+            "deliveries": deliveries.check(names, published, got, self.facts, marks, content=content),
             "outside": outside_by_host("records", got, self.facts.window),
             **arrived,
         }
@@ -251,6 +253,8 @@ class FollowStreams:
     clients: tuple[str, ...]  # that count: those whose captures can tell
     logged: Mapping[int, Mapping[str, Sources]]
     """Their sources by region, from the logs: where no packet between servers was seen."""
+    content: tuple[tuple[Files, ...], tuple[Files, ...]]
+    """What publishers and these clients left, for what stands beside it."""
 
     def run(self) -> dict[str, pa.Table]:
         """Latency samples, recovery pairs, and what each client has."""
@@ -261,7 +265,8 @@ class FollowStreams:
         )
         facts = replace(self.facts, owner={stream: self.facts.owner[stream] for stream in self.streams})
         acknowledged, taken_by_clients = (pa.concat_tables(each.values()) for each in (published, got))
-        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, facts) or {}
+        content = Content.where_it_counts(*self.content, facts)
+        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, facts, content) or {}
         order = {client: number for number, client in enumerate(self.clients)}
         return together(
             self._follow(
@@ -269,7 +274,7 @@ class FollowStreams:
                 events,
                 (published[stream], taken[stream], got[stream]),
                 wanted.get(stream),
-                self._concerned(events, got[stream], order),
+                self._concerned(events, got[stream], wanted.get(stream), order),
             )
             for stream, events in self._events().items()
         )
@@ -306,11 +311,14 @@ class FollowStreams:
             **({} if self.events is None else {"coverage": agreement.coverage(stream, events, self.facts)}),
         }
 
-    def _concerned(self, events: pa.Table, got: pa.Table, order: Mapping[str, int]) -> Sequence[str]:
+    def _concerned(
+        self, events: pa.Table, got: pa.Table, wanted: deliveries.Sets | None, order: Mapping[str, int]
+    ) -> Sequence[str]:
         """The clients that have to do with a stream, in their order."""
         if self.facts.declared.contract.audience == "all":
             return self.clients
         there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
+        there |= {client for runs in wanted or () for client in runs}
         return sorted(there & order.keys(), key=order.__getitem__)
 
 

@@ -4,12 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
+from experiments.workloads.content import ContentWorkload
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload
 from experiments.workloads.workload import Workload
 from topologies.strict import problem, suggestion
 
-KINDS = {"stream": StreamWorkload, "topics": TopicsWorkload}
+KINDS = {"stream": StreamWorkload, "topics": TopicsWorkload, "content": ContentWorkload}
 DEFAULT = "stream"
 
 
@@ -26,7 +27,9 @@ def _known(given: Any) -> Any:
 
 
 AnyWorkload = Annotated[
-    Annotated[StreamWorkload, Tag("<stream>")] | Annotated[TopicsWorkload, Tag("<topics>")],
+    Annotated[StreamWorkload, Tag("<stream>")]
+    | Annotated[TopicsWorkload, Tag("<topics>")]
+    | Annotated[ContentWorkload, Tag("<content>")],
     Discriminator(lambda given: f"<{_kind_of(given)}>"),
     BeforeValidator(_known),
 ]

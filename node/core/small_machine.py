@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from node.core import content
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec, Subscription
@@ -75,6 +76,10 @@ class SmallMachine:
     ) -> None:
         """Put on record what was published, delivered or subscribed."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
+
+    def interest(self, kind: RecordKind, asked: Subscription) -> None:
+        """Put on record what became of a subscription by content."""
+        self.emit(content.interest(kind, self.spec.start, asked))
 
     def measure(self, name: str, **values: float) -> None:
         """Put down what this system measures itself."""

@@ -1,17 +1,63 @@
-"""The tests' own system is known only while one of these tests runs."""
+"""The tests' own systems, known only while one of these tests runs; and runs with planted defects."""
 
 from pathlib import Path
 
 import pytest
 
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
 from node import systems
+from node.systems import build_machine
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+from topologies.loader import load_topology
 
 MODULE = Path(__file__).with_name("topic_broker.py")
+EXCHANGE = Path(__file__).with_name("exchange.py")
+WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
 
 
 @pytest.fixture(autouse=True)
 def broker_module(monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(systems.MODULES_VARIABLE, str(MODULE))
+    monkeypatch.setenv(systems.MODULES_VARIABLE, f"{MODULE}:{EXCHANGE}")
     systems.systems.cache_clear()
     yield MODULE
     systems.systems.cache_clear()
+
+
+@pytest.fixture
+def wrong_with(tmp_path):
+    """What is counted as wrong in a run of an experiment with machines of this build."""
+
+    def run(file, build, *settings):
+        experiment = load_experiment(str(Path(__file__).with_name(file)), settings)
+        plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
+        directory = prepare(tmp_path, plan, described)
+        simulate(directory, lambda message: None, build=build)
+        summary = analyze_here(directory, progress=lambda text: None)
+        assert summary["events"]["delivered"] > 1_000
+        found = {name: summary["events"][name] for name in WRONG if summary["events"][name]}
+        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        assert broken == [f"events.{name} == 0" for name in found]
+        assert summary["verdict"] == ("failed" if found else "passed")
+        return found
+
+    return run
+
+
+@pytest.fixture
+def with_role():
+    """Builds machines of which the first of a role is changed by this."""
+
+    def changing(role, change):
+        def build(spec, rng):
+            machine = build_machine(spec, rng)
+            if spec.name == f"r0/{role}-0":
+                change(machine)
+            return machine
+
+        return build
+
+    return changing

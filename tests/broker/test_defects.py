@@ -1,56 +1,15 @@
 """What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.pipeline import analyze_here
-from experiments.loader import load_experiment
 from node import systems
 from node.core.machine import Record
 from node.systems import build_machine
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from topologies.loader import load_topology
 
-FILE = str(Path(__file__).with_name("brokers.yaml"))
-WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
-
-
-@pytest.fixture
-def wrong_with(tmp_path):
-    """What is counted as wrong in a run of machines of this build."""
-
-    def run(build, *settings):
-        experiment = load_experiment(FILE, ["duration=9s", *settings])
-        plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
-        directory = prepare(tmp_path, plan, described)
-        simulate(directory, lambda message: None, build=build)
-        summary = analyze_here(directory, progress=lambda text: None)
-        assert summary["events"]["delivered"] > 1_000
-        found = {name: summary["events"][name] for name in WRONG if summary["events"][name]}
-        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
-        assert broken == [f"events.{name} == 0" for name in found]
-        assert summary["verdict"] == ("failed" if found else "passed")
-        return found
-
-    return run
-
-
-def with_role(role, change):
-    """Builds machines of which the first of a role is changed by this."""
-
-    def build(spec, rng):
-        machine = build_machine(spec, rng)
-        if spec.name == f"r0/{role}-0":
-            change(machine)
-        return machine
-
-    return build
+NINE = "duration=9s"
 
 
 def in_place_of_delivery(machine, deliver):
@@ -110,7 +69,7 @@ PER_MESSAGE = (3, 4)
 
 
 def test_the_broker_keeps_its_contract_through_a_cut(wrong_with):
-    assert wrong_with(build_machine) == {}
+    assert wrong_with("brokers.yaml", build_machine, NINE) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,13 +81,13 @@ def test_the_broker_keeps_its_contract_through_a_cut(wrong_with):
         ("subscriber", reorders, "out_of_order"),
     ],
 )
-def test_a_defect_is_told_as_what_it_is(wrong_with, role, change, what):
-    wrong = wrong_with(with_role(role, change))
+def test_a_defect_is_told_as_what_it_is(wrong_with, with_role, role, change, what):
+    wrong = wrong_with("brokers.yaml", with_role(role, change), NINE)
     assert list(wrong) == [what]
     assert wrong[what] in PER_MESSAGE
 
 
-def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with):
+def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with, with_role):
     def renamed(machine):
         usual = machine.emit
         machine.emit = lambda *effects: usual(
@@ -141,10 +100,11 @@ def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with):
         )
 
     with pytest.raises(AnalysisError, match="recorded events of stream 99"):
-        wrong_with(with_role("subscriber", renamed))
+        wrong_with("brokers.yaml", with_role("subscriber", renamed), NINE)
 
 
-ONE_BROKER = ("topology=one-region", "faults=[]", "workload.topics=3", "workload.subscriptions={each: 3}")
+THREE = ("workload.topics=3", "workload.subscriptions={each: 3}")
+ONE_BROKER = (NINE, "topology=one-region", "faults=[]", *THREE)
 """Passes all topics on to three subscribers, in one order."""
 
 
@@ -181,15 +141,15 @@ def swaps_topics_for_one(broker):
 
 @pytest.mark.usefixtures("total_order")
 def test_one_order_for_all_is_kept_by_one_broker(wrong_with):
-    assert wrong_with(build_machine, *ONE_BROKER) == {}
+    assert wrong_with("brokers.yaml", build_machine, *ONE_BROKER) == {}
 
 
 @pytest.mark.usefixtures("total_order")
-def test_events_that_one_client_got_in_another_order_than_the_others_are_out_of_order(wrong_with):
-    wrong = wrong_with(with_role("broker", swaps_topics_for_one), *ONE_BROKER)
+def test_events_that_one_client_got_in_another_order_than_the_others_are_out_of_order(wrong_with, with_role):
+    wrong = wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER)
     assert list(wrong) == ["out_of_order"]
     assert wrong["out_of_order"] in PER_MESSAGE
 
 
-def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with):
-    assert wrong_with(with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}
+def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with, with_role):
+    assert wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}

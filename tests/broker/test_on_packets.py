@@ -34,12 +34,12 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
     assert "declares no system" in capsys.readouterr().err
 
 
-def test_a_promise_that_nothing_checks_is_refused(broker_module, tmp_path, capsys):
-    text = broker_module.read_text().replace('"topic", "subscription"', '"content", "subscription"')
+def test_a_promise_that_makes_no_sense_is_refused(broker_module, tmp_path, capsys):
+    text = broker_module.read_text().replace('"topic", "subscription"', '"content", "beginning"')
     path = tmp_path / "content_broker.py"
     path.write_text(text)
     assert main.run(["--system-module", str(path), "list"]) == 2
-    assert "events by their content, which is not checked yet" in capsys.readouterr().err
+    assert "the audience content needs since subscription" in capsys.readouterr().err
 
 
 def test_the_plan_has_what_the_system_declares(cutset):

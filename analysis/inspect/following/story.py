@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from analysis.inspect.following.copies import Found
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.schemas import LOST
+from analysis.timelines.content import Content
 from analysis.timelines.deliveries import must_get
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import period_at
@@ -158,15 +159,15 @@ def _of_hop(hop: Hop, facts: Facts) -> Iterator[Reason]:
 
 def clients_of(run: RunDirectory, facts: Facts, found: Found) -> frozenset[str] | None:
     """The clients that must get the event; None where everybody must get everything."""
-    published, got = (
-        read_files(
-            [(name, run.host_deliveries(name)) for name in facts.having(trait)],
-            [found.stream],
-            clocks=facts.clocks,
-        )
+    publishers, subscribers = (
+        [(name, run.host_deliveries(name)) for name in facts.having(trait)]
         for trait in (Trait.PUBLISHER, Trait.SUBSCRIBER)
     )
-    sets = must_get(facts.clients, published, got, facts)
+    published, got = (
+        read_files(files, [found.stream], clocks=facts.clocks) for files in (publishers, subscribers)
+    )
+    content = Content.where_it_counts(publishers, subscribers, facts)
+    sets = must_get(facts.clients, published, got, facts, content)
     if sets is None:
         return None
     must, _ = sets[found.stream]

@@ -1,0 +1,187 @@
+"""Who is to get which event by its content: what was published against all subscriptions.
+
+Publishers wrote down the values of their events, subscribers what they asked for and when
+(`node.core.content`). An event is for a subscriber if one of its subscriptions matches; it *must* come if
+that was confirmed before the event was published and given up after it, and it *may* come from when it was
+asked for to when its end was confirmed, with the contract's time to settle around. For each subscription the
+narrowest of its ranges, or its time, gives the candidates among events in that order, and only these are held
+against the others: 10^4 subscriptions and 10^5 events take seconds, not 10^9 comparisons of each attribute.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from analysis.capture.clocks.machines import Clocks
+from analysis.errors import AnalysisError
+from analysis.timelines.arrays import Bools, Floats, Ints
+from analysis.timelines.epochs import Layout
+from analysis.timelines.facts import Facts
+from analysis.timelines.measures import Rows, read_measures
+from analysis.timelines.pieces import NEVER
+from node.core.content import EVENT, INTEREST
+from node.core.declaration import Contract
+from node.core.deliveries import RecordKind
+from node.core.measures import MEASURES_SUFFIX
+
+Files = Sequence[tuple[str, Path]]
+"""Hosts and their records of deliveries."""
+KINDS = (
+    RecordKind.SUBSCRIBING,
+    RecordKind.SUBSCRIBED,
+    RecordKind.UNSUBSCRIBING,
+    RecordKind.UNSUBSCRIBED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
+    asked for. must: it has to come, and not only may.
+    """
+
+    client: Ints
+    session: Ints
+    stream: Ints
+    seq: Ints
+    must: Bools
+
+
+_NONE = np.zeros(0, np.int64)
+NOTHING = Matched(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All events, with a row of values for each attribute; and all subscriptions of some clients, with a row
+    of times for each of `KINDS` (NEVER: it was not) and rows of their lowest and highest values.
+    """
+
+    stream: Ints
+    seq: Ints
+    t_ns: Ints
+    values: Floats
+    client: Ints
+    session: Ints
+    times_ns: Ints
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def where_it_counts(cls, publishers: Files, clients: Files, facts: Facts) -> Self | None:
+        """The same as `read`, if the contract is about content."""
+        if facts.declared.contract.audience != "content":
+            return None
+        return cls.read(publishers, clients, facts.clocks)
+
+    @classmethod
+    def read(cls, publishers: Files, clients: Files, clocks: Clocks) -> Self:
+        """From what stands beside these hosts' records. Raises AnalysisError if it does not fit together."""
+
+        def measured(file: tuple[str, Path], name: str) -> Sequence[Rows]:
+            host, records = file
+            return read_measures(host, records.with_suffix(MEASURES_SUFFIX), clocks).get(name, ())
+
+        columns, times, rows = _together(chain.from_iterable(measured(file, EVENT) for file in publishers))
+        stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
+        found = []
+        for place, file in enumerate(clients):
+            names, asked_ns, asked = _together(measured(file, INTEREST))
+            if names and len(names) != 3 + 2 * len(values) and columns:
+                raise AnalysisError(f"{file[1]}: asks for other attributes than events have")
+            found.append(_subscriptions(place, asked_ns, asked))
+        client, session, times_ns, low, high = (
+            (np.concatenate(each, axis=-1) for each in zip(*(f for f in found if f), strict=True))
+            if any(found)
+            else _nothing(len(values))
+        )
+        return cls(stream, seq, times, values, client, session, times_ns, low, high)
+
+    def laid_out(self, epochs: Layout) -> "Content":
+        """With the numbers for comparing of several epochs."""
+        return replace(self, seq=epochs.numbers(self.stream, self.seq))
+
+    def matched(self, contract: Contract, streams: Sequence[int]) -> Matched:
+        """Who is to get which event of these streams."""
+        settle_ns = contract.settle_us * 1000
+        late_ns = settle_ns if contract.published == "acknowledged" else 0
+        asking, asked, ending, ended = self.times_ns
+        opens, closes = np.minimum(asking, asked) - settle_ns, _later(ended, settle_ns)
+        surely, until = _later(asked, late_ns), np.where(ending == NEVER, ended, ending) - settle_ns
+        mine = np.flatnonzero(np.isin(self.stream, streams))
+        whose, event = _pairs(
+            np.vstack((self.t_ns[mine], self.values[:, mine])),
+            np.vstack((opens, self.low)),
+            np.vstack((closes, self.high)),
+        )
+        event = mine[event]
+        t_ns = self.t_ns[event]
+        must = (surely[whose] <= t_ns) & (t_ns < until[whose])
+        return Matched(self.client[whose], self.session[whose], self.stream[event], self.seq[event], must)
+
+
+def _pairs(values: Floats, low: Floats, high: Floats) -> tuple[Ints, Ints]:
+    """Which columns of low and high (rows: attributes) hold which columns of values."""
+    if not values.shape[1] or not low.shape[1]:
+        return _NONE, _NONE
+    order = np.argsort(values, axis=1, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=1)
+    rows = range(len(values))
+    first = np.array([np.searchsorted(ordered[row], low[row], side="left") for row in rows])
+    end = np.array([np.searchsorted(ordered[row], high[row], side="right") for row in rows])
+    found, by_size = [_NONE], np.argsort(end - first, axis=0)
+    for number, attributes in enumerate(by_size.T.tolist()):
+        narrowest = attributes[0]
+        among = order[narrowest, first[narrowest, number] : end[narrowest, number]]
+        for attribute in attributes[1:]:
+            seen = values[attribute, among]
+            among = among[(low[attribute, number] <= seen) & (seen <= high[attribute, number])]
+        found.append(among)
+    sizes = [len(each) for each in found[1:]]
+    return np.repeat(np.arange(len(sizes)), sizes), np.concatenate(found)
+
+
+def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
+    """Blocks of the same columns as one. Raises AnalysisError where they differ."""
+    found = list(blocks)
+    if not found:
+        return (), np.zeros(0, np.int64), np.zeros((2, 0))
+    columns = found[0][0]
+    if any(each[0] != columns for each in found):
+        raise AnalysisError("events of one run have different attributes")
+    return (
+        columns,
+        np.concatenate([each[1] for each in found]),
+        np.concatenate([each[2] for each in found], 1),
+    )
+
+
+def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> tuple[Ints, Ints, Ints, Floats, Floats] | None:
+    """One client's, each with its times."""
+    if not len(t_ns):
+        return None
+    kind, session, number = rows[:3].astype(np.int64)
+    keys, which, subscription = np.unique(
+        np.stack((session, number)), axis=1, return_index=True, return_inverse=True
+    )
+    times_ns = np.full((len(KINDS), keys.shape[1]), NEVER, np.int64)
+    for place, wanted in enumerate(KINDS):
+        chosen = kind == wanted
+        np.minimum.at(times_ns[place], subscription.ravel()[chosen], t_ns[chosen])
+    attributes = (len(rows) - 3) // 2
+    bounds = rows[3:, which]
+    return np.full(keys.shape[1], client), keys[0], times_ns, bounds[:attributes], bounds[attributes:]
+
+
+def _nothing(attributes: int) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    return _NONE, _NONE, np.zeros((len(KINDS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
+
+
+def _later(t_ns: Ints, by_ns: int) -> Ints:
+    """What never was stays so."""
+    found: Ints = np.where(t_ns == NEVER, NEVER, t_ns + by_ns)
+    return found

@@ -1,0 +1,102 @@
+"""Who is to get what by content: held against every event and every subscription by itself."""
+
+import time
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.capture.clocks.machines import ONE_CLOCK
+from analysis.timelines.content import KINDS, Content
+from analysis.timelines.pieces import NEVER
+from node.core.content import event, interest
+from node.core.declaration import Contract
+from node.core.measures import Columns
+from node.core.specification import Subscription
+
+S = 1_000_000_000
+CONTRACT = Contract("sent", "content", "subscription", settle_us=1_000_000)
+
+values = st.tuples(st.integers(0, 5), st.integers(0, 5))
+ranges = st.tuples(*[st.tuples(st.integers(0, 5), st.integers(0, 5)).map(sorted)] * 2)
+times = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted)
+
+
+def written(folder, host, measured):
+    (folder / f"{host}.measures").write_bytes(Columns().encode(measured))
+    return host, folder / f"{host}.deliveries"
+
+
+def read(folder, events, asked):
+    publishers = [
+        written(folder, f"p{stream}", [(t * S, event(stream, seq, v)) for seq, (t, v) in enumerate(mine, 1)])
+        for stream, mine in enumerate(events)
+    ]
+    clients = [
+        written(
+            folder,
+            f"c{client}",
+            [
+                (t * S, interest(kind, 0, Subscription(0, number, ranges=tuple(map(tuple, wanted)))))
+                for number, (when, wanted) in enumerate(mine)
+                for t, kind in zip(when, KINDS, strict=False)
+            ],
+        )
+        for client, mine in enumerate(asked)
+    ]
+    return Content.read(publishers, clients, ONE_CLOCK)
+
+
+def by_hand(events, asked):
+    """Every client, stream and number that matches, and whether it must come."""
+    found = {}
+    for client, mine in enumerate(asked):
+        for when, wanted in mine:
+            asking, asked_at, ending, ended = [*when, *[float("inf")] * 4][:4]
+            for stream, published in enumerate(events):
+                for seq, (t, v) in enumerate(published, 1):
+                    if not all(low <= x <= high for (low, high), x in zip(wanted, v, strict=True)):
+                        continue
+                    if asking - 1 <= t <= ended + 1:
+                        key = client, stream, seq
+                        found[key] = found.get(key, False) or asked_at <= t < ending - 1
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
+    st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
+)
+def test_who_is_to_get_what_is_the_same_as_event_by_event(tmp_path_factory, events, asked):
+    content = read(tmp_path_factory.mktemp("content"), events, asked)
+    matched = content.matched(CONTRACT, range(len(events)))
+    found = {}
+    columns = (matched.client, matched.stream, matched.seq, matched.must)
+    for client, stream, seq, must in zip(*(each.tolist() for each in columns), strict=True):
+        found[client, stream, seq] = found.get((client, stream, seq), False) or must
+    assert found == by_hand(events, asked)
+
+
+def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds():
+    rng = np.random.default_rng(1)
+    events, asked, attributes = 100_000, 10_000, 4
+    low = rng.uniform(0, 0.9, (attributes, asked))
+    sequence = np.arange(events)
+    content = Content(
+        stream=sequence % 4, seq=sequence // 4 + 1, t_ns=sequence * 1_000_000,
+        values=rng.uniform(0, 1, (attributes, events)), client=np.arange(asked), session=np.zeros(asked, int),
+        times_ns=np.stack([np.zeros(asked, np.int64)] * 2 + [np.full(asked, NEVER)] * 2),
+        low=low, high=low + 0.1,
+    )  # fmt: skip
+    began = time.process_time()
+    matched = content.matched(CONTRACT, range(4))
+    assert time.process_time() - began < 30  # some 3 s on a machine of its own
+    share = len(matched.seq) / events / asked
+    assert 0.5e-4 < share < 2e-4
+    some = rng.integers(len(matched.seq), size=1000)
+    at = (matched.seq[some] - 1) * 4 + matched.stream[some]
+    held = (low[:, matched.client[some]] <= content.values[:, at]) & (
+        content.values[:, at] <= low[:, matched.client[some]] + 0.1
+    )
+    assert held.all()
