@@ -22,6 +22,9 @@ from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import CODEC, Predicate
 from node.tcp.adapter import Adapter
 
+Waiting = tuple[int, asyncio.Future[None]]
+"""Who waits for which request."""
+
 
 class Quiet:
     """Surroundings of a client within an application: no files."""
@@ -49,21 +52,30 @@ class SprinklerClient:
     def __init__(self, machine: Client, adapter: Adapter) -> None:
         self._machine = machine
         self._adapter = adapter
-        self._published: deque[tuple[int, asyncio.Future[None]]] = deque()  # who waits for which request
+        self._waiting: dict[int, deque[Waiting]] = {}  # by stream
         self._events: Iterator[Event] = iter(())  # of the batch that is being taken
         self._arrived = asyncio.Event()
         self._flushing = False
 
-    async def publish(self, event: bytes, predicate: Predicate = Predicate.NONE, argument: int = 0) -> None:
-        """Publish on the region's stream; returns when the whole chain has it (paper 2.1).
+    async def publish(
+        self,
+        event: bytes,
+        predicate: Predicate = Predicate.NONE,
+        argument: int = 0,
+        stream: int | None = None,
+    ) -> None:
+        """Publish on a stream of any region; returns when the whole chain of its proxy has the event (paper
+        2.1, 2.2).
 
-        With a predicate it is a garbage collection event (3.4); the argument is the predicate's, see
-        `messages.Predicate`. Raises LocalProtocolError if the event is too large for a batch, or if the proxy
-        refuses it for good, as one that would undo an earlier collection.
+        stream: the first of the own region's unless given. With a predicate it is a garbage collection event
+        (3.4); the argument is the predicate's, see `messages.Predicate`. Raises LocalProtocolError if there
+        is no such stream, if the event is too large for a batch, or if the proxy refuses it for good, as one
+        that would undo an earlier collection.
         """
-        request = self._machine.publish(event, predicate, argument)
+        request = self._machine.publish(event, predicate, argument, stream)
         done = asyncio.get_running_loop().create_future()
-        self._published.append((request, done))
+        stream = self._machine.own_stream if stream is None else stream
+        self._waiting.setdefault(stream or 0, deque()).append((request, done))
         if not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -79,18 +91,21 @@ class SprinklerClient:
         """After each input of the machine: wake those who wait for what it brought."""
         while self._machine.rejections:
             self._reject(self._machine.rejections.popleft())
-        while self._published and self._published[0][0] <= self._machine.published_requests:
-            _, done = self._published.popleft()
-            if not done.done():
-                done.set_result(None)
+        for stream, waiting in self._waiting.items():
+            published = self._machine.published_requests(stream)
+            while waiting and waiting[0][0] <= published:
+                _, done = waiting.popleft()
+                if not done.done():
+                    done.set_result(None)
         self._arrived.set()
 
     def _reject(self, rejection: Rejection) -> None:
         """Tell those who wait for it."""
-        waiting, self._published = self._published, deque()
+        waiting = self._waiting.pop(rejection.stream, deque())
+        self._waiting[rejection.stream] = kept = deque[Waiting]()
         for request, done in waiting:
             if not rejection.first_request <= request <= rejection.last_request:
-                self._published.append((request, done))
+                kept.append((request, done))
             elif not done.done():
                 done.set_exception(LocalProtocolError(rejection.reason))
 

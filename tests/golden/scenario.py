@@ -7,6 +7,7 @@ The text's form is `tests.golden.script`'s. Its commands, after the second at wh
     new-disk Y0               what a dead process had stored is gone
     give-up Yc Y1             the operator tells configuration service Yc that replica Y1 will not come back
     publish X 3               client X publishes three events, one by one; `publish X a b` these
+    publish X 3 on s1         on this stream, in place of the first one of its region
     collect X last 2          client X publishes a garbage collection event with this predicate and argument
     cut Y Z, cut Y > Z        the way between two regions goes silent; from the first to the second alone
     heal Y Z, heal Y > Z      the end of that
@@ -98,9 +99,10 @@ class Scenario:
         return lambda *names: [do(name) for name in names] and None
 
     def _publish(self, name: str, *what: str) -> None:
-        events = [b"event"] * int(what[0]) if what[0].isdecimal() else [word.encode() for word in what]
+        words, stream = (what[:-2], int(what[-1][1:])) if what[-2:-1] == ("on",) else (what, None)
+        events = [b"event"] * int(words[0]) if words[0].isdecimal() else [word.encode() for word in words]
         for event in events:
-            self._hand_over(name, event)
+            self._hand_over(name, event, Predicate.NONE, 0, stream)
 
     def _collect(self, name: str, predicate: str, argument: str) -> None:
         self._hand_over(name, b"", Predicate[predicate.upper().replace("-", "_")], int(argument))
@@ -148,7 +150,7 @@ class Scenario:
         """Whether a message, a row of one, or a record is of a stream that is asked for, or of none."""
         stream = getattr(told, "stream", None)
         of = self._script.of
-        return of is None or stream is None or stream == self._script.owners.index(of)
+        return of is None or stream is None or of == self._script.owners[stream]
 
     def _record(self, node: Node, time_us: int, record: m.Record) -> None:
         if record.kind in {RecordKind.SESSION, RecordKind.PUBLISHED} or "delivered" not in self._script.shown:

@@ -7,7 +7,8 @@ First stands what there is, a line each:
     set advertisement_period_us 200000
     show SUBSCRIBE epoch_began        messages, lines of logs, and `delivered`, that are to be seen
     show PATHS*                       of these only what says something else than the one before on its way
-    of Y                              only what is about the stream of this region
+    streams 2 in Y                    so many streams of a region; without, each has one
+    of Y                              only what is about the streams of this region
 
 Then commands, each with its second, and below each, set in by four spaces, what followed it:
 
@@ -42,6 +43,7 @@ class Script:
     roles: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     delays_us: dict[tuple[str, str], int] = field(default_factory=dict)
+    streams: dict[str, int] = field(default_factory=dict)  # of a region, how many, if not one
     owners: list[str] = field(default_factory=list)  # of streams, by their numbers
     of: str | None = None
     parameters: dict[str, int] = field(default_factory=dict)
@@ -64,7 +66,8 @@ def read(text: str) -> Script:
     if not script.delays_us:
         regions = sorted(set(script.regions.values()))
         script.delays_us = {(a, b): round(DELAY_MS * 1000) for a in regions for b in regions if a < b}
-    script.owners = sorted({script.regions[name] for name, role in script.roles.items() if role == "proxy"})
+    regions = sorted({script.regions[name] for name, role in script.roles.items() if role == "proxy"})
+    script.owners = [region for region in regions for _ in range(script.streams.get(region, 1))]
     return script
 
 
@@ -76,6 +79,8 @@ def _declare(script: Script, number: int, words: list[str]) -> None:
             script.parameters[name] = int(value)
         case ["of", region]:
             script.of = region
+        case ["streams", number, "in", region]:
+            script.streams[region] = int(number)
         case ["show", *names]:
             script.shown |= set(names)
         case [role, *names, "in", region] if names:

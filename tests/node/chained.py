@@ -1,5 +1,7 @@
 """Clusters with replicated proxies, what is done to them at random, and what must hold whatever was done."""
 
+from collections import Counter
+from collections.abc import Mapping
 from random import Random
 
 from node.core.deliveries import RecordKind
@@ -45,11 +47,21 @@ def check(cluster: Cluster, *, drained_s: float = 4) -> None:
             committed = {stream: state.committed for stream, state in node.machine.history.streams.items()}
             assert committed == published, name
         if node.spec.role == "driver":
-            assert node.machine.publisher.is_idle, name
-            sizes = [count for _, _, count, _ in cluster.records(name, RecordKind.PUBLISHED)]
-            assert (
-                sum(sizes) == node.machine.publisher.acknowledged == published[node.machine.publisher.stream]
-            )
+            records = cluster.records(name, RecordKind.PUBLISHED)
+            for stream, load in node.machine.loads.items():
+                assert load.publisher.is_idle, name
+                sizes = [count for of, _, count, _ in records if of == stream]
+                assert sum(sizes) == load.publisher.acknowledged, f"{name}, stream {stream}"
+    _check_counts(cluster, published)
+
+
+def _check_counts(cluster: Cluster, published: Mapping[int, int]) -> None:
+    """What the drivers count together is what there is: nothing was published twice."""
+    counts = Counter[int]()
+    for node in cluster.network.nodes.values():
+        if node.spec.role == "driver":
+            counts.update({s: load.publisher.acknowledged for s, load in node.machine.loads.items()})
+    assert counts == published
 
 
 ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "service", "cut"]

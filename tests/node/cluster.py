@@ -35,6 +35,8 @@ def specs(
     clients: int = 1,
     drivers: int = 1,
     configuration: bool = False,
+    streams: int = 1,
+    publishers: tuple[tuple[str, ...], ...] = (),
     seed: int = 0,
     rate_per_s: float | Mapping[str, float] = 2000,
     parameters: Mapping[str, Any] = COARSE,
@@ -43,7 +45,8 @@ def specs(
 ) -> list[NodeSpec]:
     """Specifications of proxies, a driver, clients and perhaps a configuration service in each region.
 
-    rate_per_s: for all or by region. storage: a directory for every process, or None.
+    streams: of each region. publishers: of each stream, if not its own region's drivers. rate_per_s: for all
+    or by region. storage: a directory for every process, or None.
     """
     names = [f"r{number}" for number in range(regions)]
     counts = {"proxy": proxies, "driver": drivers, "client": clients, "configuration": int(configuration)}
@@ -63,7 +66,8 @@ def specs(
             seed=1000 * seed + number,
             system="sprinkler",
             members=tuple(members),
-            homes=tuple(names),
+            homes=tuple(region for region in names for _ in range(streams)),
+            publishers=publishers,
             parameters=dict(parameters),
             storage=None if storage is None else f"{storage}/{member.host}",
             workload={
@@ -126,7 +130,10 @@ class Cluster:
     def published(self) -> dict[int, int]:
         """By stream, the last sequence number acknowledged to its driver."""
         drivers = [node.machine for node in self.network.nodes.values() if node.spec.role == "driver"]
-        return {driver.publisher.stream: driver.publisher.published for driver in drivers}
+        loads = [(stream, load) for driver in drivers for stream, load in driver.loads.items()]
+        return {
+            stream: max(each.publisher.published for s, each in loads if s == stream) for stream, _ in loads
+        }
 
     def delivered(self) -> dict[str, dict[int, int]]:
         """By client and stream, how far it got."""
@@ -138,10 +145,13 @@ class Cluster:
 
     def check_deliveries(self) -> None:
         """Every client has every published batch once, in order and with its CRC, and nothing else."""
-        batches = {
-            stream: [key for key in self.records(driver, RecordKind.PUBLISHED) if key[0] == stream]
-            for driver, stream in self._drivers().items()
-        }
+        records = sorted(
+            record
+            for name, node in self.network.nodes.items()
+            if node.spec.role == "driver"
+            for record in self.records(name, RecordKind.PUBLISHED)
+        )
+        batches = {stream: [key for key in records if key[0] == stream] for stream in self.published()}
         for name, node in self.network.nodes.items():
             if node.spec.role != "client":
                 continue
@@ -157,10 +167,3 @@ class Cluster:
             for _, record in self.network.nodes[name].records
             if record.kind == kind
         ]
-
-    def _drivers(self) -> dict[str, int]:
-        return {
-            name: node.machine.publisher.stream
-            for name, node in self.network.nodes.items()
-            if node.spec.role == "driver"
-        }

@@ -37,8 +37,9 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Publications that were refused for good: from one request number to another, and why."""
+    """Publications on a stream that were refused for good: from one request number to another, and why."""
 
+    stream: int
     first_request: int
     last_request: int
     reason: str

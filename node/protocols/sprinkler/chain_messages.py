@@ -108,7 +108,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """You have all of the region's stream that there was when it was taken back. Also on disk."""
+    """You have all of the region's streams that there was when they were taken back. Also on disk."""
 
     reads: ClassVar = ("configuration {configuration}",)
 
@@ -124,7 +124,9 @@ class Status:
     reads: ClassVar = ("configuration {configuration}", "committed {cnt}")
 
     configuration: Annotated[int, Field("Q", "", "the last that this state belonged to; 0: there is none")]
-    cnt: Annotated[int, Field("Q", SEQ, "of the region's own stream, what of this is committed")]
+    cnt: Annotated[
+        int, Field("Q", SEQ, "of the region's own streams, what is committed: the sum of their counters")
+    ]
     disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
 
     @property

@@ -2,7 +2,8 @@
 
 What it does with its neighbours is in `dissemination` (its view, NOTIFY, answers) and `requests` (asking for
 events); its Recv is in `received`. It is connected with the tail of its region's proxy, the region's
-configuration service, its neighbours, and the head if it publishes. A neighbour that leaves the view stays
+configuration service, its neighbours, and where it publishes with the heads of the proxies that manage those
+streams (2.2). A neighbour that leaves the view stays
 connected for a little while, since it may still be answering.
 
 Each batch is put on record with its events' bytes. For applications there is `get_event`, one event at a
@@ -17,7 +18,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.dialing import Target
-from node.core.errors import RemoteProtocolError
+from node.core.errors import LocalProtocolError
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.application import Event, Rejection, events_of, record_of
 from node.protocols.sprinkler.batches import Batch
@@ -47,7 +48,7 @@ from node.protocols.sprinkler.received import Received
 from node.protocols.sprinkler.requests import Requests
 
 SWEEP: m.Timer = ("sweep",)
-RETRY: m.Timer = ("retry",)
+RETRY = "retry"  # first word of a stream's timer
 SWEEPS_A_TIMEOUT = 2
 KEPT_BATCHES = 256  # that the application has not taken, before nothing more is requested
 
@@ -63,14 +64,14 @@ class Client(Participant):
         super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
         self._region = spec.region
         self._tail = self._chains.tail(spec.region)
-        self._head = self._chains.head(spec.region)
+        self._homes = spec.homes
+        self.own_stream = next(iter(spec.owned_by(spec.region)), None)
         self.received = Received(range(len(spec.homes)), parameters.recv_limit_bytes)
         self.dissemination = Dissemination(self, self.received, spec)
         self.requests = Requests(
             self, range(len(spec.homes)), parameters.recv_limit_bytes, parameters.request_timeout_us
         )
-        self.publisher = Publisher(spec.owned_by(spec.region)[0], parameters)
-        self._publishes = False
+        self.publishers: dict[int, Publisher] = {}  # by stream, of those that it publishes on
         self.rejections: deque[Rejection] = deque()  # publications refused for good; for the application
         self._targets: dict[int, Target] = {}  # of neighbours
         self._left: dict[int, int] = {}  # neighbours that are no more, and since when
@@ -96,15 +97,25 @@ class Client(Participant):
 
     # --- The client interface (paper 2.1)
 
-    def publish(self, event: bytes, predicate: Predicate = Predicate.NONE, argument: int = 0) -> int:
-        """Queue one event for the region's stream; returns its request number. The next input sends it.
+    def publish(
+        self,
+        event: bytes,
+        predicate: Predicate = Predicate.NONE,
+        argument: int = 0,
+        stream: int | None = None,
+    ) -> int:
+        """Queue one event; returns its number among the stream's requests. The next input sends it.
 
-        With a predicate it is a garbage collection event. It is published once `published_requests` has
-        reached its number, unless it stands among the `rejections`.
+        stream: of any region; the first of its own region's unless given. With a predicate it is a garbage
+        collection event. It is published once `published_requests` has reached its number, unless it stands
+        among the `rejections`. Raises LocalProtocolError for an unknown stream or too large an event.
         """
-        self._publishes = True
-        self.publisher.collect(predicate, argument)
-        return self.publisher.request(event)
+        stream = self.own_stream if stream is None else stream
+        if stream is None or not 0 <= stream < len(self._homes):
+            raise LocalProtocolError(f"there is no stream {stream}: known are 0 to {len(self._homes) - 1}")
+        publisher = self.publishers.setdefault(stream, Publisher(stream, self.parameters))
+        publisher.collect(predicate, argument)
+        return publisher.request(event)
 
     def get_event(self) -> Event | None:
         """The next event in the order of its stream, or None if none is there now."""
@@ -124,16 +135,15 @@ class Client(Participant):
         """Whether the application has taken enough for requests to go on; the next input resumes them."""
         return self.requests.paused and len(self._batches) < KEPT_BATCHES // 2
 
-    @property
-    def published_requests(self) -> int:
-        """Request number up to which everything is published."""
-        return self.publisher.acknowledged
+    def published_requests(self, stream: int) -> int:
+        """Request number up to which everything is published on a stream."""
+        return self.publishers[stream].acknowledged if stream in self.publishers else 0
 
     # --- Hooks
 
     def started(self) -> None:
         """A new session of the record of deliveries; listen to the neighbours."""
-        self.emit(m.Record(RecordKind.SESSION, self.publisher.stream, 0, 0, 0))
+        self.emit(m.Record(RecordKind.SESSION, self.own_stream or 0, 0, 0, 0))
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
         self.received.keep(keeps=False)  # until there is a peer
@@ -146,8 +156,7 @@ class Client(Participant):
         self.dissemination.opened(channel)
         if channel.name == self._tail:
             self._tail_opened(channel)
-        if channel.name == self._head:
-            self.publisher.rewind()
+        self._rewind(channel.name)
 
     def lost(self, channel: Channel, reason: str) -> None:
         """What it was to send is asked of the proxy."""
@@ -166,8 +175,8 @@ class Client(Participant):
             self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
             self.requests.sweep()
             self._forget_left()
-        elif timer == RETRY:
-            self.publisher.rewind()
+        elif timer[0] == RETRY:
+            self.publishers[int(timer[1])].rewind()
         else:
             self.dissemination.timer_fired(timer)
 
@@ -183,11 +192,15 @@ class Client(Participant):
 
     def refused(self, channel: Channel, message: Refused) -> None:
         """A full history may have room later, and another replica may be the head."""
+        publisher = self.publishers.get(message.stream)
+        if publisher is None:
+            return
         if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
-            self.emit(m.SetTimer(RETRY, self.now_us + self.parameters.retry_us))
-        elif message.code in FINAL_REFUSALS and (batch := self.publisher.reject(message.request)):
+            retry = (RETRY, str(message.stream))
+            self.emit(m.SetTimer(retry, self.now_us + self.parameters.retry_us))
+        elif message.code in FINAL_REFUSALS and (batch := publisher.reject(message.request)):
             last = batch.first_request + batch.count - 1
-            self.rejections.append(Rejection(batch.first_request, last, message.reason))
+            self.rejections.append(Rejection(batch.stream, batch.first_request, last, message.reason))
 
     def is_ready(self) -> bool:
         """Connected with its region's proxy."""
@@ -244,7 +257,8 @@ class Client(Participant):
             or Target(self.dissemination.member(member).name, self.dissemination.member(member).address, port)
             for member in [*self._neighbours(), *self._left]
         }
-        chain = self._chains.targets_for(self.name, publishes=self._publishes)
+        owners = dict.fromkeys(self._homes[stream] for stream in self.publishers)
+        chain = self._chains.targets_for(self.name, owners)
         self.keep_connected([*chain, *self._targets.values()])
 
     def _forget_left(self) -> None:
@@ -257,18 +271,19 @@ class Client(Participant):
             self._connect()
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
-        """The region's chain has changed: another tail may serve, another head may take publications."""
-        if not self._chains.learn(self._region, message):
+        """A region's chain has changed: another tail may serve, another head may take publications."""
+        region = self._chains.served_by(channel.name)
+        head = self._chains.head(region or "")
+        if region is None or not self._chains.learn(region, message):
             return
-        tail, head = self._tail, self._head
-        self._tail, self._head = self._chains.tail(self._region), self._chains.head(self._region)
+        tail, self._tail = self._tail, self._chains.tail(self._region)
         if tail != self._tail and tail in self.channels:
             self.requests.lost(self.channels[tail])
         self._connect()
         if tail != self._tail and self._tail in self.channels:
             self._tail_opened(self.channels[self._tail])
-        if head != self._head and self._head in self.channels:
-            self.publisher.rewind()
+        if head != self._chains.head(region):
+            self._rewind(self._chains.head(region))
 
     def _tail_opened(self, channel: Channel) -> None:
         self.dissemination.tell_view(channel)
@@ -278,22 +293,23 @@ class Client(Participant):
         if channel.name == self._tail:
             self.requests.advertised(message.counters)
 
+    def _rewind(self, head: str | None) -> None:
+        """A head is there, or another process is it: what is not acknowledged goes to it once more."""
+        for stream, publisher in self.publishers.items():
+            if head in self.channels and head == self._chains.head(self._homes[stream]):
+                publisher.rewind()
+
     def _publish(self) -> None:
-        """Send what is due to the head, and be connected with it from the first publication on."""
-        if not self._publishes:
-            return
-        self.publisher.flush()
-        if self._head is None:
-            return
-        channel = self.channels.get(self._head)
-        if channel is not None:
-            self.publish_unsent(channel, self.publisher)
-        elif self._head not in self.dialers:
-            self._connect()
+        """Send what is due to the heads, and be connected with them from the first publication on."""
+        for stream, publisher in self.publishers.items():
+            publisher.flush()
+            owner = self._homes[stream]
+            head = self._chains.head(owner)
+            channel = self.channels.get(head or "")
+            if channel is not None:
+                self.publish_unsent(channel, publisher)
+            elif (head or self._chains.service(owner)) not in self.dialers:
+                self._connect()
 
     def _published(self, channel: Channel, message: Published) -> None:
-        try:
-            self.publisher.acknowledge(message)
-        except RemoteProtocolError as error:
-            self.refuse(channel, Refusal.UNEXPECTED, str(error))
-            self.drop(channel, "unexpected acknowledgement", abort=False)
+        self.acknowledge(channel, message, self.publishers.get(message.stream))

@@ -38,7 +38,7 @@ class Segment:
         self.bytes = 0
         self.records = 0
         self.spans: dict[int, Span] = {}  # by stream: the events in it
-        self.publications: Span | None = None  # first numbers of those in it
+        self.publications: dict[int, Span] = {}  # by stream: first numbers of those in it
         self.follows: dict[int, int] = {}  # by stream: the lowest truncation in it
         self.collected = -1  # events that were collected from Hist when it was last looked at
 
@@ -52,7 +52,7 @@ class Segment:
                 self.spans[message.stream] = joined(self.spans.get(message.stream), span)
             case Publication():
                 span = (message.first_seq, message.first_seq)
-                self.publications = joined(self.publications, span)
+                self.publications[message.stream] = joined(self.publications.get(message.stream), span)
             case Follow(_, counters):
                 told = {counter.stream: counter.cnt for counter in counters}
                 self.truncate(told)
@@ -75,8 +75,8 @@ class Segment:
             self.spans[stream] = joined(self.spans.get(stream), span)
         for stream, cnt in later.follows.items():
             self.follows[stream] = min(cnt, self.follows.get(stream, cnt))
-        if later.publications is not None:
-            self.publications = joined(self.publications, later.publications)
+        for stream, span in later.publications.items():
+            self.publications[stream] = joined(self.publications.get(stream), span)
 
     def is_over(self, limit_bytes: int, limit_records: int) -> bool:
         """Whether the next one should be begun."""
@@ -164,9 +164,8 @@ class Compaction:
         """What a segment would hold if it were written now. The first one has nothing before to truncate."""
         if segment.follows and not first:
             yield Follow(0, tuple(Counter(stream, cnt) for stream, cnt in segment.follows.items()))
-        if segment.publications is not None:
-            first_seq, last = segment.publications
-            for publication in self._publications.beyond(first_seq - 1):
+        for stream, (first_seq, last) in segment.publications.items():
+            for publication in self._publications.beyond(stream, first_seq - 1):
                 if first_seq <= publication.first_seq <= last:
                     yield publication
         for stream, (first_seq, last) in segment.spans.items():

@@ -8,11 +8,11 @@ configuration has the number 0.
 How it is used: a process makes its `Chains` from its specification and starts with
 `keep_connected(chains.targets_for(name))`. When the service says CONFIGURATION it calls `learn`; if that is
 true, something is new, and it calls `keep_connected` again with the targets as they are now. A publisher
-publishes to `head(region)` and a client takes its events from `tail(region)`, if these names are among its
-channels; both are None while they are not known.
+publishes to the `head` of the region that owns the stream (2.2), and a client takes its events from the
+`tail` of its own, if these names are among its channels; both are None while they are not known.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from node.core.dialing import Target
@@ -69,6 +69,7 @@ class Chains:
 
     def __init__(self, spec: NodeSpec, parameters: Parameters) -> None:
         self._members = {member.name: member for member in spec.members}
+        self._spec = spec
         self._port = parameters.port
         self._services = {member.region: member.name for member in with_role(spec, "configuration")}
         self._proxies: dict[str, list[str]] = {}  # by region, in order of index
@@ -108,6 +109,10 @@ class Chains:
         """The region's configuration service, if it has one."""
         return self._services.get(region)
 
+    def served_by(self, service: str) -> str | None:
+        """The region whose configuration service this process is."""
+        return next((region for region, name in self._services.items() if name == service), None)
+
     def replicas(self, region: str) -> Sequence[str]:
         """All proxy processes of the region in order of index, whether they belong to its chain or not."""
         return self._proxies.get(region, [])
@@ -132,25 +137,27 @@ class Chains:
         self._chains[region] = chain_of(told, names)
         return True
 
-    def targets_for(self, name: str, *, publishes: bool = False) -> list[Target]:
-        """Whom the process `name` dials now. `publishes`: it is a client that publishes."""
+    def targets_for(self, name: str, publishes: Iterable[str] = ()) -> list[Target]:
+        """Whom the process `name` dials now. publishes: of a client, owners of its streams."""
         return [self.target(peer) for peer in dict.fromkeys(self._peers(name, publishes)) if peer != name]
 
     def target(self, name: str) -> Target:
         """How to dial a process of the run."""
         return Target(name, self._members[name].address, self._port)
 
-    def _peers(self, name: str, publishes: bool) -> Iterator[str]:
+    def _peers(self, name: str, publishes: Iterable[str]) -> Iterator[str]:
         member = self._members[name]
         if member.role == "proxy":
             yield from self._services.values()
             yield from self._peers_of_replica(member)
             return
-        wanted = [self.service(member.region)]
+        wanted = []
         if member.role == "client":
-            wanted.append(self.tail(member.region))
-        if member.role == "driver" or publishes:
-            wanted.append(self.head(member.region))
+            wanted += [self.service(member.region), self.tail(member.region)]
+        else:
+            publishes = [self._spec.homes[stream] for stream in self._spec.published_by(member)]
+        for owner in publishes:
+            wanted += [self.service(owner), self.head(owner)]
         yield from (peer for peer in wanted if peer is not None)
 
     def _peers_of_replica(self, member: Member) -> Iterator[str]:

@@ -7,20 +7,21 @@ and it has not. Proxies advertise where they left former epochs, so that they ca
 
 It waits no longer than a named time without an event: then what it did not get never comes.
 
-A proxy that starts takes its own stream back from the others before it publishes on it.
+A proxy that starts takes its own streams back from the others before it publishes on them.
 
 The paper's proxies are chains, and lose their state only if all replicas fail (3.3). One without replicas
-that is started again would number its stream from 1 and everyone would take new events for old ones. So at
-every start it first hears how much of its stream the others have: the other proxies by their advertisements
-(and it subscribes to the furthest, as to any stream), the drivers and clients of its region by theirs. At a
-first start all say 0 and it is over as soon as everyone has spoken; it never lasts longer than a named
-wait, but for events that are still coming.
+that is started again would number its streams from 1 and everyone would take new events for old ones. So at
+every start it first hears how much of them the others have: the other proxies by their advertisements (and it
+subscribes to the furthest, as to any stream), those who publish on them and the clients of its region by
+theirs. At a first start all say 0 and it is over as soon as everyone has spoken; it never lasts longer than a
+named wait, but for events that are still coming.
 
 What the others tell is never taken for all that there was: they may have lost their own memory, or have more
 on its way. So a stream that had begun goes on in a new epoch (`node.core.epochs`) after each such loss, and
 events that nobody can send are gone; the log says so.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from node.core.epochs import epoch_of
@@ -64,20 +65,20 @@ class Crossing:
 
 
 class Restoration:
-    """What is known of the own stream while it is taken back. Times are the machine's.
+    """What is known of the own streams while they are taken back. Times are the machine's.
 
-    regions: the others. served: our own drivers and clients, of whom each may know what nobody else does.
+    regions: the others. served: our drivers and clients, of whom each may know what nobody else does.
     """
 
     def __init__(self, regions: Iterable[str], served: Iterable[str], until_us: int) -> None:
         self.until_us = until_us
-        self.seen = 0  # the largest counter that anyone told
+        self.seen = Counter[int]()  # by stream, the largest counter that anyone told
         self._awaited = {*regions, *served}
 
-    def heard(self, name: str, cnt: int) -> None:
-        """`name` has spoken, and has so much of the stream."""
+    def heard(self, name: str, told: Mapping[int, int]) -> None:
+        """`name` has spoken, and has so much of our streams."""
         self._awaited.discard(name)
-        self.seen = max(self.seen, cnt)
+        self.seen |= Counter(told)
 
     @property
     def unheard(self) -> Sequence[str]:
@@ -85,7 +86,9 @@ class Restoration:
         return sorted(self._awaited)
 
     def is_over(self, cnt: int, furthest: int, now_us: int) -> bool:
-        """Whether nothing more will come. `cnt` is what we have, `furthest` what a connected proxy has."""
+        """Whether nothing more of a stream will come. `cnt` is what we have, `furthest` what a connected
+        proxy has.
+        """
         if cnt < furthest:
             return False
         return now_us >= self.until_us or not self._awaited

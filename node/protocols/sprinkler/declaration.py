@@ -20,6 +20,7 @@ SYSTEM = System(
             delivery="exactly-once",
             survives=None,
         ),
+        streams_max=64,
     ),
     parameters=Parameters,
     machines={

@@ -5,14 +5,14 @@ acknowledgement goes out when the whole chain has it. A repetition is known by `
 that has just become one: it has the publications of all events that it stores. `sources` says from which
 peer each other stream is taken; a new head starts from none, with its own counters.
 
-A head that does not know all of its region's stream first takes it back from others (`restoration`): all
-replicas have lost their state, or none had any yet. After such a loss the stream goes on in a new epoch,
-greater than any before; and so it does if somebody turns out to have more of it than its owner. Losing what
+A head that does not know all of its region's streams first takes them back from others (`crossing`): all
+replicas have lost their state, or none had any yet. After such a loss each goes on in a new epoch, greater
+than any before; and so does one if somebody turns out to have more of it than its owner. Losing what
 only the dead had is allowed, two contents under one number are not.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -26,6 +26,7 @@ from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.messages import (
     Advertisement,
+    Counter,
     Events,
     Kind,
     Predicate,
@@ -36,7 +37,7 @@ from node.protocols.sprinkler.messages import (
     SparseEvents,
 )
 from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.publications import Publications, Publisher
+from node.protocols.sprinkler.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
 from node.protocols.sprinkler.stream_clock import StreamClock
@@ -45,6 +46,8 @@ RESTORE: m.Timer = ("restore",)
 HELD_LIMIT_BYTES = 67_108_864  # of publications while restoring
 HELD_LIMIT = 16_384  # of them, likewise
 Batch = Events | SparseEvents
+Pending = OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
+"""What of a stream is not committed, by publisher and request: last number, who is to be told, and what."""
 
 
 class Surroundings(SourcesSurroundings, Protocol):
@@ -57,7 +60,7 @@ class Surroundings(SourcesSurroundings, Protocol):
     publications: Publications
     journal: Volatile
     parameters: Parameters
-    stream_clock: StreamClock
+    stream_clocks: Mapping[int, StreamClock]
 
     def emit(self, effect: m.Effect) -> None:
         """Ask for an effect."""
@@ -84,7 +87,7 @@ class Surroundings(SourcesSurroundings, Protocol):
         """Down the chain, before its events."""
 
     def taken_back(self) -> None:
-        """The region's stream is whole again."""
+        """The region's streams are whole again."""
 
 
 class Head:
@@ -100,12 +103,11 @@ class Head:
                 self.sources.add(stream)
         self._restoration: Restoration | None = None
         self._next_epoch = 0  # after the present restoration, at least; 0: no memory was lost
-        self._surpassed: tuple[int, int] | None = None  # since when someone has more of our stream, how much
+        self._surpassed: dict[int, tuple[int, int]] = {}  # by stream: since when someone has more, how much
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
-        self._pending: OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
-        self._pending = OrderedDict()  # not committed: last number, who is to be told, and what
+        self._pending: dict[int, Pending] = {stream: OrderedDict() for stream in own}
         self._begun: dict[int, dict[str, Any]] = {}  # by stream, the epoch that is not committed yet
         for stream in own:
             self._take_over(stream)
@@ -114,7 +116,7 @@ class Head:
         """What this replica stores of its region's stream it goes on from; what it does not is void."""
         state = self._node.history.streams[stream]
         self._node.publications.forget_beyond(stream, state.cnt)
-        for known in self._node.publications.beyond(state.committed):
+        for known in self._node.publications.beyond(stream, state.committed):
             self._await(known, None)
         if epoch_of(state.cnt) > epoch_of(state.committed):
             fields = {"epoch": epoch_of(state.cnt), "cnt": state.committed, "why": "an earlier head began it"}
@@ -125,13 +127,13 @@ class Head:
         """Of the newest event that is there, if it came from a disk: later ones get no earlier times."""
         state = self._node.history.streams[stream]
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
-            self._node.stream_clock.heard(batch.time_us, self._node.now_us)
+            self._node.stream_clocks[stream].heard(batch.time_us, self._node.now_us)
 
     def restore(self, regions: Iterable[str], served: Iterable[str], until_us: int, next_epoch: int) -> None:
-        """Take the region's stream back from others before anything is published.
+        """Take the region's streams back from others before anything is published.
 
-        regions, served: see `Restoration`. next_epoch: in which the stream goes on, at least; 0: it is new,
-        and so stays in its first one, unless somebody has some of it after all.
+        regions, served: see `Restoration`. next_epoch: in which they go on, at least; 0: they are new,
+        and so stay in their first one, unless somebody has some of it after all.
         """
         self._restoration = Restoration(regions, served, until_us)
         self._next_epoch = next_epoch
@@ -141,7 +143,8 @@ class Head:
 
     def leave(self) -> None:
         """What is not committed is void. Who published it comes again, and says it again."""
-        waiting = [channel for _, channel, _ in self._pending.values() if channel is not None]
+        pending = [each for pending in self._pending.values() for each in pending.values()]
+        waiting = [channel for _, channel, _ in pending if channel is not None]
         for channel in dict.fromkeys([*waiting, *(channel for channel, _ in self._held)]):
             self._node.drop(channel, "the chain began anew")
 
@@ -164,7 +167,8 @@ class Head:
         if self._restoration is not None:
             self._hold(channel, message)
             return
-        known = node.publications.known((channel.name, channel.incarnation), message.first_request)
+        publisher = message.stream, channel.name, channel.incarnation
+        known = node.publications.known(publisher, message.first_request)
         if known is not None:
             self._repeated(channel, known)
         elif not node.history.has_room(message.payload, collects=message.predicate != Predicate.NONE):
@@ -181,7 +185,7 @@ class Head:
     def _hold(self, channel: Channel, message: Publish) -> None:
         """Until the restoration is over, as far as there is room for that."""
         if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
-            reason = f"{self._node.name} is taking its stream back"
+            reason = f"{self._node.name} is taking its streams back"
             self._node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
             return
         self._held.append((channel, message))
@@ -233,11 +237,12 @@ class Head:
             self._log_epoch_began(stream, committed)
         told: deque[Published] = deque()
         teller: Channel | None = None
-        while self._pending:
-            _, (last, channel, published) = next(iter(self._pending.items()))
-            if published.stream != stream or last > committed:
+        pending = self._pending[stream]
+        while pending:
+            last, channel, published = next(iter(pending.values()))
+            if last > committed:
                 break
-            self._pending.popitem(last=False)
+            pending.popitem(last=False)
             if channel is not teller and told and teller is not None:
                 self._node.send(teller, *told)
                 told.clear()
@@ -257,8 +262,8 @@ class Head:
     def _await(self, known: Publication, channel: Channel | None) -> None:
         """Acknowledge it over this channel when it is committed. It keeps its place among those waiting."""
         last = known.first_seq + known.count - 1
-        key = ((known.name, known.incarnation), known.first_request)
-        self._pending[key] = (last, channel, acknowledgement(known))
+        key = publisher_of(known), known.first_request
+        self._pending[known.stream][key] = (last, channel, acknowledgement(known))
 
     def _number(self, channel: Channel, message: Publish) -> None:
         first_seq = self._node.history.streams[message.stream].cnt + 1
@@ -278,32 +283,37 @@ class Head:
                 message.count,
                 message.event_bytes,
                 message.argument,
-                self._node.stream_clock.stamp_us(self._node.now_us),
+                self._node.stream_clocks[message.stream].stamp_us(self._node.now_us),
                 message.payload,
             )
         )
 
     # --- Restoration
 
-    def heard(self, name: str, cnt: int) -> None:
-        """`name` (a region, or a process of ours) has so much of our stream."""
+    def heard(self, name: str, counters: Iterable[Counter]) -> None:
+        """`name` (a region, or a process) has so much of some streams, of which ours matter."""
+        told: dict[int, int] = {}
+        for counter in counters:
+            if counter.stream in self._own:
+                told[counter.stream] = max(counter.cnt, told.get(counter.stream, 0))
         if self._restoration is not None:
-            self._restoration.heard(name, cnt)
+            self._restoration.heard(name, told)
             return
-        for stream in self._own:
-            if cnt <= self._node.history.streams[stream].cnt:
-                continue
-            now_us = self._node.now_us
-            if self._surpassed is None or self._surpassed[1] <= self._node.history.streams[stream].cnt:
-                self._surpassed = now_us, cnt
-            elif now_us - self._surpassed[0] >= 2 * self._node.parameters.advertisement_period_us:
-                # not what a head says that was replaced and has not been told yet: it would know by now
-                self._surpassed = None
-                self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
+        for stream, cnt in told.items():
+            if cnt > self._node.history.streams[stream].cnt:
+                self._heard_of_more(name, stream, cnt)
 
-    def told(self, message: Advertisement) -> int:
-        """How much of our stream an advertisement speaks of."""
-        return max((each.cnt for each in message.counters if each.stream in self._own), default=0)
+    def _heard_of_more(self, name: str, stream: int, cnt: int) -> None:
+        """Begin an epoch, unless it is what a head says that was replaced and has not been told yet: it would
+        know after two periods.
+        """
+        now_us = self._node.now_us
+        since_us, before = self._surpassed.get(stream, (now_us, 0))
+        if before <= self._node.history.streams[stream].cnt:
+            self._surpassed[stream] = now_us, cnt
+        elif now_us - since_us >= 2 * self._node.parameters.advertisement_period_us:
+            del self._surpassed[stream]
+            self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
     def lost(self, channel: Channel) -> None:
         """What it published while we restored will come again."""
@@ -331,7 +341,7 @@ class Head:
     def _taken_back(self, stream: int, restoration: Restoration) -> None:
         self.sources.remove(stream)
         self._remember_time(stream)
-        cnt, seen = self._node.history.streams[stream].cnt, restoration.seen
+        cnt, seen = self._node.history.streams[stream].cnt, restoration.seen[stream]
         self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
         if cnt < seen:
             self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)

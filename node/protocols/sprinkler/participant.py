@@ -18,6 +18,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.dialing import Dialer, Event, Pauses, Target
+from node.core.errors import RemoteProtocolError
 from node.core.layout import wire_name
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.heartbeats import Heartbeats
@@ -26,6 +27,8 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
     Hello,
+    Publish,
+    Published,
     Refusal,
     Refused,
     Role,
@@ -191,6 +194,20 @@ class Participant:
         """Send closed batches, as far as the channel has room."""
         while channel.open_for_bulk and (batches := publisher.take_unsent(channel.room_bytes)):
             self.send(channel, *batches)
+
+    def acknowledge(
+        self, channel: Channel, message: Published, publisher: Publisher | None
+    ) -> Publish | None:
+        """The batch that is published now; a peer that acknowledges what is not next is left."""
+        problem = f"PUBLISHED on stream {message.stream}, to which nothing was sent"
+        if publisher is not None:
+            try:
+                return publisher.acknowledge(message)
+            except RemoteProtocolError as error:
+                problem = str(error)
+        self.refuse(channel, Refusal.UNEXPECTED, problem)
+        self.drop(channel, "unexpected acknowledgement", abort=False)
+        return None
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
         """Tell the peer what was wrong, and log it."""

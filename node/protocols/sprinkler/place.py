@@ -42,13 +42,15 @@ class Place:
         self._proxy = proxy
         self._starts = spec.start  # of this process before, as whoever starts it counts them
         self._sources = sources
-        self._publishers, self._clients = (
-            [one.name for one in with_role(spec, role) if proxy.chains.region_of(one.name) == spec.region]
-            for role in ("driver", "client")
-        )
+        self._clients = [client.name for client in with_role(spec, "client") if client.region == spec.region]
+        self._publishers = [
+            driver.name
+            for driver in with_role(spec, "driver")
+            if not set(spec.published_by(driver)).isdisjoint(proxy.own)
+        ]
         self.belonged = 0  # the last configuration that the replica's state belonged to
-        self._whole = -1  # the configuration in which the region's stream was known to be whole, last
-        self._whole_at: dict[int, int] = {}  # how far it was then, or when this process began
+        self._whole = -1  # the configuration in which the region's streams were known to be whole, last
+        self._whole_at: dict[int, int] = {}  # how far they were then, or when this process began
 
     def restored(self) -> None:
         """The replica comes back from disk."""
@@ -58,7 +60,7 @@ class Place:
         self._whole_at = self._reached()
 
     def taken_back(self) -> None:
-        """The region's stream is whole: from now on this replica has all of it, even if that is nothing.
+        """The region's streams are whole: from now on this replica has all of them, even if that is nothing.
 
         Not before: a disk that was lost, and a restoration that was broken off, prove nothing.
         """
@@ -76,7 +78,7 @@ class Place:
         return {stream: self._proxy.history.streams[stream].cnt for stream in self._proxy.own}
 
     def _is_whole(self, chain: Chain) -> bool:
-        """Whether the stream has been taken back since the chain began, as far as this replica knows."""
+        """Whether the streams have been taken back since the chain began, as far as this replica knows."""
         return self._whole >= chain.began
 
     def take(self) -> None:
@@ -144,7 +146,7 @@ class Place:
             proxy.head.restore(others, served, until_us, self._next_epoch(chain))
 
     def _next_epoch(self, chain: Chain) -> int:
-        """The least epoch in which the region's stream goes on after its memory was lost; 0: it is new.
+        """The least epoch in which the region's streams go on after its memory was lost; 0: they are new.
 
         With a service: the configuration since which the chain has its memory. Without: how often the process
         was started. Each loss has a greater one than all before, as only one of the two is ever asked.

@@ -17,6 +17,7 @@ One without other replicas is head and tail. What comes in one input moves on at
 from collections.abc import Iterable, Mapping, Sequence
 
 from node.core import machine as m
+from node.core.epochs import SEQ_MAX
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import PLACEHOLDERS, cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
@@ -81,13 +82,13 @@ class Proxy(Participant):
         self._streams = range(len(spec.homes))
         self.own: Sequence[int] = spec.owned_by(spec.region)
         self.history = self.empty_history()
-        self.stream_clock = StreamClock()
+        self.stream_clocks: Mapping[int, StreamClock] = {stream: StreamClock() for stream in self.own}
         self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
         self.head: Head | None = None
-        self._put_off: dict[Channel, Publish] = {}  # the first publication refused for now
+        self._put_off: dict[tuple[Channel, int], Publish] = {}  # by stream, the first one refused for now
         self.tail = Tail(self, spec)
         self._place = Place(self, spec, sources)
         self._paths = RegionPaths(self)
@@ -139,8 +140,8 @@ class Proxy(Participant):
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
         """A region's service tells its chain."""
-        region = self.chains.region_of(channel.name)
-        if region is None or channel.name != self.chains.service(region):
+        region = self.chains.served_by(channel.name)
+        if region is None:
             return
         if self.chains.learn(region, message):
             if region == self.region:
@@ -164,12 +165,12 @@ class Proxy(Participant):
 
     def _publish(self, channel: Channel, message: Publish) -> None:
         """To the head; after one that was put off, those that follow it have to wait for it, too."""
-        first = self._put_off.get(channel)
+        first = self._put_off.get((channel, message.stream))
         if first is not None and message.first_request > first.first_request:
             refused = Refused(Refusal.STALE, message.stream, message.first_request, "follows a refused one")
             self.send(channel, refused)
             return
-        self._put_off.pop(channel, None)
+        self._put_off.pop((channel, message.stream), None)
         if self.head is not None:
             self.head.add_local_event(channel, message)
         else:
@@ -177,7 +178,7 @@ class Proxy(Participant):
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
         """Refuse a publication that may be repeated, and what was sent after it."""
-        self._put_off[channel] = message
+        self._put_off[channel, message.stream] = message
         self.refuse(channel, code, reason, message.stream, message.first_request)
 
     def publication_taken(self, publication: Publication) -> None:
@@ -189,7 +190,7 @@ class Proxy(Participant):
             self.log("publisher_forgotten", "warning", publishers_limit=self.parameters.publishers_limit)
 
     def taken_back(self) -> None:
-        """The region's stream is whole again, on disk, too."""
+        """The region's streams are whole again, on disk, too."""
         self._place.taken_back()
 
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
@@ -201,7 +202,7 @@ class Proxy(Participant):
         return self._place.whole_at()
 
     def _receive_whole(self, channel: Channel, message: Whole) -> None:
-        """The predecessor has sent all that the region's stream had when it was whole."""
+        """The predecessor has sent all that the region's streams had when they were whole."""
         chain = self.chain.chain
         if self.chain.comes_from_predecessor(channel) and message.configuration == chain.number:
             self.taken_back()
@@ -228,7 +229,7 @@ class Proxy(Participant):
         region = self.chains.region_of(channel.name)
         if self.head is None or region is None or region == self.region or not message.counters:
             return
-        self.head.heard(region, self.head.told(message))
+        self.head.heard(region, message.counters)
         self.head.receive_advertisement(channel, message)
 
     def _receive_paths(self, channel: Channel, message: Paths) -> None:
@@ -240,11 +241,11 @@ class Proxy(Participant):
 
     def _note_advertisement(self, channel: Channel, message: Advertisement) -> None:
         if self.head is not None:
-            self.head.heard(channel.name, self.head.told(message))
+            self.head.heard(channel.name, message.counters)
 
     def _subscribe(self, channel: Channel, message: Subscribe) -> None:
         if self.tail.subscribe(channel, message) and self.head is not None and message.stream in self.own:
-            self.head.heard("", message.cnt)
+            self.head.heard("", (Counter(message.stream, message.cnt),))
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
         """Subscribe(p', s, cnt) of Fig. 1, for `sources`."""
@@ -305,7 +306,8 @@ class Proxy(Participant):
         """Forget its subscriptions, and find other sources for what came through it."""
         self.tail.lost(channel)
         self.chain.lost(channel)
-        self._put_off.pop(channel, None)
+        for key in [key for key in self._put_off if key[0] is channel]:
+            del self._put_off[key]
         if self.head is not None:
             self.head.lost(channel)
             if channel.role is Role.PROXY:
@@ -364,7 +366,7 @@ class Proxy(Participant):
     def store(self, batch: Batch) -> None:
         """Into Hist; the end of this input sends it down the chain, or commits it."""
         if batch.stream in self.own and batch.kind not in PLACEHOLDERS:
-            self.stream_clock.heard(batch.time_us, self.now_us)
+            self.stream_clocks[batch.stream].heard(batch.time_us, self.now_us)
         self.history.append(batch)
         self.journal.write(batch)
         self.chain.grew(batch.stream)
@@ -404,6 +406,6 @@ class Proxy(Participant):
     def _tell_status(self) -> None:
         service = self.service_channel()
         if service is not None:
-            cnt = max((self.history.streams[stream].committed for stream in self.own), default=0)
+            cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)
             disk = Disk.FULL if self.journal.has_failed else Disk.WORKS
             self.send(service, Status(self._place.belonged, cnt, disk))

@@ -3,11 +3,11 @@
 A publisher numbers its events; after a broken connection it repeats what was not acknowledged, with the same
 boundaries, perhaps at another head. So every replica knows the latest publications of each publisher (by
 name and incarnation), as many as one may have under way: each gets them along the chain (PUBLICATION), always
-before their events.
+before their events. A process counts its requests on each stream by itself, so there it is one publisher.
 
-Entries are in the order of their sequence numbers. A predecessor that begins anew sends all of them again:
-those that are known already change nothing. Another one makes void what is known from its first number on:
-that was taken by a head that died before it was passed on, and its numbers are used anew.
+Entries of a stream are in the order of their sequence numbers. A predecessor that begins anew sends all of
+them again: those that are known already change nothing. Another one makes void what is known from its first
+number on: that was taken by a head that died before it was passed on, and its numbers are used anew.
 
 A publisher that starts again under its name takes the place of its earlier incarnation. Beyond the limit the
 publisher is forgotten that has published nothing for the longest time: if it then repeats a publication whose
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from node.protocols.sprinkler.messages import Publication
 
-Publisher = tuple[str, int]  # name, incarnation
+Publisher = tuple[int, str, int]  # stream, name, incarnation
 DEAD_ENTRIES = 64  # forgotten publications in the list of all, before it is made anew
 
 
@@ -34,10 +34,10 @@ class Publications:
         self._kept_batches = kept_batches
         self._kept_publishers = kept_publishers
         self._taken: OrderedDict[Publisher, OrderedDict[int, Publication]] = OrderedDict()
-        self._incarnations: dict[str, int] = {}  # the latest of each publisher
-        self._order: list[Publication] = []  # all, with some that are forgotten
+        self._incarnations: dict[tuple[int, str], int] = {}  # by stream and name, the latest
+        self._orders: dict[int, list[Publication]] = {}  # by stream: all, with some that are forgotten
         self._live = 0
-        self._sent = 0  # how many of `_order` the follower was sent
+        self._sent: dict[int, int] = {}  # how many of these the follower was sent
 
     def known(self, publisher: Publisher, first_request: int) -> Publication | None:
         """The publication that this request became, if it was taken."""
@@ -46,7 +46,7 @@ class Publications:
 
     def add(self, publication: Publication) -> bool:
         """A publication was taken; false if it was known. If not, what was known at its numbers is void."""
-        publisher = (publication.name, publication.incarnation)
+        publisher = publisher_of(publication)
         if self.known(publisher, publication.first_request) == publication:
             return False
         self.forget_beyond(publication.stream, publication.first_seq - 1)
@@ -56,68 +56,80 @@ class Publications:
         self._live += publication.first_request not in taken
         taken[publication.first_request] = publication
         taken.move_to_end(publication.first_request)
-        self._order.append(publication)
+        self._orders.setdefault(publication.stream, []).append(publication)
         if len(taken) > self._kept_batches:
             taken.popitem(last=False)
             self._live -= 1
         if len(self._taken) > self._kept_publishers:
             self._forget(next(iter(self._taken)))
             self.forgotten += 1
-        if len(self._order) > 2 * self._live + DEAD_ENTRIES:
+        if sum(map(len, self._orders.values())) > 2 * self._live + DEAD_ENTRIES:
             self._compact()
         return True
 
     def forget_beyond(self, stream: int, cnt: int) -> None:
         """Forget publications of which events after `cnt` are part: these are not stored."""
-        while (order := self._order) and order[-1].stream == stream and last_seq(order[-1]) > cnt:
+        order = self._orders.get(stream, [])
+        while order and last_seq(order[-1]) > cnt:
             publication = order.pop()
             if self._is_live(publication):
-                del self._taken[publication.name, publication.incarnation][publication.first_request]
+                del self._taken[publisher_of(publication)][publication.first_request]
                 self._live -= 1
-        self._sent = min(self._sent, len(self._order))
+        self._sent[stream] = min(self._sent.get(stream, 0), len(order))
 
-    def beyond(self, cnt: int) -> Sequence[Publication]:
-        """Those that end after `cnt`, in order."""
-        at = len(self._order)
-        while at and last_seq(self._order[at - 1]) > cnt:
+    def beyond(self, stream: int, cnt: int) -> Sequence[Publication]:
+        """Those of a stream that end after `cnt`, in order."""
+        order = self._orders.get(stream, [])
+        at = len(order)
+        while at and last_seq(order[at - 1]) > cnt:
             at -= 1
-        return [publication for publication in self._order[at:] if self._is_live(publication)]
+        return [publication for publication in order[at:] if self._is_live(publication)]
 
     def rewind(self) -> None:
         """The follower is another one, or has to have everything again."""
-        self._sent = 0
+        self._sent.clear()
 
     def take_unsent(self, limit: int) -> Sequence[Publication]:
         """What the follower was not sent, at most so many; it counts as sent from now on."""
-        found = self._order[self._sent : self._sent + limit]
-        self._sent += len(found)
+        found: list[Publication] = []
+        for stream, order in self._orders.items():
+            sent = self._sent.get(stream, 0)
+            some = order[sent : sent + limit - len(found)]
+            self._sent[stream] = sent + len(some)
+            found += some
         return [publication for publication in found if self._is_live(publication)]
 
     @property
     def all_sent(self) -> bool:
         """Whether the follower was sent everything."""
-        return self._sent == len(self._order)
+        return all(self._sent.get(stream, 0) == len(order) for stream, order in self._orders.items())
 
     def _forget_earlier(self, publisher: Publisher) -> None:
         """The process has started again: nobody repeats what it published before."""
-        name, incarnation = publisher
-        earlier = self._incarnations.get(name, incarnation)
+        stream, name, incarnation = publisher
+        earlier = self._incarnations.get((stream, name), incarnation)
         if earlier != incarnation:
-            self._forget((name, earlier))
-        self._incarnations[name] = incarnation
+            self._forget((stream, name, earlier))
+        self._incarnations[stream, name] = incarnation
 
     def _forget(self, publisher: Publisher) -> None:
         self._live -= len(self._taken.pop(publisher, ()))
-        if self._incarnations.get(publisher[0]) == publisher[1]:
-            del self._incarnations[publisher[0]]
+        stream, name, incarnation = publisher
+        if self._incarnations.get((stream, name)) == incarnation:
+            del self._incarnations[stream, name]
 
     def _is_live(self, publication: Publication) -> bool:
-        publisher = (publication.name, publication.incarnation)
-        return self.known(publisher, publication.first_request) is publication
+        return self.known(publisher_of(publication), publication.first_request) is publication
 
     def _compact(self) -> None:
-        self._sent = sum(self._is_live(publication) for publication in self._order[: self._sent])
-        self._order = [publication for publication in self._order if self._is_live(publication)]
+        for stream, order in self._orders.items():
+            self._sent[stream] = sum(map(self._is_live, order[: self._sent.get(stream, 0)]))
+            order[:] = filter(self._is_live, order)
+
+
+def publisher_of(publication: Publication) -> Publisher:
+    """Whose it is."""
+    return publication.stream, publication.name, publication.incarnation
 
 
 def last_seq(publication: Publication) -> int:

@@ -219,7 +219,7 @@ def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
     cluster.network.resume("r0/driver-0")
     cluster.run(3 * S)
     driver = cluster.machine("r0/driver-0")
-    assert driver.publisher.published > known
+    assert driver.loads[0].publisher.published > known
     check(cluster)
 
 

@@ -31,13 +31,14 @@ def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=
 def stalled(cluster):
     """Clients and streams of which nothing that was published in the last five seconds has come."""
     drivers = [node for node in cluster.network.nodes.values() if node.spec.role == "driver"]
-    until = {
-        node.machine.publisher.stream: max(
-            record.first_seq
-            for time_us, record in node.records
-            if record.kind == RecordKind.PUBLISHED and time_us < LATER_US
-        )
+    published = [
+        record
         for node in drivers
+        for time_us, record in node.records
+        if record.kind == RecordKind.PUBLISHED and time_us < LATER_US
+    ]
+    until = {
+        of: max(r.first_seq for r in published if r.stream == of) for of in {r.stream for r in published}
     }
     return [
         (client, stream)

@@ -11,7 +11,7 @@ from node.protocols.sprinkler.expects import Offer, Path
 from node.protocols.sprinkler.messages import Counter, Publication
 from node.protocols.sprinkler.progress import Progress
 from node.protocols.sprinkler.proxy import Proxy
-from node.protocols.sprinkler.publications import Publications, Publisher
+from node.protocols.sprinkler.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.requests import Requests
 from node.protocols.sprinkler.sources import Sources
 from node.systems import build_machine
@@ -98,8 +98,7 @@ class ForgetsRepetitions(Publications):
         return None
 
     def _is_live(self, publication: Publication) -> bool:
-        publisher = (publication.name, publication.incarnation)
-        return super().known(publisher, publication.first_request) is publication
+        return super().known(publisher_of(publication), publication.first_request) is publication
 
 
 def with_sources(sources: type[Sources]):

@@ -81,5 +81,12 @@ def test_clients_dial_the_tail_and_publishers_the_head():
     known = chains(configuration=True)
     known.learn("r0", TOLD)
     assert dialled(known, "r0/client-1") == ["r0/configuration-0", "r0/proxy-2"]
-    assert dialled(known, "r0/client-1", publishes=True)[-1] == "r0/proxy-1"
+    assert dialled(known, "r0/client-1", publishes=["r0"])[-1] == "r0/proxy-1"
     assert dialled(known, "r0/driver-0") == ["r0/configuration-0", "r0/proxy-1"]
+
+
+def test_who_publishes_elsewhere_dials_the_service_and_the_head_there():
+    known = chains(configuration=True, publishers=(("r0", "r1/driver-0"), ()))
+    known.learn("r0", TOLD)
+    assert dialled(known, "r1/driver-0") == ["r0/configuration-0", "r0/proxy-1"]
+    assert dialled(known, "r1/client-0", publishes=["r0"])[-2:] == ["r0/configuration-0", "r0/proxy-1"]

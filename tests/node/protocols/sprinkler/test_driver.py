@@ -41,6 +41,7 @@ class Bench:
         if keys:
             spec.workload["keys"] = keys
         self.driver = Driver(spec, Random(3))
+        [self.publisher] = [load.publisher for load in self.driver.loads.values()]
         self.now_us = 0
         self.timers = {}
         self.sent = []
@@ -103,7 +104,7 @@ def test_an_open_loop_keeps_its_rate_however_late_its_timer_is(late_us):
     bench.connect()
     bench.give(m.Go(0))
     bench.run(10 * S, late_us)
-    assert abs(bench.driver.publisher.requested - 200_000) <= 20_000 * 0.011
+    assert abs(bench.publisher.requested - 200_000) <= 20_000 * 0.011
 
 
 def test_a_driver_that_was_held_up_catches_up():
@@ -113,7 +114,7 @@ def test_a_driver_that_was_held_up_catches_up():
     bench.run(S)
     bench.now_us = 5 * S
     bench.run(5 * S + 10_000)
-    assert bench.driver.publisher.requested >= 100_000
+    assert bench.publisher.requested >= 100_000
 
 
 def test_a_batch_grows_while_the_one_before_is_not_acknowledged():
@@ -147,7 +148,7 @@ def test_nothing_is_published_before_the_start():
     bench.connect()
     bench.give(m.Go(2 * S))
     bench.run(2 * S - 1)
-    assert bench.driver.publisher.requested == 0
+    assert bench.publisher.requested == 0
 
 
 def test_what_is_not_acknowledged_is_sent_again_with_the_same_boundaries():
@@ -169,10 +170,10 @@ def test_without_acknowledgements_the_window_bounds_what_is_under_way():
     bench.give(m.Go(0))
     bench.run(S, answer=False)
     assert sum(len(batch.payload) for batch in bench.sent) < 5_000 + 1_100
-    before = bench.driver.publisher.requested
+    before = bench.publisher.requested
     bench.acknowledge()
     bench.run(S + 20_000)
-    assert bench.driver.publisher.requested > before
+    assert bench.publisher.requested > before
 
 
 def test_a_closed_loop_always_fills_its_window():
@@ -196,7 +197,7 @@ def test_a_proxy_that_takes_nothing_is_handed_no_more_than_a_burst():
     bench.writable = True
     bench.give(m.Writable(bench.connection))
     bench.run(2 * S)
-    assert bench.driver.publisher.published >= 39_000
+    assert bench.publisher.published >= 39_000
 
 
 def test_a_stopped_driver_publishes_nothing_new_and_is_silent_once_it_has_its_last_answer():
@@ -206,9 +207,9 @@ def test_a_stopped_driver_publishes_nothing_new_and_is_silent_once_it_has_its_la
     bench.run(S)
     bench.run(2 * S, answer=False)
     bench.give(m.StopDrivers())
-    published = bench.driver.publisher.requested
+    published = bench.publisher.requested
     bench.run(3 * S, answer=False)
-    assert bench.driver.publisher.requested == published
+    assert bench.publisher.requested == published
     assert not bench.driver.progress().silent
     bench.acknowledge()
     assert bench.driver.progress() == m.Progress({0: published}, silent=True)
@@ -220,7 +221,7 @@ def test_acknowledged_batches_are_put_on_record():
     bench.give(m.Go(0))
     bench.run(S)
     published = [record for record in bench.records if record.kind == RecordKind.PUBLISHED]
-    assert sum(record.count for record in published) == bench.driver.publisher.published
+    assert sum(record.count for record in published) == bench.publisher.published
     assert bench.records[0].kind == RecordKind.SESSION
 
 

@@ -99,7 +99,7 @@ def test_a_repeated_publication_is_known_after_a_restart():
     c.run(6 * S)
     c.drain()
     driver = c.machine("r0/driver-0")
-    assert c.machine("r0/proxy-0").history.streams[0].cnt == driver.publisher.published
+    assert c.machine("r0/proxy-0").history.streams[0].cnt == driver.loads[0].publisher.published
     c.check_deliveries()
 
 

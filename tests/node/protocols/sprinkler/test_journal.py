@@ -3,6 +3,7 @@ collected, what comes back from any moment of the disk is what was synced then, 
 """
 
 import copy
+from collections import Counter
 from random import Random
 
 import pytest
@@ -50,17 +51,16 @@ class Replica:
         )
         self.appended = 0
         self.time_us = 0
-        self.published = 0
+        self.published = Counter()
 
     def store(self, stream, events, predicate=Predicate.NONE, argument=0):
         event_bytes, payload = pack_events(events)
         cnt = self.history.streams[stream].cnt
         self.time_us += 1000
-        if stream == 0:
-            self.published += 1
-            publication = Publication(stream, cnt + 1, len(events), self.published, 1, "r0/driver-0")
-            self.publications.add(publication)
-            self.journal.write(publication)
+        self.published[stream] += 1
+        publication = Publication(stream, cnt + 1, len(events), self.published[stream], 1, "r0/driver-0")
+        self.publications.add(publication)
+        self.journal.write(publication)
         kind = Kind.GC if predicate else Kind.DATA
         batch = Events(
             kind, predicate, stream, cnt + 1, len(events), event_bytes, argument, self.time_us, payload
@@ -119,10 +119,10 @@ def check_back(replica):
         again.history.truncate(stream, stored)
         again.history.commit(stream, state.committed)
         assert events_of(again.history, stream) == events_of(original, stream)
-    for publication in replica.publications.beyond(0):
-        if publication.first_seq + publication.count - 1 <= replica.journal.stored(0):
-            known = again.publications.known(("r0/driver-0", 1), publication.first_request)
-            assert known == publication
+        for publication in replica.publications.beyond(stream, 0):
+            if publication.first_seq + publication.count - 1 <= stored:
+                publisher = (stream, "r0/driver-0", 1)
+                assert again.publications.known(publisher, publication.first_request) == publication
 
 
 steps = st.lists(

@@ -3,11 +3,12 @@
 from node.protocols.sprinkler.messages import Publication
 from node.protocols.sprinkler.publications import Publications
 
-ONE, OTHER = ("r0/driver-0", 1), ("r0/driver-1", 1)
+ONE, OTHER = (0, "r0/driver-0", 1), (0, "r0/driver-1", 1)
 
 
 def publication(first_seq, first_request, publisher=ONE, count=10):
-    return Publication(0, first_seq, count, first_request, publisher[1], publisher[0])
+    stream, name, incarnation = publisher
+    return Publication(stream, first_seq, count, first_request, incarnation, name)
 
 
 def three():
@@ -22,7 +23,7 @@ def test_a_request_is_known_by_its_publisher_and_incarnation():
     publications, taken = three()
     assert publications.known(ONE, 11) is taken[2]
     assert publications.known(OTHER, 11) is None
-    assert publications.known((ONE[0], 2), 1) is None
+    assert publications.known((*ONE[:2], 2), 1) is None
 
 
 def test_what_is_not_stored_is_forgotten_when_its_head_is_gone():
@@ -55,24 +56,24 @@ def test_what_is_sent_again_makes_nothing_void():
     publications, taken = three()
     assert not publications.add(publication(1, 1))
     assert publications.known(ONE, 11) is taken[2]
-    assert publications.beyond(0) == taken
+    assert publications.beyond(0, 0) == taken
 
 
 def test_a_publisher_that_starts_again_takes_the_place_of_its_earlier_self():
     publications = Publications(8, 2)
     for incarnation in range(5):
-        publications.add(publication(1 + 10 * incarnation, 1, (ONE[0], incarnation)))
+        publications.add(publication(1 + 10 * incarnation, 1, (*ONE[:2], incarnation)))
     publications.add(publication(101, 1, OTHER))
-    assert publications.known((ONE[0], 4), 1) is not None
-    assert publications.known((ONE[0], 3), 1) is None
+    assert publications.known((*ONE[:2], 4), 1) is not None
+    assert publications.known((*ONE[:2], 3), 1) is None
     assert publications.forgotten == 0
 
 
 def test_beyond_the_limit_the_publisher_that_was_silent_for_longest_is_forgotten():
     publications = Publications(8, 2)
     for number in range(3):
-        publications.add(publication(1 + 10 * number, 1, (f"r0/driver-{number}", 1)))
-    assert [publications.known((f"r0/driver-{number}", 1), 1) is None for number in range(3)] == [
+        publications.add(publication(1 + 10 * number, 1, (0, f"r0/driver-{number}", 1)))
+    assert [publications.known((0, f"r0/driver-{number}", 1), 1) is None for number in range(3)] == [
         True,
         False,
         False,
@@ -83,10 +84,10 @@ def test_beyond_the_limit_the_publisher_that_was_silent_for_longest_is_forgotten
 def test_a_follower_is_sent_what_replaced_a_void_publication():
     publications, taken = three()
     publications.take_unsent(9)
-    anew = publication(21, 1, ("r0/driver-2", 1))
+    anew = publication(21, 1, (0, "r0/driver-2", 1))
     publications.add(anew)
     assert publications.take_unsent(9) == [anew]
-    assert publications.beyond(10) == [taken[1], anew]
+    assert publications.beyond(0, 10) == [taken[1], anew]
 
 
 def test_of_each_publisher_the_latest_are_kept_and_memory_is_bounded():
@@ -96,7 +97,7 @@ def test_of_each_publisher_the_latest_are_kept_and_memory_is_bounded():
     assert publications.known(ONE, 4996) is None
     assert publications.known(ONE, 4997) is not None
     assert len(publications.take_unsent(9999)) == 4
-    assert len(publications._order) < 200
+    assert len(publications._orders[0]) < 200
     for number in range(5000, 5003):
-        publications.add(publication(1 + 10 * number, 1, (f"r0/driver-{number}", 1)))
+        publications.add(publication(1 + 10 * number, 1, (0, f"r0/driver-{number}", 1)))
     assert publications.known(ONE, 5000) is None

@@ -1,0 +1,76 @@
+"""Regions with several streams, some published on from elsewhere, while anything dies and comes back."""
+
+import pytest
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from tests.node.chained import Chaos, chained, check
+from tests.node.cluster import Cluster, S
+
+SEEDS = range(4)
+ELSEWHERE = (("r0",), ("r1",), ("r0", "r1"), ("r1",), ("r1/driver-0", "r0/driver-0"), ("r0",))
+"""Two regions of three streams: each publishes on some of its own and of the other's, on two both do."""
+
+
+def several(**given):
+    return chained(streams=3, publishers=ELSEWHERE, **given)
+
+
+def test_a_drivers_load_is_shared_evenly_by_its_streams():
+    cluster = Cluster(regions=2, streams=3, rate_per_s=900)
+    cluster.run(5 * S)
+    cluster.drain()
+    published = cluster.published()
+    assert sum(published.values()) == pytest.approx(2 * 900 * 4, abs=100)
+    assert max(published.values()) - min(published.values()) <= 20
+    cluster.check_deliveries()
+
+
+def test_no_two_events_of_a_driver_are_alike_whatever_stream_they_are_on():
+    cluster = Cluster(regions=2, streams=2, publishers=(("r0",), ("r0",), ("r0",), ()))
+    cluster.run(3 * S)
+    records = [record for _, record in cluster.network.nodes["r0/driver-0"].records]
+    payloads = [bytes(record.payload) for record in records if record.kind == RecordKind.PUBLISHED]
+    events = [payload[at : at + 10] for payload in payloads for at in range(0, len(payload), 10)]
+    assert len(events) > 3000
+    assert len(set(events)) == len(events)
+
+
+def test_publishers_of_all_regions_share_a_stream_in_one_order():
+    cluster = Cluster(regions=3, publishers=(("r0", "r1", "r2"), (), ()))
+    cluster.run(4 * S)
+    cluster.drain()
+    assert list(cluster.published()) == [0]
+    assert cluster.machine("r2/driver-0").loads[0].publisher.acknowledged > 5000
+    cluster.check_deliveries()
+
+
+def test_a_cut_way_to_the_owner_delays_what_is_published_elsewhere_and_loses_nothing():
+    cluster = several(rate_per_s=600)
+    cluster.run(2 * S)
+    cluster.network.cut("r0", "r1")
+    cluster.run(5 * S)
+    before = cluster.machine("r0/driver-0").loads[4].publisher.acknowledged
+    cluster.run(6 * S)
+    assert cluster.machine("r0/driver-0").loads[4].publisher.acknowledged == before
+    cluster.network.heal("r0", "r1")
+    cluster.run(9 * S)
+    assert cluster.machine("r0/driver-0").loads[4].publisher.acknowledged > before
+    check(cluster)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_dies_stops_and_comes_back_nothing_is_lost_on_any_stream(seed, durable):
+    cluster = several(seed=seed, rate_per_s=1500, parameters={"durable": durable})
+    chaos = Chaos(cluster, seed)
+    now_us = 2 * S
+    cluster.run(now_us)
+    for _ in range(20):
+        chaos.step()
+        now_us += chaos.rng.choice([20_000, 100_000, 400_000, 900_000])
+        cluster.run(now_us)
+    chaos.end()
+    cluster.run(now_us + 3 * S)
+    cluster.network.tell(m.Nudge())
+    check(cluster)
