@@ -57,6 +57,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
     yield from _heading(plan, chosen)
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
+        ("Streams", _stream_rows(plan)),
         ("Hosts", _host_rows(plan)),
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
@@ -149,6 +150,19 @@ def owned(plan: Plan, region: str) -> str:
     if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"streams {numbers[0]} to {numbers[-1]}"
     return f"stream{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _stream_rows(plan: Plan) -> Iterator[Row]:
+    """Each stream, where some are published on elsewhere than in their own regions."""
+    if all(stream.publishers == (stream.region,) for stream in plan.streams):
+        return
+    for stream in plan.streams:
+        yield (
+            str(stream.number),
+            stream.name,
+            stream.region,
+            f"published on by {', '.join(stream.publishers)}",
+        )
 
 
 def _host_rows(plan: Plan) -> Iterator[Row]:

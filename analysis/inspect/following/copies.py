@@ -104,10 +104,11 @@ def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> Found:
 def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: tuple[str, str]) -> list[Copy]:
     """The publications that led to an answer, the first that arrived before others."""
     has = (pc.field("request") <= request) & (pc.field("request") + pc.field("count") > request)
-    same = (pc.field("stream") == answer["stream"]) & (pc.field("sender") == answer["receiver"])
-    kinds = pc.field("type").isin(types)
-    driver = (pc.field("receiver") == answer["receiver"]) | same
-    rows = transfers.read(run, columns=_COLUMNS, chosen=has & kinds & driver).to_pylist()
+    of_stream = pc.field("stream") == answer["stream"]
+    driver = (pc.field("receiver") == answer["receiver"]) | (pc.field("sender") == answer["receiver"])
+    rows = transfers.read(
+        run, columns=_COLUMNS, chosen=has & of_stream & pc.field("type").isin(types) & driver
+    ).to_pylist()
     until = answer["t_ns"]
     earlier = [
         row["t_ns"]

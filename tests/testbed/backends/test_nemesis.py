@@ -29,9 +29,9 @@ CUTS, HEAD_KILLED = (
 def broken_by(tmp_path) -> Callable[..., list[str]]:
     """Runs nemesis in virtual time with the machines of a build; the expectations that did not hold."""
 
-    def run(seed, build=build_machine):
-        plan = make_plan(EXPERIMENT, load_topology(EXPERIMENT.topology), seed=seed, links_kind="auto")
-        described = {"experiment": EXPERIMENT.model_dump(mode="json"), "topology": {}}
+    def run(seed, build=build_machine, experiment=EXPERIMENT):
+        plan = make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind="auto")
+        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
         directory = prepare(tmp_path, plan, described)
         simulate(directory, lambda message: None, build=build)
         summary = analyze_here(directory, progress=lambda text: None)
@@ -47,6 +47,14 @@ def broken_by(tmp_path) -> Callable[..., list[str]]:
 @pytest.mark.slow
 def test_the_protocol_survives(broken_by, seed):
     assert broken_by(seed) == []
+
+
+@pytest.mark.parametrize(
+    ("seed", "names"), [(1, "r0.0 shared r0.2 r1 r2"), (2, "r0.0 r0.1 r0.2 r1.0 r1.1 r1.2")]
+)
+@pytest.mark.slow
+def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken_by, seed, names):
+    assert broken_by(seed, experiment=load_experiment("nemesis-streams")) == []
 
 
 @pytest.mark.slow

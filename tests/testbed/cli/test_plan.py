@@ -29,6 +29,16 @@ def section(text: str, title: str) -> list[str]:
     return text.split(f"\n{title}\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
 
 
+def test_the_text_says_who_publishes_on_streams_of_other_regions(plan):
+    text = plan("nemesis-streams", "--seed", "1")
+    assert section(text, "Regions")[0].startswith("  r0  streams 0 to 2  10.0.0.0/16")
+    assert section(text, "Streams")[:2] == [
+        "  0  r0.0    r0  published on by r0",
+        "  1  shared  r0  published on by r0, r1, r2",
+    ]
+    assert "Streams" not in plan("link-failure")
+
+
 def test_the_text_says_what_would_run(plan):
     text = plan("link-failure")
     assert text.startswith("link-failure  The link between two of four regions fails")

@@ -158,6 +158,21 @@ def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path
     assert published == [0, 500 * MS]
 
 
+def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tmp_path):
+    """It counts its requests on each by itself, and was told last of the other one."""
+    world = Scenario()
+    driver, batch = "r2-driver-0", {"count": 10}
+    for stream, head, took_ms in ((2, "r2-proxy-0", 20), (0, "r0-proxy-0", 5)):
+        world.send("PUBLISH", driver, head, 0, 2, request=1, stream=stream, **batch)
+        world.send(
+            "PUBLISHED", head, driver, took_ms, 2, request=1, stream=stream, first_seq=stream + 1, **batch
+        )
+        world.send("EVENTS", head, "r2-client-0", took_ms, 2, first_seq=stream + 1, stream=stream, **batch)
+    run = world.write(tmp_path / "run")
+    publishes = [find(run, stream, stream + 1, READING).publish for stream in (2, 0)]
+    assert [publish.receiver for publish in publishes] == ["r2-proxy-0", "r0-proxy-0"]
+
+
 @pytest.mark.parametrize(
     ("sent_ms", "entered_ms", "why"),
     [
