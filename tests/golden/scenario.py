@@ -32,7 +32,7 @@ from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Predicate
 from node.sim.network import Network
-from node.sim.process import Node, Observer, Sent, look_away
+from node.sim.process import Node, Observer, Sent, keep_measure, look_away
 from node.sim.wires import Wires
 from node.systems import build_machine
 from tests.golden.reading import in_words
@@ -63,7 +63,7 @@ class Scenario:
         self._told = 0  # messages of the trace before this were told
         self._lines: list[str] = []
         self._said: dict[tuple[str, str, str], str] = {}
-        observer = Observer(self._record, self._log, look_away, look_away)
+        observer = Observer(self._record, self._log, keep_measure, look_away, look_away)
         self._network = Network(
             specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
         )

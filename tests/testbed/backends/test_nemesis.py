@@ -49,12 +49,9 @@ def test_the_protocol_survives(broken_by, seed):
     assert broken_by(seed) == []
 
 
-@pytest.mark.parametrize(
-    ("seed", "names"), [(1, "r0.0 shared r0.2 r1 r2"), (2, "r0.0 r0.1 r0.2 r1.0 r1.1 r1.2")]
-)
 @pytest.mark.slow
-def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken_by, seed, names):
-    assert broken_by(seed, experiment=load_experiment("nemesis-streams")) == []
+def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken_by):
+    assert broken_by(1, experiment=load_experiment("nemesis-streams")) == []
 
 
 @pytest.mark.slow
