@@ -23,8 +23,7 @@ from pydantic import TypeAdapter
 
 from experiments.declared import Declared, Trait
 from experiments.faults import Fault, Faults, ProcessFault
-from experiments.losable_links import LosableLinks
-from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, Nemesis
+from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
 

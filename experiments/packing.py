@@ -3,20 +3,23 @@
 `tar --zstd -xf` reads it too. The first members are the files that say what it is; the header counts members,
 so that an archive that was cut off is noticed (`experiments.unpacking`). Left out are what can be made again
 by itself, what stands there only for a moment, and the captures, if so asked: run.json then says so.
+
+What a run's directory no longer has was removed to save room, or left behind when the run was packed.
+run.json names it under `left_out`, with the reason, before anything is removed: what is torn by a crash in
+between is named too.
 """
 
 import io
 import json
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import zstandard
 
-from experiments.left_out import CAPTURES, left_out, without
 from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name, read_json
 from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
@@ -27,6 +30,8 @@ RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
 _LEVEL: Final = 3
 _MOMENTARY: Final = (IN_THE_MAKING, BEGUN, ".reserve")
+LEFT_OUT: Final = "left_out"
+CAPTURES: Final = "captures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +100,26 @@ def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None
             return
     with file.open("rb") as stream:
         tar.addfile(member, stream)
+
+
+def left_out(content: Mapping[str, Any]) -> dict[str, str]:
+    """By part, why it is not there any more. content: of run.json."""
+    found = content.get(LEFT_OUT)
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def without(content: Mapping[str, Any], part: str, why: str) -> dict[str, Any]:
+    """The content of run.json that names this part, too, as left out."""
+    return {**content, LEFT_OUT: {part: why, **left_out(content)}}
+
+
+def check_captures(run: RunDirectory) -> None:
+    """Raises InputError if the run's captures were left out, so that it cannot be analysed again."""
+    why = left_out(run.read_run()).get(CAPTURES)
+    if why is not None:
+        raise InputError(
+            str(run.path),
+            None,
+            "",
+            f"has no captures any more ({why}): its summary and report stand as they are",
+        )

@@ -15,8 +15,7 @@ from typing import IO, Any, Final, NoReturn
 
 import zstandard
 
-from experiments.left_out import left_out
-from experiments.packing import COUNT, ENDING, RUN, SWEEP
+from experiments.packing import COUNT, ENDING, RUN, SWEEP, left_out
 from experiments.rundir import is_run_name, read_json
 from experiments.scratch import scratch
 from topologies.errors import InputError

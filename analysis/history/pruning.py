@@ -15,8 +15,8 @@ from typing import Final
 
 from analysis.history.record import folder_bytes
 from analysis.history.store import History
-from experiments.left_out import CAPTURES, LEFT_OUT, left_out, without
 from experiments.nights import TORN
+from experiments.packing import CAPTURES, LEFT_OUT, left_out, without
 from experiments.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 

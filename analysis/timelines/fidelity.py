@@ -29,7 +29,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
 from analysis.timelines.facts import Facts
 from analysis.timelines.link_behaviour import Behaviour, measure
-from analysis.timelines.link_flow import GUARD_NS, Floats, Lost
+from analysis.timelines.link_flow import GUARD_NS, Floats
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period, Way
 from analysis.timelines.pieces import NEVER
@@ -223,9 +223,3 @@ def _loss_problems(period: Period, did: Behaviour) -> list[str]:
         f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; surely between"
         f" {low:.3%} and {high:.3%}), not {period.loss:.3%}"
     ]
-
-
-def lost_words(lost: Lost) -> str:
-    """What was lost, and to what: `42 by chance, 160 at the queue's limit`; empty for nothing."""
-    parts = ((lost.chance, "by chance"), (lost.queue, "at the queue's limit"), (lost.cut, "by the cut"))
-    return ", ".join(f"{count:,} {how}" for count, how in parts if count)

@@ -28,9 +28,8 @@ from testbed.machines.merging import machines_json, merged
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
-from testbed.machines.shipping.over_ssh import MachineSource
 from testbed.machines.shipping.parts import read_parts
-from testbed.machines.shipping.receiver import run_lock, ship
+from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.ssh import Connection
 from testbed.machines.supervisor_client import Events, SupervisorClient

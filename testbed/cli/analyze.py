@@ -56,7 +56,7 @@ class _Work:
 def _run(run: "RunDirectory", work: _Work) -> int:
     from analysis.errors import check_measured
     from analysis.pages.report import write_report
-    from experiments.left_out import check_captures
+    from experiments.packing import check_captures
     from testbed.campaign.outcome import show_outcome
     from testbed.campaign.progress import follower
 
@@ -73,7 +73,7 @@ def _run(run: "RunDirectory", work: _Work) -> int:
 
 def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
-    from experiments.left_out import check_captures
+    from experiments.packing import check_captures
     from testbed.campaign.progress import follower
     from testbed.campaign.sweep_outcome import point_line, point_title, show_sweep
     from testbed.campaign.sweep_progress import SweepProgress, outcome_of

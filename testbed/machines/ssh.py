@@ -20,9 +20,8 @@ import paramiko
 
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.connection_errors import error_clause
-from testbed.machines.host_keys import HostKeyError, HostKeyRule
+from testbed.machines.host_keys import HostKeyError, HostKeyRule, read_known_hosts
 from testbed.machines.inventory import Machine
-from testbed.machines.known_hosts import read_known_hosts
 from testbed.machines.ssh_config import way_to
 from testbed.sanitize import sanitize
 

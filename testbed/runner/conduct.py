@@ -1,6 +1,10 @@
-"""Conducts a run inside the sandbox: build, run, drain, collect, and what happens when something breaks."""
+"""Conducts a run inside the sandbox: build, run, drain, collect, and what happens when something breaks.
+
+The last phase (`collect`) ends the nodes, probes the network again, ends the captures and reads the counters.
+"""
 
 import asyncio
+import dataclasses
 import signal
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -11,13 +15,13 @@ from experiments.declared import Trait
 from experiments.plan import plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_from_json, whole_plan
+from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import MachineError, TestbedError
 from testbed.runner import monitor
-from testbed.runner.barrier import Barriers
-from testbed.runner.building import build
-from testbed.runner.collecting import collect
+from testbed.runner.barrier import Barrier, Barriers
+from testbed.runner.building import build, probe
 from testbed.runner.draining import drain
-from testbed.runner.phases import Outcome
+from testbed.runner.phases import Outcome, Phase
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.record import RunRecord
 from testbed.runner.run_context import RunContext, Termination
@@ -25,6 +29,8 @@ from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.sandbox.channel import Channel
 
 PROGRESS_PERIOD_S = 0.5
+OTHERS_TIMEOUT_S = 30.0
+"""For other machines to end their nodes too."""
 
 
 async def conduct(
@@ -148,3 +154,56 @@ async def _report_progress(context: RunContext) -> None:
 def _delivered_per_client(context: RunContext) -> float:
     clients = context.having(Trait.SUBSCRIBER)
     return sum(sum(client.delivered.values()) for client in clients) / max(1, len(clients))
+
+
+async def collect(context: RunContext) -> None:
+    """End everything in order and record the results. Parts that died are recorded, and the rest is
+    collected.
+    """
+    for problem in await context.processes.finish():
+        context.record.problem(problem)
+    context.note_processes()
+    work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
+    if not context.termination.requested:
+        work.append(_probe_again(context))
+    await asyncio.gather(*work)
+    for result in await context.captures.stop():
+        context.record.append("captures", _capture_json(context, result))
+    try:
+        _note_counters(context)
+    except TestbedError as error:
+        context.record.problem(str(error))
+    context.record.time("ended_ns")
+    context.record.content["outcome"] = context.termination.outcome
+    context.record.phase(Phase.COLLECTED)
+
+
+async def _probe_again(context: RunContext) -> None:
+    await context.barriers.wait(Barrier.FINISHED, OTHERS_TIMEOUT_S)
+    await probe(context, "after")
+    await context.barriers.wait(Barrier.MEASURED, OTHERS_TIMEOUT_S)
+
+
+def _capture_json(context: RunContext, result: CaptureResult) -> dict[str, object]:
+    capture = result.capture
+    return {
+        "file": str(
+            context.record.directory.capture(capture.file).relative_to(context.record.directory.path)
+        ),
+        "host": capture.host,
+        "link": capture.link,
+        "side": capture.side,
+        "interface": capture.interface,
+        "packets": result.packets,
+        "kernel_drops": result.kernel_drops,
+    }
+
+
+def _note_counters(context: RunContext) -> None:
+    for (link, direction), counters in context.emulator.counters().items():
+        entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
+        context.record.append("counters", entry)
+        if counters.dropped_kernel:
+            context.record.problem(
+                f"link {link} {direction}: the kernel dropped {counters.dropped_kernel} frames"
+            )

@@ -14,10 +14,9 @@ from experiments.plan import LinkChange
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, target
 from testbed.runner.fault_injector import FaultInjector
-from testbed.runner.process_starter import ProcessStarter
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.run_context import RunContext
-from testbed.runner.running import SAVE_PERIOD_S, applier
+from testbed.runner.running import SAVE_PERIOD_S, ProcessStarter, applier
 
 PERIOD_S = 1.0  # nodes report four times as often
 

@@ -29,7 +29,7 @@ from testbed.sandbox.channel import Channel
 from testbed.shell import fault_commands
 
 ANSWER_TIMEOUT_S = 60.0
-"""A process that starts again may take forty seconds (`testbed.runner.process_starter`), on a busy machine.
+"""A process that starts again may take forty seconds (`testbed.runner.running`), on a busy machine.
 """
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from experiments.left_out import check_captures
-from experiments.packing import pack
+from experiments.packing import check_captures, pack
 from experiments.rundir import RunDirectory
 from experiments.unpacking import is_archive, unpacked
 from topologies.errors import InputError

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from experiments.faults import Cut, Flap
 from experiments.loader import load_experiment
-from experiments.losable_links import LosableLinks
 from experiments.model import Experiment
+from experiments.nemesis import LosableLinks
 from experiments.plan import LinkState
 from testbed.faults.timeline import link_changes
 from topologies.errors import InputError

@@ -43,7 +43,7 @@ MAY_NAME_PYTHON = {
     "testbed/cli/nightly.py": "finds the `cutset` beside it",
     "testbed/machines/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",
-    "testbed/machines/shipping/over_ssh.py": "ends them",
+    "testbed/machines/shipping/receiver.py": "ends them",
 }
 
 

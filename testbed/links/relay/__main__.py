@@ -17,7 +17,7 @@ from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.loop import Loop
 from testbed.links.relay.port import Outlet, Port
 from testbed.links.relay.priority import raise_priority
-from testbed.links.relay.ring_sizes import port_blocks
+from testbed.links.relay.ring import port_blocks
 
 
 def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitStack) -> list[Ingress]:

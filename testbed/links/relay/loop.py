@@ -19,9 +19,8 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
-from testbed.links.relay.backlog import PORTION_BYTES, Backlog
 from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
-from testbed.links.relay.ingress import Ingress
+from testbed.links.relay.ingress import PORTION_BYTES, Backlog, Ingress
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
 from testbed.links.relay.link_direction import DelayQueue

@@ -2,8 +2,17 @@
 
 A ring makes the speed independent of `net.core.rmem_max`, which an ordinary user cannot raise. The kernel
 copies each frame into a slot of fixed size, the 10 bytes of its vnet header (PACKET_VNET_HDR: offloaded
-frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so reading it late
-does not make it leave late. A socket filter limits a ring to frames of a range of sizes; `port` says why.
+frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so reading it late does
+not make it leave late. A socket filter limits a ring to frames of a range of sizes; `port` says why.
+
+A port's rings are sized by the rate of its link and the longest pause of the relay. While the relay does not
+read (it admits a burst, or other processes have its processor) the kernel puts arriving frames into the
+rings, and drops those that find no slot. A slot is as large as the largest frame of its ring, so there are
+three kinds: single segments, offloaded frames of a few segments, from senders with a small window or that
+catch up in small pieces, and offloaded frames of up to 64 KiB.
+
+All rings of a run share a bounded memory. If it does not suffice, all are scaled down by the same factor, but
+not below a smallest size.
 """
 
 import ctypes
@@ -11,9 +20,10 @@ import mmap
 import os
 import socket
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from testbed.links.relay.offload import VNET_BYTES
-from testbed.links.relay.ring_sizes import RingKind
 
 SO_ATTACH_FILTER = 26
 FILTER_INSTRUCTIONS = 5
@@ -32,6 +42,32 @@ _STATUS_BYTES = 4
 
 
 Frame = tuple[int, bytes]  # arrival (CLOCK_REALTIME ns); vnet header and Ethernet frame
+RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
+PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
+UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
+NARROW_BITS_PER_S = (
+    300_000_000  # a slower link is filled faster than its own rate: from a LAN, into its queue
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RingKind:
+    """Rings for frames of `above_bytes` + 1 to `frame_bytes_max`.
+
+    usual_bytes: the size of such frames under load. least_bytes: the size of the smallest ring.
+    """
+
+    above_bytes: int
+    frame_bytes_max: int
+    slot_bytes: int
+    block_bytes: int  # the kernel's unit of allocation; a slot does not cross from one to the next
+    usual_bytes: int
+    least_bytes: int
+
+    @property
+    def block_slots(self) -> int:
+        """Slots in a block."""
+        return self.block_bytes // self.slot_bytes
 
 
 class Ring:
@@ -157,3 +193,38 @@ def _size_filter(sizes: range) -> bytes:
             (0x06, 0, 0, 0),  # drop
         )
     )
+
+
+KINDS = (  # the ring's own headers take some 100 bytes of a slot
+    RingKind(-1, 1_800, 2 << 10, 1 << 18, 1_514, 1 << 18),
+    RingKind(1_800, 16_000, 16 << 10, 1 << 18, 6_000, 1 << 18),
+    RingKind(16_000, 66 << 10, 68 << 10, 1 << 19, 32_000, 1 << 19),
+)
+
+
+def port_blocks(rates_bits_per_s: Sequence[int | None]) -> list[tuple[int, ...]]:
+    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate (None:
+    unlimited).
+
+    The total stays within `RINGS_BYTES_MAX`, unless even the smallest rings of all ports exceed it.
+    """
+    wanted = [[_wanted_bytes(kind, rate) for kind in KINDS] for rate in rates_bits_per_s]
+    least = [kind.least_bytes for kind in KINDS]
+    room = RINGS_BYTES_MAX - len(wanted) * sum(least)
+    more = sum(max(0, want - few) for row in wanted for want, few in zip(row, least, strict=True))
+    factor = min(1.0, max(0, room) / more) if more else 0.0
+    return [
+        tuple(
+            (few + int(max(0, want - few) * factor)) // kind.block_bytes
+            for kind, want, few in zip(KINDS, row, least, strict=True)
+        )
+        for row in wanted
+    ]
+
+
+def _wanted_bytes(kind: RingKind, rate_bits_per_s: int | None) -> int:
+    """Memory for what arrives in `PAUSE_US`, all of it as frames of this kind."""
+    rate_bits_per_s = max(rate_bits_per_s or UNLIMITED_BITS_PER_S, NARROW_BITS_PER_S)
+    pause_bytes = rate_bits_per_s * PAUSE_US // 8_000_000
+    slots = -(-pause_bytes // kind.usual_bytes)
+    return -(-slots // kind.block_slots) * kind.block_bytes

@@ -22,9 +22,8 @@ from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.machine_receiver import Listener
-from testbed.machines.shipping.over_ssh import MachineSource
 from testbed.machines.shipping.parts import about_parts, read_parts
-from testbed.machines.shipping.receiver import run_lock, ship
+from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.ssh import Connection
 from topologies.errors import InputError

@@ -2,16 +2,22 @@
 
 Bytes are appended to the file itself, so that it can be read while it grows and whatever arrived is kept; the
 progress is its size, and nothing else is recorded. When a file has to be shipped again, the old content stays
-until the new one is complete, which then replaces it.
+until the new one is complete, which then replaces it. Both sides compute SHA-256 of files in the same way.
 """
 
+import hashlib
 import os
 import stat
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
-from testbed.machines.shipping.digests import file_digest, tail_digest
 from testbed.machines.shipping.names import AGAIN
+
+TAIL_BYTES = 64 << 10
+STEP_BYTES = 1 << 20
+BUSY_EVERY_BYTES = 16 << 20
+"""Little enough for a slow disk to read while a sender may be idle."""
 
 
 class PartialFile:
@@ -86,3 +92,25 @@ def _size(path: Path) -> int:
 
 def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+def tail_digest(file: FileIO, offset: int) -> str:
+    """The SHA-256 of the last TAIL_BYTES before `offset`, or of everything before it; hexadecimal."""
+    start = max(0, offset - TAIL_BYTES)
+    file.seek(start)
+    return hashlib.sha256(file.read(offset - start)).hexdigest()
+
+
+def file_digest(file: FileIO, size: int, busy: Callable[[], object] = lambda: None) -> bytes | None:
+    """The SHA-256 of the first `size` bytes, None if there are fewer. busy: called every BUSY_EVERY_BYTES."""
+    digest, view, done = hashlib.sha256(), memoryview(bytearray(STEP_BYTES)), 0
+    file.seek(0)
+    while done < size:
+        got = file.readinto(view[: min(STEP_BYTES, size - done)])
+        if not got:
+            return None
+        digest.update(view[:got])
+        if (done + got) // BUSY_EVERY_BYTES != done // BUSY_EVERY_BYTES:
+            busy()
+        done += got
+    return digest.digest()

@@ -17,7 +17,6 @@ from io import FileIO
 from pathlib import Path
 
 from experiments.whole_files import BEGUN
-from testbed.machines.shipping.digests import file_digest, tail_digest
 from testbed.machines.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
 from testbed.machines.shipping.messages import (
     ENTRIES_MAX,
@@ -32,6 +31,7 @@ from testbed.machines.shipping.messages import (
     encode_listing,
 )
 from testbed.machines.shipping.names import checked
+from testbed.machines.shipping.partial_file import file_digest, tail_digest
 
 IDLE_S = 60
 NICENESS = 19

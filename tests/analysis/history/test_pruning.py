@@ -7,7 +7,7 @@ import pytest
 
 from analysis.history import History
 from analysis.history.pruning import REMAINS, Removal, Room, choose, plan_pruning, remove
-from experiments.left_out import CAPTURES, check_captures, left_out
+from experiments.packing import CAPTURES, check_captures, left_out
 from experiments.rundir import RunDirectory
 from tests.analysis.history.records import make_record
 from topologies.errors import InputError

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from testbed.errors import MachineError
-from testbed.machines import known_hosts, ssh_config
+from testbed.machines import host_keys, ssh_config
+from testbed.machines.host_keys import read_known_hosts
 from testbed.machines.inventory import Machine
-from testbed.machines.known_hosts import read_known_hosts
 from testbed.machines.ssh import connect
 from tests.testbed.machines.keys import Key
 from tests.testbed.machines.test_findings import machine
@@ -22,7 +22,7 @@ KEY, OTHER = Key.new(), Key.new()  # new ones every time: no test may be named b
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """~/.ssh of somebody on a machine that knows nothing."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(known_hosts, "SYSTEM_FILE", tmp_path / "ssh_known_hosts")
+    monkeypatch.setattr(host_keys, "SYSTEM_FILE", tmp_path / "ssh_known_hosts")
     monkeypatch.setattr(ssh_config, "SYSTEM_CONFIG", tmp_path / "ssh_config")
     (tmp_path / ".ssh").mkdir()
     return tmp_path / ".ssh"

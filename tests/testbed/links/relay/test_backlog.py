@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from testbed.links.relay import link_direction as link_direction_module
-from testbed.links.relay.backlog import Backlog
-from testbed.links.relay.ingress import Ingress
+from testbed.links.relay.ingress import Backlog, Ingress
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.ring import Frame
 from tests.testbed.links.relay.vnet_frames import small

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.links.relay.ring_sizes import KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
+from testbed.links.relay.ring import KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
 
 GIGABIT = 1_000_000_000
 

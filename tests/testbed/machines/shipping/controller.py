@@ -19,8 +19,7 @@ from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import Machine, load_inventory
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.shipping.limits import Limits
-from testbed.machines.shipping.over_ssh import MachineSource
-from testbed.machines.shipping.receiver import ship
+from testbed.machines.shipping.receiver import MachineSource, ship
 from testbed.machines.shipping.result import Progress, State
 from testbed.machines.ssh import connect
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from testbed.machines.inventory import Machine, load_inventory
-from testbed.machines.shipping.over_ssh import MachineSource
+from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import ControllerProcess, Lab
 from tests.testbed.machines.machine import LabMachine
