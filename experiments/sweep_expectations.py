@@ -249,7 +249,7 @@ def _left(text: str) -> Statistic | Ratio | Best | None:
 
 def _statistic(text: str) -> Statistic:
     match = _OF_RUNS.fullmatch(text)
-    assert match is not None  # noqa: S101  what it is part of has matched
+    assert match is not None  # what it is part of has matched
     name, path, where = match.groups()
     if name not in STATISTICS:
         raise ValueError(f"there is no statistic {name}{suggestion(name, STATISTICS)}")

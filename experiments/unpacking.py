@@ -124,7 +124,7 @@ def _make(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     content = tar.extractfile(member)
-    assert content is not None  # noqa: S101 (it is a file)
+    assert content is not None  # it is a file
     return content
 
 

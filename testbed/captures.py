@@ -145,7 +145,7 @@ class Captures:
         return results
 
     async def _await_listening(self, running: _Running) -> None:
-        assert running.process.stderr is not None  # noqa: S101
+        assert running.process.stderr is not None
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
                 while LISTENING not in running.said:
@@ -159,7 +159,7 @@ class Captures:
             raise TestbedError(f"the capture {_name(running)} did not start in {READY_TIMEOUT_S} s") from None
 
     async def _watch(self, running: _Running) -> None:
-        assert running.process.stderr is not None  # noqa: S101
+        assert running.process.stderr is not None
         while data := await running.process.stderr.read(4096):
             running.said += data
         code = await running.process.wait()

@@ -74,7 +74,7 @@ class Processes:
     @property
     def launcher_pid(self) -> int:
         """Of the launcher, once it was started."""
-        assert self._launcher is not None  # noqa: S101
+        assert self._launcher is not None
         return self._launcher.pid
 
     def start(self, spec: Mapping[str, Any]) -> NodeProcess:
@@ -158,7 +158,7 @@ class Processes:
         """End of its input makes the launcher kill what is left and exit."""
         if self._launcher is None or self._reader is None:
             return
-        assert self._launcher.stdin is not None  # noqa: S101
+        assert self._launcher.stdin is not None
         self._launcher.stdin.close()
         try:
             async with asyncio.timeout(END_TIMEOUT_S):
@@ -172,12 +172,12 @@ class Processes:
             if strict:
                 raise TestbedError(f"the launcher of the nodes is not running: cannot {message['do']}")
             return
-        assert self._launcher.stdin is not None  # noqa: S101
+        assert self._launcher.stdin is not None
         self._launcher.stdin.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     async def _read(self) -> None:
-        assert self._launcher is not None  # noqa: S101
-        assert self._launcher.stdout is not None  # noqa: S101
+        assert self._launcher is not None
+        assert self._launcher.stdout is not None
         while line := await self._launcher.stdout.readline():
             self._heard(json.loads(line))
             async with self._changed:

@@ -61,7 +61,7 @@ class Quantity:
 
     def parse_whole(self, text: object) -> int:
         """The value of a quantity whose values are whole. Raises QuantityError."""
-        assert self.whole  # noqa: S101  a mistake of ours, not of the text
+        assert self.whole  # a mistake of ours, not of the text
         return int(self.parse(text))
 
     def format(self, value: float) -> str:

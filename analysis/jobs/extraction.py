@@ -74,7 +74,7 @@ class MessagesTask:
         """Write into the folders of messages, gaps and decoding."""
         with _Parts(folders, self.capture.host) as parts:
             codec = codec_of(self.system)
-            assert codec is not None  # noqa: S101 - `_messages_tasks` makes tasks of no others
+            assert codec is not None  # `_messages_tasks` makes tasks of no others
             extract_messages(self.capture, codec, parts.write)
 
 

@@ -66,7 +66,7 @@ class Declared:
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """The roles that have any of these traits."""
-        assert set(traits) <= set(Trait), traits  # noqa: S101 - our own bug
+        assert set(traits) <= set(Trait), traits
         return tuple(role for role, its in self.roles.items() if set(its) & set(traits))
 
     def has(self, role: str, *traits: str) -> bool:

@@ -92,7 +92,7 @@ class LogFiles:
             step = list(group)
             if segment is None:
                 for rewrite in step:
-                    assert isinstance(rewrite, m.Rewrite)  # noqa: S101 - by its segment
+                    assert isinstance(rewrite, m.Rewrite)  # by its segment
                     self._rewrite(rewrite)
             else:
                 self._append(segment, [message for each in step for message in each.messages])
@@ -182,7 +182,7 @@ class LogFiles:
         if self._lock is None:
             self._files.make_folder(self.folder)
             self._take_lock()
-        assert not self._segments or segment > self._segments[-1].last, segment  # noqa: S101 - our own bug
+        assert not self._segments or segment > self._segments[-1].last, segment
         descriptor = self._files.open_write(self._path(segment), truncate=True)
         self._current = _OpenSegment(log.SegmentHeader(segment, segment), descriptor)
         return self._current
@@ -206,7 +206,7 @@ class LogFiles:
 
     def _rewrite(self, rewrite: m.Rewrite) -> None:
         replaced = [header for header in self._segments if header.first in rewrite.segments]
-        assert len(replaced) == len(rewrite.segments), rewrite.segments  # noqa: S101 - our own bug
+        assert len(replaced) == len(rewrite.segments), rewrite.segments
         at = self._segments.index(replaced[0])
         if rewrite.messages:
             header = log.SegmentHeader(replaced[0].first, replaced[-1].last)

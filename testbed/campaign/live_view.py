@@ -84,8 +84,8 @@ class Watching:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us, and ends it tidily
             )
-        assert self._process.stdin is not None  # noqa: S101
-        assert self._process.stdout is not None  # noqa: S101
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         threading.Thread(
             target=self._listen, args=(self._process.stdout,), name="watching", daemon=True

@@ -68,7 +68,7 @@ def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower)
     try:
         run = prepared(night, run, backend_of)
         made = night.directory.run_of(run)
-        assert made is not None  # noqa: S101
+        assert made is not None
         command = [*DIES_WITH_US, *python_command("testbed.campaign.night_jobs", str(made.path.resolve()))]
         with (made.logs / LOG).open("wb") as log:
             process = subprocess.Popen(

@@ -176,7 +176,7 @@ def _concluded(run: NightRun, directory: RunDirectory, made: Made, began_s: floa
 
 def _directory(night: Night, run: NightRun) -> RunDirectory:
     made = night.directory.run_of(run)
-    assert made is not None  # noqa: S101
+    assert made is not None
     return made
 
 

@@ -36,7 +36,7 @@ def select_emulator(kind: str, seed: int) -> LinkEmulator:
     seed: makes losses and jitter repeatable; netem picks its own seed where tc or the kernel does not support
     seeds. Raises MachineError if netem is requested and does not work here.
     """
-    assert kind in KINDS, kind  # noqa: S101 (the plan is checked)
+    assert kind in KINDS, kind  # the plan is checked
     if kind == "relay":
         return RelayEmulator(seed)
     problem = _why_no_netem()

@@ -192,7 +192,7 @@ class Coordinator:
         self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
-            assert best is not None  # noqa: S101 (it has answered)
+            assert best is not None  # it has answered
             self.zeros[peer.name] = zero_ns + best.offset_ns
             peer.order({"do": "go on", "at": Barrier.READY, "zero_ns": self.zeros[peer.name]})
         self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})

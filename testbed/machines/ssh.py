@@ -75,7 +75,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
             stack.callback(hop.client.close)  # fabric closes only what has logged in
             _open(hop, name, rule, timeout_s)
         transport = way[-1].client.get_transport()
-        assert transport is not None  # noqa: S101
+        assert transport is not None
         transport.set_keepalive(KEEPALIVE_S)
         return Connection(machine, way[-1].user, transport, stack.pop_all())
 

@@ -49,7 +49,7 @@ class Channel:
     def post(self, message: Mapping[str, Any]) -> bool:
         """Send a message; false if the other end is closed, or its buffer is full."""
         data = json.dumps(message, separators=(",", ":")).encode()
-        assert len(data) <= MESSAGE_BYTES_MAX  # noqa: S101
+        assert len(data) <= MESSAGE_BYTES_MAX
         try:
             self._socket.send(data)
         except (BlockingIOError, BrokenPipeError, ConnectionResetError):

@@ -63,7 +63,7 @@ class Sandbox:
         """Raises MachineError, with what to do, where sandboxes cannot be created."""
         check_tools(SANDBOX_TOOLS)
         # The kernel sends the parent-death signal when the starting *thread* dies (prctl(2)).
-        assert threading.current_thread() is threading.main_thread()  # noqa: S101
+        assert threading.current_thread() is threading.main_thread()
         with contextlib.ExitStack() as stack:
             errors = self._errors or stack.enter_context(tempfile.TemporaryFile("w+"))
             said_before = errors.tell()

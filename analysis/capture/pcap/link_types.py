@@ -94,4 +94,4 @@ def _skip_vlan_tags(data: Bytes, records: Records, ethertype: Integers, begin: I
         ethertype[tagged] = np.where(begin[tagged] <= records.length[tagged], inner, 0)
 
 
-assert max(header_bytes for header_bytes, _ in _READERS.values()) <= HEAD_BYTES  # noqa: S101
+assert max(header_bytes for header_bytes, _ in _READERS.values()) <= HEAD_BYTES

@@ -49,7 +49,7 @@ class BatchList:
     def at(self, position: int) -> Batch:
         """The batch at a position that has one."""
         batch = self.batches[position]
-        assert batch is not None  # noqa: S101 - our own bug, not an input's
+        assert batch is not None
         return batch
 
     def after(self, seq: int) -> int:

@@ -109,7 +109,7 @@ class StreamHistory:
 
     def append(self, batch: Batch) -> None:
         """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
-        assert batch.first_seq == self.cnt + 1  # noqa: S101 - our own bug, not an input's
+        assert batch.first_seq == self.cnt + 1
         if batch.kind == Kind.EPOCH and self.cnt:
             self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
         self.cnt = last_seq(batch)
@@ -162,7 +162,7 @@ class StreamHistory:
 
     def truncate(self, cnt: int) -> None:
         """Forget everything after `cnt`, which is not committed."""
-        assert cnt >= self.committed  # noqa: S101 - our own bug: what is committed stays
+        assert cnt >= self.committed  # what is committed stays
         if cnt >= self.cnt:
             return
         kept = self._list

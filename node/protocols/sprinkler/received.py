@@ -32,7 +32,7 @@ class Kept:
     def discard_oldest(self) -> Batch:
         """Take the oldest batch out."""
         batch = self.batches[self.start]
-        assert batch is not None  # noqa: S101 - our own bug, not an input's
+        assert batch is not None
         self.batches[self.start] = None
         self.start += 1
         if self.start >= COMPACTED_FROM and 2 * self.start >= len(self.batches):

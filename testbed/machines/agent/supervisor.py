@@ -108,7 +108,7 @@ class Supervisor:
     # --- The run
 
     def _hear_run(self) -> None:
-        assert self._sandbox is not None  # noqa: S101
+        assert self._sandbox is not None
         channel = self._sandbox.channel
         message = channel.receive(0)
         if channel.ended:

@@ -41,7 +41,7 @@ class Kind(Enum):
 
 def encode(kind: Kind, body: bytes = b"") -> bytes:
     """A frame as bytes."""
-    assert len(body) <= BODY_BYTES_MAX  # noqa: S101
+    assert len(body) <= BODY_BYTES_MAX
     return HEAD.pack(kind.value, len(body)) + body
 
 
