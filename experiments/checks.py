@@ -16,13 +16,14 @@ from experiments.faults import (
 )
 from experiments.model import Experiment
 from experiments.parameters import roles_problem
-from experiments.roles import DEFAULT, counts_in
+from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.workloads.stream import StreamWorkload
 from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.strict import suggestion
 
-PROCESSES_MAX = 20_000
+PROCESSES_MAX = 200_000
+"""In virtual time; what a machine can start of real ones is less, and it says so."""
 
 Problem = tuple[FieldPath, str]
 
@@ -34,6 +35,9 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     yield from _stream_problems(experiment, topology, processes)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
+    most, region = max((sum(counts_in(experiment.roles, name).values()), name) for name in topology.regions)
+    if most > COUNT_MAX:
+        yield ("roles",), f"makes {most} processes in {region}: at most {COUNT_MAX} are possible in a region"
     if experiment.nemesis and (found := experiment.nemesis.topology_problem(topology, experiment.faults)):
         yield ("nemesis", "stays"), found
     known = set(processes)

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from topologies.strict import problem
 
-COUNT_MAX = 10_000  # processes of one role in one region
+COUNT_MAX = 65_000  # processes of one role in one region: its network has 16 bits for hosts
 DEFAULT = "default"
 
 RoleCounts = dict[str, int]

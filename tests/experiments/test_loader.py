@@ -384,8 +384,10 @@ def test_an_error_in_a_swept_topology_names_its_file_and_line(load):
 
 
 def test_too_many_processes_are_refused(load):
-    with pytest.raises(InputError, match="roles: makes 30006 processes: at most 20000 are possible"):
-        load(changed("client: 2", "client: 10000"))
+    with pytest.raises(InputError, match="makes 260008 processes: at most 200000 are possible"):
+        load(changed("three-regions", "four-regions").replace("client: 2", "client: 65000"))
+    with pytest.raises(InputError, match="makes 65002 processes in r2: at most 65000 are possible"):
+        load(changed("client: 2", "client: 65000"))
 
 
 def test_fields_that_are_left_out_do_not_count_whether_the_file_or_an_override_gives_them():

@@ -26,6 +26,7 @@ from analysis.pages.report.tables import Column, Table, figure, table, words
 from analysis.timelines.facts import MENDING
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
+SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back
 RESOLVED_FROM = 1.5  # times the new way's delay: a shorter catch-up only bounds the headroom
 LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is what limits
 
@@ -91,12 +92,13 @@ def backlogs(record: RunRecord) -> tuple[Backlog, ...]:
             key = (row["fault"], row["stream"], regions[row["client"]])
             if key not in worst or row["switch_s"] > worst[key]["switch_s"]:
                 worst[key] = row
-    return tuple(_backlog(record, key[2], row) for key, row in sorted(worst.items()))
+    largest = sorted(worst, key=lambda key: -worst[key]["backlog_events"])[:SHOWN_MAX]
+    return tuple(_backlog(record, key[2], worst[key]) for key in sorted(largest))
 
 
 def _backlog(record: RunRecord, region: str, row: Row) -> Backlog:
     stream, applied_s, gap_s = row["stream"], row["applied_s"], row["switch_s"]
-    rate = _mean(_throughput(record, "stream", f"s{stream}"), applied_s - BEFORE_S, applied_s)
+    rate = _mean(record.of_stream(stream), applied_s - BEFORE_S, applied_s)
     since_gap = {
         key: None if row.get(key) is None else row[key] - gap_s for key in ("catch_up_s", "settled_s")
     }
@@ -122,7 +124,7 @@ def _way(record: RunRecord, regions: list[str], applied_s: float, rate: float | 
         return Way()
     link, direction = found[-1]
     bits_per_s = link[direction].get("rate_bits_per_s")
-    rows = [row for row in _throughput(record, "link", link["name"]) if row["direction"] == direction]
+    rows = [row for row in _of_link(record, link["name"]) if row["direction"] == direction]
     before, bytes_per_event = _mean(rows, applied_s - BEFORE_S, applied_s), _bytes_per_event(rows)
     headroom = None
     if bits_per_s and bytes_per_event and before is not None and rate is not None:
@@ -139,8 +141,8 @@ def _hop(record: RunRecord, sender: str, taker: str) -> tuple[Row, str] | None:
     return None
 
 
-def _throughput(record: RunRecord, scope: str, name: str) -> list[Row]:
-    return [row for row in record.throughput if row["scope"] == scope and row["name"] == name]
+def _of_link(record: RunRecord, name: str) -> list[Row]:
+    return [row for row in record.throughput if row["scope"] == "link" and row["name"] == name]
 
 
 def _mean(rows: list[Row], from_s: float, to_s: float) -> float | None:

@@ -111,11 +111,8 @@ class _Collector:
         self._made, self._zero_ns = made, zero_ns
         self._system = str(record.plan.get("system"))
         self._regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
-        pairs = {frozenset((link["a"], link["b"])): number for number, link in enumerate(record.wan_links)}
-        self._link_of = {
-            (a, b): pairs.get(frozenset((one, other)), _OFF_LINKS)
-            for a, one in self._regions.items()
-            for b, other in self._regions.items()
+        self._links = {
+            frozenset((link["a"], link["b"])): number for number, link in enumerate(record.wan_links)
         }
         self._hosts: dict[str, int] = {}
         self._labels: dict[str, int] = {}
@@ -133,7 +130,7 @@ class _Collector:
         pairs = list(
             zip(table.column("sender").to_pylist(), table.column("receiver").to_pylist(), strict=True)
         )
-        links = np.array([self._link_of.get(pair, _OFF_LINKS) for pair in pairs], np.int64)
+        links = np.array([self._link(*pair) for pair in pairs], np.int64)
         between = np.array([self._between(*pair) for pair in pairs], np.bool_)
         kept = _telling(table, between, ranks_of(self._system))
         counts = Counter(links[links != _OFF_LINKS].tolist())
@@ -146,6 +143,11 @@ class _Collector:
                 "rows": [self._row(row, int(links[place])) for place, row in zip(kept, rows, strict=True)],
             }
         )
+
+    def _link(self, sender: str | None, receiver: str | None) -> int:
+        """The number of the link between the regions of two hosts."""
+        ends = frozenset(self._regions.get(host or "") for host in (sender, receiver))
+        return self._links.get(ends, _OFF_LINKS)
 
     def _between(self, sender: str | None, receiver: str | None) -> bool:
         return self._regions.get(sender or "") != self._regions.get(receiver or "")

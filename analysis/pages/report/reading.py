@@ -8,36 +8,42 @@ imported.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.capture.clocks.making import read_details, read_on_reference
 from analysis.errors import refuse
+from analysis.timelines.arrays import rows
 from analysis.timelines.facts import owners
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
 
 TABLES = ("throughput", "latency", "recovery", "fidelity")
+_SHOWN = {"throughput": pc.field("scope") != "stream", "recovery": pc.field("affected")}
+"""The rows that pages show; of hundreds of thousands of others, the summary has the sums."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRecord:
     """A run as the report sees it. Tables are tuples of rows, in the file's order; empty where missing."""
 
     run: Row
     summary: Row
-    throughput: tuple[Row, ...]
+    throughput: tuple[Row, ...]  # of regions and links
     latency: tuple[Row, ...]
-    recovery: tuple[Row, ...]
+    recovery: tuple[Row, ...]  # of affected pairs
     fidelity: tuple[Row, ...]
     missing: tuple[str, ...]  # names of tables that are not there
     chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
     captures: tuple[Row, ...] = ()  # what of each capture could be used
+    streams: pa.Table | None = None  # the throughput of streams, of which there may be thousands
     clocks: Clocks = ONE_CLOCK
     machines: tuple[Row, ...] = ()  # what is known of each machine's clock; empty where there is one clock
 
@@ -63,9 +69,17 @@ class RunRecord:
 
     def origin(self, stream: int) -> str:
         """The region in which a stream is numbered."""
-        return owners(self.plan).get(stream, "?") if self.plan.get("regions") else "?"
+        return self._owners.get(stream, "?")
 
-    @property
+    @cached_property
+    def _owners(self) -> Mapping[int, str]:
+        return owners(self.plan) if self.plan.get("regions") else {}
+
+    def of_stream(self, stream: int) -> list[Row]:
+        """A stream's rows of throughput."""
+        return [] if self.streams is None else rows(self.streams, name=f"s{stream}").to_pylist()
+
+    @cached_property
     def wan_links(self) -> tuple[Row, ...]:
         """The plan's WAN links."""
         return tuple(link for link in self.plan.get("links", ()) if link.get("kind") == "wan")
@@ -125,7 +139,8 @@ def read_record(directory: RunDirectory) -> RunRecord:
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
         refuse(directory)
-    tables = {name: _read_table(directory.table(name)) for name in TABLES}
+    found = {name: _read_table(directory.table(name), _SHOWN.get(name)) for name in TABLES}
+    tables = {name: None if each is None else tuple(each.to_pylist()) for name, each in found.items()}
     return RunRecord(
         run=run,
         clocks=clocks,
@@ -135,18 +150,25 @@ def read_record(directory: RunDirectory) -> RunRecord:
         latency=tables["latency"] or (),
         recovery=tables["recovery"] or (),
         fidelity=tables["fidelity"] or (),
-        chains=_read_table(directory.table("chains")) or (),
-        captures=_read_table(directory.table("captures")) or (),
+        chains=_rows(directory.table("chains")),
+        captures=_rows(directory.table("captures")),
+        streams=_read_table(directory.table("throughput"), pc.field("scope") == "stream"),
         missing=tuple(name for name, rows in tables.items() if rows is None),
     )
 
 
-def _read_table(path: Path) -> tuple[Row, ...] | None:
-    """All rows, or None when there is no such table (or only the torn start of one, after a crash)."""
+def _rows(path: Path) -> tuple[Row, ...]:
+    found = _read_table(path)
+    return () if found is None else tuple(found.to_pylist())
+
+
+def _read_table(path: Path, wanted: pc.Expression | None = None) -> pa.Table | None:
+    """All rows, or those that are wanted; None when there is no such table (or only the torn start of one,
+    after a crash).
+    """
     if not path.exists():
         return None
     try:
-        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        return pq.read_table(path, filters=wanted)
     except (pa.ArrowInvalid, OSError):
         return None  # the page says that the table is missing; `cutset analyze` writes it anew
-    return tuple(rows)
