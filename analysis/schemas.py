@@ -68,6 +68,7 @@ _CONTENT = (
     ("next", _BIGINT, True),  # of a request or an answer
     ("last", _BIGINT, True),  # of an answer
     ("configuration", _BIGINT, True),  # a configuration's number, its own or that it belongs to
+    ("key", pa.binary(), True),  # of 128 bits: what the message is routed by, say
     # sequence numbers of a batch of events; null where its reaches were not captured
     ("covered", _BIGINT, True),
     ("payload_length", _INT, True),  # bytes after the fixed head
@@ -78,6 +79,7 @@ _CONTENT = (
     ("members", pa.list_(_INT), True),  # of a view: processes; of a configuration: proxies, head first
 )
 
+KEY_COLUMN = "key"
 ROWS_COLUMNS = ("advertised", "hops", "members")
 """Which columns have the rows of a message that is a list."""
 

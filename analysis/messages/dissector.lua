@@ -1,7 +1,7 @@
 -- What follows is the same for every system: it reads SYSTEM, the table above, and never needs to know a
 -- message. A message may lie across segments, and a segment may have several.
 
-local LENGTH_BYTES = 4
+local LENGTH_BYTES, KEY_BYTES = 4, 16
 local proto = Proto(SYSTEM.filter, SYSTEM.title)
 local NUMBER = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoField.uint32, [8] = ProtoField.uint64 }
 
@@ -10,6 +10,8 @@ local registered, F = {}, {} -- F: by filter
 for filter, field in pairs(SYSTEM.fields) do
     if NUMBER[field.size] then
         F[filter] = NUMBER[field.size](filter, field.title, base.DEC, field.values, nil, field.meaning)
+    elseif field.size == KEY_BYTES then
+        F[filter] = ProtoField.bytes(filter, field.title, base.NONE, field.meaning)
     elseif field.kind == "text" then
         F[filter] = ProtoField.string(filter, field.title, base.NONE, field.meaning)
     elseif field.kind == "bytes" then
@@ -66,17 +68,23 @@ end
 -- Each of these adds to the tree what was captured, and returns what is wrong, if anything: the message as a
 -- whole gets one expert line.
 
+local function number_in(range, size) -- a key's digits without leading zeros; else a number
+    if size == KEY_BYTES then return (range:bytes():tohex(true):gsub("^0+(.)", "%1")) end
+    return size == 8 and range:uint64() or range:uint()
+end
+
 local function read_fields(tvb, start, fields, tree, values)
     local wrong
     for _, field in ipairs(fields) do
         if start + field.offset + field.size > tvb:len() then break end
         local range = tvb(start + field.offset, field.size)
-        local number = field.size == 8 and range:uint64() or range:uint()
+        local number = number_in(range, field.size)
         local names = SYSTEM.fields[field.filter].values
         local name = names and names[number]
         tree:add(F[field.filter], range)
         if names and not name then wrong = "unknown " .. field.name .. " " .. tostring(number) end
         local shown = name or (field.seq and written(number)) or tostring(number)
+        if field.size == KEY_BYTES then shown = range:bytes():tohex(true):sub(1, SYSTEM.key_shown) end
         values[field.name] = { number = number, shown = shown, seq = field.seq }
     end
     return wrong

@@ -12,7 +12,7 @@ from typing import Any
 
 from analysis.schemas import ROWS_COLUMNS
 from node.core.epochs import parsed, written
-from node.core.layout import SEQ, Layout
+from node.core.layout import KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
@@ -69,14 +69,24 @@ def filled(said: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
 
 def number_text(layout: Layout, field: str, number: int) -> str:
     """A field's value as people write it: by its name, or as a number."""
-    names, is_seq = _how_written(layout, field)
-    return names.get(number) or (written(number) if is_seq else str(number))
+    names, write = _how_written(layout, field)
+    return names.get(number) or write(number)
 
 
 @cache
-def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], bool]:
-    is_seq = any(each.name == field and each.unit == SEQ for each in layout.fields)
-    return value_names(layout, field), is_seq
+def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], Callable[[int], str]]:
+    told = next((each for each in layout.fields if each.name == field), None)
+    write: Callable[[int], str] = str
+    if told is not None and told.unit == SEQ:
+        write = written
+    elif told is not None and told.format == KEY:
+        write = key_text
+    return value_names(layout, field), write
+
+
+def key_text(key: int) -> str:
+    """A key of 128 bits as people tell it from others: its first digits."""
+    return f"{key:0{2 * WIDTHS[KEY]}x}"[:KEY_SHOWN]
 
 
 def label(row: Mapping[str, Any], system: str) -> str:
@@ -103,6 +113,7 @@ def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
     if layout.row is not None and value.field == layout.tail_name:
         return _rows(row, layout.row)
     number = row.get(layout.column_of(value.field))
+    number = int.from_bytes(number, "big") if isinstance(number, bytes) else number
     if number is None or (value.optional and number == 0):
         return ""
     if not value.count:

@@ -29,6 +29,7 @@ from scapy.fields import (
     AnyField,
     ByteEnumField,
     ByteField,
+    Field,
     FieldListField,
     IntEnumField,
     IntField,
@@ -52,10 +53,30 @@ from node.core.framing import (
     LENGTH_BYTES,
     VERSION,
 )
-from node.core.layout import Codec, Layout, Numbers
+from node.core.layout import KEY, WIDTHS, Codec, Layout, Numbers
 from node.systems import codecs
 
-_PLAIN = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField}
+
+class _KeyField(Field[int, bytes]):
+    """A key of 128 bits, as a number."""
+
+    def __init__(self, name: str, default: int) -> None:
+        super().__init__(name, default, f"{WIDTHS[KEY]}s")
+
+    def i2m(self, pkt: Packet | None, x: int | None) -> bytes:
+        """To bytes."""
+        return (x or 0).to_bytes(WIDTHS[KEY], "big")
+
+    def m2i(self, pkt: Packet | None, x: bytes) -> int:
+        """From bytes."""
+        return int.from_bytes(x, "big")
+
+    def i2repr(self, pkt: Packet | None, x: int) -> str:
+        """All its digits."""
+        return f"{x:0{2 * WIDTHS[KEY]}x}"
+
+
+_PLAIN = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField, KEY: _KeyField}
 _NAMED = {"B": ByteEnumField, "H": ShortEnumField, "I": IntEnumField, "Q": LongEnumField}
 _LIST_MAX = FRAME_LIMIT_BYTES  # elements: more than a frame has bytes
 

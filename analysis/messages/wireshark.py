@@ -19,7 +19,7 @@ from typing import Any
 from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.layout import SEQ, Codec, Layout
+from node.core.layout import KEY_SHOWN, SEQ, WIDTHS, Codec, Layout
 from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -46,6 +46,7 @@ def dissector_of(codec: Codec, system: str, port: int) -> str:
         "header_bytes": HEADER_BYTES,
         "number_bits": NUMBER_BITS,
         "rows_shown": ROWS_SHOWN,
+        "key_shown": KEY_SHOWN,
         "more": MORE,
         "fields": known.definition(),
         "header": header,
@@ -124,12 +125,12 @@ def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
                 layout.name,
                 field.name,
                 field.meaning,
-                size=struct.calcsize(field.format),
+                size=WIDTHS[field.format],
                 unit=field.unit,
                 values=value_names(layout, field.name) or None,
             ),
             "offset": field.offset,
-            "size": struct.calcsize(field.format),
+            "size": WIDTHS[field.format],
             "seq": field.unit == SEQ or None,
         }
         for field in layout.fields

@@ -14,6 +14,11 @@ A message may say how it reads in one line, as phrases that come after its name.
 one of its values is not known, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
 
         reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
+
+A row says which column of the analysis' table of messages has such rows, if one does: those of its fields
+that this column's lists have, or its first one:
+
+        column: ClassVar = "advertised"
 """
 
 import re
@@ -27,6 +32,10 @@ from typing import Any, Literal, Self, get_type_hints
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
+WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16}
+"""Bytes of a field by its format: those of struct, and K for keys of 128 bits, which are numbers, too."""
+KEY = "K"
+KEY_SHOWN = 6  # hexadecimal digits by which people tell keys apart
 SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
 
 
@@ -45,7 +54,7 @@ class Values(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A fixed field: `format` is one of struct's B, H, I and Q, big-endian on the wire.
+    """A fixed field: `format` is one of `WIDTHS`, big-endian on the wire.
 
     `values` names the values that it may have. `columns` are those of the analysis' table of messages that
     hold it: the one of its own name, unless it says others.
@@ -114,13 +123,15 @@ class Layout:
         self.message = message
         self.name = wire_name(message)
         self.type = message_type
-        self.head = struct.Struct(">" + "".join(mark.format for _, mark in heads))
+        self.head = struct.Struct(">" + "".join("16s" if m.format == KEY else m.format for _, m in heads))
         self.fields = _table(heads)
         self.tail_name = tails[0][0] if tails else ""
         self.tail: Tail | None = tails[0][1] if tails else None
-        self._values = _values_of([name for name, _ in heads])
+        self._keys = tuple(place for place, (_, mark) in enumerate(heads) if mark.format == KEY)
+        self._values = _with_keys(_values_of([name for name, _ in heads]), self._keys)
         self.row = Layout(self.tail.row) if self.tail and self.tail.row else None
         self.reads: tuple[str, ...] = getattr(message, "reads", ())
+        self.column: str = getattr(message, "column", "")
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
 
     def offset(self, name: str) -> int:
@@ -161,7 +172,7 @@ class Layout:
         size = self.head.size
         if len(body) < size or (self.tail is None and len(body) != size):
             raise RemoteProtocolError(f"{self.name} with a body of {len(body)} bytes, its head has {size}")
-        values = self.head.unpack_from(body)
+        values = self._unpacked(self.head.unpack_from(body))
         message = (
             self.message(*values)
             if self.tail is None
@@ -170,6 +181,15 @@ class Layout:
         if self._check is not None:
             self._check(message)
         return message
+
+    def _unpacked(self, values: tuple[Any, ...]) -> Iterable[Any]:
+        """Values as the message has them: keys as numbers."""
+        if not self._keys:
+            return values
+        found = list(values)
+        for place in self._keys:
+            found[place] = int.from_bytes(values[place], "big")
+        return found
 
     def _encode_tail(self, tail: Any) -> bytes | memoryview:
         if self.row is not None:
@@ -183,8 +203,8 @@ class Layout:
                 raise RemoteProtocolError(
                     f"{self.name} with {len(tail)} bytes of {self.row.head.size}-byte rows"
                 )
-            message = self.row.message
-            return tuple([message(*values) for values in self.row.head.iter_unpack(tail)])
+            message, unpacked = self.row.message, self.row._unpacked
+            return tuple([message(*unpacked(values)) for values in self.row.head.iter_unpack(tail)])
         if self.tail is None or self.tail.kind == "bytes":
             return tail
         try:
@@ -240,7 +260,7 @@ def _table(heads: list[tuple[str, Field]]) -> tuple[HeadField, ...]:
     for name, mark in heads:
         columns = mark.columns or (name,)
         table.append(HeadField(name, mark.format, offset, mark.unit, mark.meaning, mark.values, columns))
-        offset += struct.calcsize(">" + mark.format)
+        offset += WIDTHS[mark.format]
     return tuple(table)
 
 
@@ -249,3 +269,20 @@ def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
         get = attrgetter(names[0])
         return lambda message: (get(message),)
     return attrgetter(*names) if names else lambda message: ()
+
+
+_ValuesOf = Callable[[Any], Iterable[Any]]
+
+
+def _with_keys(values: _ValuesOf, keys: tuple[int, ...]) -> _ValuesOf:
+    """The same values, but keys as bytes, for struct knows no numbers of their size."""
+    if not keys:
+        return values
+
+    def found(message: Any) -> list[Any]:
+        listed = list(values(message))
+        for place in keys:
+            listed[place] = listed[place].to_bytes(WIDTHS[KEY], "big")
+        return listed
+
+    return found

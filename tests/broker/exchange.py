@@ -6,6 +6,7 @@ what a broken connection does not take is lost.
 
 import struct
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Annotated, ClassVar
 
 from node.core import content
@@ -45,10 +46,11 @@ class Subscribed:
 class Publish:
     """An event, which begins with its values as doubles."""
 
-    reads: ClassVar = ("s{stream}", "{first_seq}")
+    reads: ClassVar = ("s{stream}", "{first_seq}", "{key}")
 
     stream: Annotated[int, Field("I", "", "whose")]
     first_seq: Annotated[int, Field("Q", SEQ, "its number")]
+    key: Annotated[int, Field("K", "", "hash of its content")]
     payload: Annotated[bytes, Tail("bytes", "the event")]
 
 
@@ -59,6 +61,10 @@ class Notify(Publish):
 
 MESSAGES = (Subscribe, Subscribed, Publish, Notify)
 CODEC = Codec([Layout(each, number) for number, each in enumerate(MESSAGES, 1)])
+
+
+def key_of(event):
+    return int.from_bytes(blake2b(event, digest_size=16).digest(), "big")
 
 
 def packed(values):
@@ -87,7 +93,7 @@ class Publisher(Node):
             self.last += 1
             values = content.drawn(self.attributes, self.rng)
             event = packed(values).ljust(size, b".")
-            self.send(*self.peers.values(), Publish(stream, self.last, event))
+            self.send(*self.peers.values(), Publish(stream, self.last, key_of(event), event))
             self.record(RecordKind.PUBLISHED, stream, self.last, 1, event)
             self.emit(content.event(stream, self.last, values))
 
@@ -116,7 +122,7 @@ class Exchange(Node):
             event = bytes(message.payload)
             values = struct.unpack_from(f">{len(self.attributes)}d", event)
             for each in self.wanted_by(values):
-                self.tell(each, Notify(message.stream, message.first_seq, event))
+                self.tell(each, Notify(message.stream, message.first_seq, message.key, event))
 
     def wanted_by(self, values):
         return [

@@ -18,15 +18,12 @@ from analysis.capture.pcap.format import Bytes, Integers, column, gather
 from analysis.capture.pcap.frames import Frames, FrameWalk
 from analysis.capture.pcap.pieces import Pieces, ascending, join, no_pieces, no_ranges
 from analysis.capture.pcap.reassemble import Settled
-from analysis.schemas import MESSAGES
+from analysis.schemas import KEY_COLUMN, MESSAGES, ROWS_COLUMNS
 from node.core.framing import HEADER_BYTES
-from node.core.layout import Codec, Layout
+from node.core.layout import KEY, WIDTHS, Codec, Layout
 
-_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}
+_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}  # of numbers; keys stay bytes
 _FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
-_COUNTERS, _HOPS, _MEMBERS = ("stream", "cnt"), ("stream", "region"), ("member", "index")
-"""What rows are told by: counters of streams, regions of their paths, or the numbers of processes, which come
-first in their rows."""
 _COVERED = "covered"
 
 Mask = npt.NDArray[np.bool_]
@@ -144,7 +141,7 @@ def _body_fits(layout: Layout, body: Integers) -> Mask:
 
 
 def _row_bytes(layout: Layout) -> int:
-    return sum(np.dtype(_KINDS[field.format]).itemsize for field in layout.row_fields)
+    return sum(WIDTHS[field.format] for field in layout.row_fields)
 
 
 def _seen_bytes(frames: Frames, pieces: Pieces) -> Integers:
@@ -189,7 +186,7 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         tail_bytes[where] -= layout.head.size
         heads = gather(frames.content, frames.at[chosen[where]] + HEADER_BYTES, layout.head.size)
         for field in layout.fields:
-            for name in field.columns:
+            for name in field.columns if field.format != KEY else ():
                 if name in values:
                     values[name][where] = column(heads, field.offset, _KINDS[field.format])
                     absent[name][where] = False
@@ -198,10 +195,24 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         "type": labels.take(pa.array(label)),
         "payload_length": pa.array(tail_bytes),
         "covered": _covered(frames, types, chosen, values["count"]),
-        "advertised": _rows(frames, types, chosen, _COUNTERS, MESSAGES.field("advertised").type),
-        "hops": _rows(frames, types, chosen, _HOPS, MESSAGES.field("hops").type),
-        "members": _rows(frames, types, chosen, _MEMBERS, MESSAGES.field("members").type),
+        "key": _keys(frames, types, chosen),
+        **{name: _rows(frames, types, chosen, name) for name in ROWS_COLUMNS},
     }
+
+
+def _keys(frames: Frames, types: list[Layout], chosen: Integers) -> pa.Array:
+    """The column of keys: null for messages without one."""
+    width = WIDTHS[KEY]
+    found, there = np.zeros((chosen.size, width), np.uint8), np.zeros(chosen.size, np.bool_)
+    for layout in types:
+        for field in layout.fields:
+            if field.format == KEY and KEY_COLUMN in field.columns:
+                where = np.flatnonzero(frames.type[chosen] == layout.type)
+                at = frames.at[chosen[where]] + HEADER_BYTES + field.offset
+                found[where], there[where] = gather(frames.content, at, width), True
+    valid = pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
+    keys = pa.Array.from_buffers(pa.binary(width), chosen.size, [valid, pa.py_buffer(found.tobytes())])
+    return keys.cast(pa.binary())
 
 
 def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
@@ -231,19 +242,21 @@ def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Inte
     return owner, first[owner] + within * row_bytes
 
 
-def _rows(
-    frames: Frames, types: list[Layout], chosen: Integers, names: tuple[str, ...], kind: pa.DataType
-) -> pa.Array:
-    """A list for each message that has rows of one sort; null for the others and where bytes are missing.
+def _rows(frames: Frames, types: list[Layout], chosen: Integers, name: str) -> pa.Array:
+    """A list for each message with rows for this column; null for the others and where bytes are missing.
 
-    names: the rows' fields that are wanted, all of them; or what a row's only wanted field may be called.
+    Of a row it has the fields that the column's lists have, or the row's first field.
     """
+    kind = MESSAGES.field(name).type
     null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
     places, values = [], []  # of rows: whose, and their fields
     for layout in types:
-        wanted = [field for field in layout.row_fields if field.name in names]
-        if len(wanted) < (len(names) if pa.types.is_struct(kind.value_type) else 1):
+        if layout.row is None or layout.row.column != name:
             continue
+        wanted = list(layout.row_fields[:1])
+        if pa.types.is_struct(kind.value_type):
+            by_name = {field.name: field for field in layout.row_fields}
+            wanted = [by_name[field.name] for field in kind.value_type]
         where = np.flatnonzero(frames.type[chosen] == layout.type)
         where = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
         first, row_bytes = HEADER_BYTES + layout.head.size, _row_bytes(layout)

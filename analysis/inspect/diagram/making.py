@@ -37,6 +37,7 @@ COLUMNS = (
     "next",
     "last",
     "configuration",
+    "key",
     "covered",
     "retransmitted",
     "advertised",

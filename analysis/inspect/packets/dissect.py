@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis.messages.label import value_names
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
-from node.core.layout import Codec, Layout
+from node.core.layout import KEY, WIDTHS, Codec, Layout
 
 UNKNOWN = ".."  # in the place of a byte that was not captured
 _U32 = "I"
@@ -103,8 +103,10 @@ def _row(content: Content, begin: int, layout: Layout, prefix: str) -> Iterator[
 
 
 def _number(content: Content, at: int, form: str, name: str, unit: str) -> Part:
-    size = struct.calcsize(form)
+    size = WIDTHS[form]
     own = content.part(at, size)
+    if form == KEY:
+        return Part(at, own, name, own.data.hex() if all(own.known) else None, unit)
     value = struct.unpack(">" + form, own.data)[0] if len(own.data) == size and all(own.known) else None
     return Part(at, own, name, value, unit)
 

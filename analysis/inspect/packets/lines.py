@@ -32,7 +32,7 @@ BAR = 7  # width of a bar, where there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",
-    "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration",
+    "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", "key",
     "covered", "advertised", "hops", "members",
 )  # fmt: skip
 LABELS_MAX = 2

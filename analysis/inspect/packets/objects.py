@@ -51,6 +51,7 @@ KEYS = {
 CONTENT = {
     "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",
     "count": "events in it",
+    "key": "of 128 bits, hexadecimal",
     "covered": "sequence numbers that it covers, with collected ones between",
     "request": "the publisher's number of the first event",
     "cnt": "how far the sender got, or the last event that is wanted",
@@ -101,7 +102,8 @@ def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
             "bar_ms": bar_ms(row, facts),
         }
         found = {name: found[name] for name in KEYS}
-        return found | {name: row[name] for name in CONTENT if row[name] is not None}
+        content = {name: row[name] for name in CONTENT if row[name] is not None}
+        return found | {name: v.hex() if isinstance(v, bytes) else v for name, v in content.items()}
 
     return one
 

@@ -65,6 +65,7 @@ class Replica:
     """A row of CONFIGURATION."""
 
     reads: ClassVar = ("{index}", "{standing?}")
+    column: ClassVar = "members"
 
     index: Annotated[int, Field("I", "", "which of its region's proxies")]
     standing: Annotated[int, Field("B", "", "its part in the chain", Standing)]

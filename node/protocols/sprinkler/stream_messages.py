@@ -16,6 +16,7 @@ class Counter:
     """A row of ADVERTISEMENT, NOTIFY, FOLLOW and STORED: cnt of one stream."""
 
     reads: ClassVar = ("s{stream} {cnt}",)
+    column: ClassVar = "advertised"
 
     stream: Annotated[int, Field("I", "", "the stream")]
     cnt: Annotated[int, Field("Q", SEQ, "sequence number of the last event that the sender has")]
@@ -43,6 +44,7 @@ class Hop:
     """A row of PATHS: one region of one stream's path."""
 
     reads: ClassVar = ("s{stream} {region}",)
+    column: ClassVar = "hops"
 
     stream: Annotated[int, Field("I", "", "the stream")]
     region: Annotated[
@@ -96,6 +98,7 @@ class Neighbour:
     """A row of VIEW. Whoever reads it needs no list of the region's clients: they join at any time."""
 
     reads: ClassVar = ("{member}",)
+    column: ClassVar = "members"
 
     member: Annotated[int, Field("I", "", "which of its region's clients; 4294967295: the region's proxy")]
     address: Annotated[int, Field("I", "", "its IPv4 address; 0 for the proxy, which everyone knows")]
