@@ -76,7 +76,7 @@ class _KeyField(Field[int, bytes]):
         return f"{x:0{2 * WIDTHS[KEY]}x}"
 
 
-_PLAIN = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField, KEY: _KeyField}
+_PLAIN: dict[str, Any] = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField, KEY: _KeyField}
 _NAMED = {"B": ByteEnumField, "H": ShortEnumField, "I": IntEnumField, "Q": LongEnumField}
 _LIST_MAX = FRAME_LIMIT_BYTES  # elements: more than a frame has bytes
 
