@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.collecting import Marks
@@ -37,7 +36,7 @@ from analysis.timelines.expected import (
     expected,
     subscriptions,
 )
-from analysis.timelines.facts import Facts
+from analysis.timelines.facts import Facts, refuse_unplanned
 from analysis.timelines.finality import unexplained
 from analysis.timelines.pieces import (
     SPAN,
@@ -92,7 +91,9 @@ def check(
     the run's.
     """
     streams = list(facts.owner)
-    refuse_unplanned([published, records], facts)
+    for table in (published, records):
+        about = pc.not_equal(table.column("kind"), int(RecordKind.SESSION))
+        refuse_unplanned(table.filter(about), facts, "recorded")
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
     known = published_of(published, facts)
@@ -220,24 +221,6 @@ def published_of(records: pa.Table, facts: Facts) -> Published:
         session=ints(table, "session")[mine][order],
         runs=union(batches),
     )
-
-
-def refuse_unplanned(tables: Sequence[pa.Table], facts: Facts) -> None:
-    """Raises AnalysisError for records of events of a stream that is none of the run's."""
-    planned = pa.array(list(facts.owner), pa.int32())
-    for table in tables:
-        strange = table.filter(
-            pc.and_(
-                pc.not_equal(table.column("kind"), int(RecordKind.SESSION)),
-                pc.invert(pc.is_in(table.column("stream"), value_set=planned)),
-            )
-        )
-        if strange.num_rows:
-            host, stream = (strange.column(name)[0].as_py() for name in ("host", "stream"))
-            raise AnalysisError(
-                f"{host} recorded events of stream {stream}, which is none of the {len(planned)} of the plan:"
-                " who is to get them is not known"
-            )
 
 
 def _arranged(

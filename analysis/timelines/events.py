@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
-from analysis.timelines.facts import Facts, Host
+from analysis.timelines.facts import Facts, Host, refuse_unplanned
 from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
@@ -29,7 +29,8 @@ MESSAGE_COLUMNS = (
 def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time.
 
-    A message that never was complete in order (bytes before it are missing for good) reached nobody.
+    A message that never was complete in order (bytes before it are missing for good) reached nobody. Raises
+    AnalysisError for events of a stream that is none of the run's.
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
     batches = messages.filter(
@@ -41,7 +42,9 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     ]
     if facts.has(host, Trait.SERVER) and facts.reading.publish is not None:
         found.append(_published(messages, host, facts, facts.reading.publish))
-    return concatenated(found, schemas.EVENTS).sort_by("t_ns")
+    events = concatenated(found, schemas.EVENTS).sort_by("t_ns")
+    refuse_unplanned(events, facts, "sent or took")
+    return events
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
 from analysis.errors import AnalysisError
 from analysis.timelines.crossings import read_routes
@@ -290,6 +293,18 @@ def _facts(run: Json, clocks: Clocks) -> Facts:
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if run.get("machines") else times.get("started_ns"),
     )
+
+
+def refuse_unplanned(table: pa.Table, facts: Facts, did: str) -> None:
+    """Raises AnalysisError if a row (`host`, `stream`) is of a stream that is none of the run's."""
+    planned = pa.array(list(facts.owner), pa.int32())
+    strange = table.filter(pc.invert(pc.is_in(table.column("stream"), value_set=planned)))
+    if strange.num_rows:
+        host, stream = (strange.column(name)[0].as_py() for name in ("host", "stream"))
+        raise AnalysisError(
+            f"{host} {did} events of stream {stream}, which is none of the {len(planned)} of the plan:"
+            " who is to get them is not known"
+        )
 
 
 def owners(plan: Json) -> dict[int, str]:

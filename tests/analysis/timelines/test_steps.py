@@ -7,6 +7,7 @@ from ipaddress import ip_address
 import pyarrow as pa
 import pytest
 
+from analysis.errors import AnalysisError
 from analysis.schemas import MESSAGES, PACKETS
 from analysis.timelines import agreement, deliveries, events, fidelity, latency, recovery, schemas, throughput
 from analysis.timelines.arrays import ints
@@ -391,3 +392,10 @@ def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(wo
     samples = from_records(replace(world, records=slow), facts)
     first_has_it = 2 * LAN  # the owner's own clients, after the proxy
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN - first_has_it}
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(facts, direction):
+    row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
+    with pytest.raises(AnalysisError, match="r0-proxy-0 sent or took events of stream 99, which is none of"):
+        events_of([row], "r0-proxy-0", facts)
