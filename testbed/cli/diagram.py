@@ -10,7 +10,7 @@ from testbed.cli.options import once, run_argument
 
 if TYPE_CHECKING:
     from analysis.inspect.diagram.choosing import Wanted
-    from analysis.inspect.diagram.moments import Moment
+    from analysis.inspect.diagram.making import Moment
     from analysis.pages.report.reading import RunRecord
     from experiments.rundir import RunDirectory
 
@@ -84,7 +84,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 def _moment(
     record: "RunRecord", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
 ) -> "Moment":
-    from analysis.inspect.diagram.moments import Moment, around
+    from analysis.inspect.diagram.making import Moment, around
 
     if fault is not None and (from_s, to_s) == (None, None):
         return around(record, fault, span_s)

@@ -1,16 +1,27 @@
-"""The page of a comparison: one HTML file with everything in it."""
+"""The page of a comparison: one HTML file with everything in it.
 
+The runs' timelines stand over each other: throughput and latency of all regions, and region by region. Every
+run starts at its own time 0. Of all regions together throughput is the mean and latency the worst p95, bin by
+bin. Grey spans are the faults' of the first run; where another run's were at other times, a note says so.
+"""
+
+import itertools
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.pages.comparing import metrics, timelines
+from analysis.pages.charting.model import Axis, Chart, Series, two_decades
+from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import Side
+from analysis.pages.report.bands import bands
+from analysis.pages.report.charts import TIME, latency_chart, spans, throughput_chart, time_end
 from analysis.pages.report.page import environment as report_environment
 from experiments.whole_files import write_whole
 
@@ -23,6 +34,12 @@ _SECTIONS = {
     "fidelity": "Machine",
     "measures": "Measured by the system",
 }
+SAME_TIME_S = 0.5  # faults that are closer are drawn once
+REGIONS_SHOWN = 8
+TOGETHER = "sides"
+_PERCENTILE = "p95"
+_THROUGHPUT = Axis("events/s at one client", "events/s")
+_LATENCY = Axis("until every client has it, ms", "ms")
 
 
 def write_page(sides: Sequence[Side], file: Path) -> None:
@@ -48,9 +65,9 @@ def render(sides: Sequence[Side], file: Path) -> str:
             ],
             nothing=[row.title for row in rows if row.nothing],
             standing_out=metrics.standing_out(rows),
-            overall=timelines.overall(sides),
-            regions=timelines.by_region(sides),
-            other_faults=timelines.other_faults(sides),
+            overall=overall(sides),
+            regions=by_region(sides),
+            other_faults=other_faults(sides),
             recoveries=metrics.recoveries(sides),
             doubtful=[side for side in sides if not side.record.valid],
         )
@@ -82,3 +99,109 @@ def _link(side: Side, file: Path) -> str | None:
     if not report.exists():
         return None
     return quote(os.path.relpath(report.resolve(), file.resolve().parent))
+
+
+def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
+    """Throughput and latency of all regions together; none of what no run has."""
+    through = [_together(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
+    late = [_together(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
+    drawn = (
+        _chart(sides, "throughput", "Throughput, mean of all regions", _THROUGHPUT, through),
+        _chart(sides, "latency", "Latency, p95 of the slowest origin", _LATENCY, late),
+    )
+    return tuple(figure for figure in drawn if figure.series)
+
+
+def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
+    """Throughput and latency of each region that the first runs have, at most REGIONS_SHOWN of them."""
+    through = [{one.subject: one for one in _lines(throughput_chart(side.record), "")} for side in sides]
+    late = [{one.subject: one for one in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
+    regions = list(dict.fromkeys(region for side in sides for region in side.record.regions))[:REGIONS_SHOWN]
+    figures = []
+    for number, region in enumerate(regions):
+        for key, title, axis, found in (
+            ("throughput", f"{region}: throughput", _THROUGHPUT, through),
+            ("latency", f"{region}: latency p95 of its events", _LATENCY, late),
+        ):
+            points = [_points(lines.get(region)) for lines in found]
+            figures.append(_chart(sides, f"{key}-{number}", title, axis, points, small=True))
+    return tuple(figure for figure in figures if figure.series)
+
+
+def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
+    """The runs whose faults were others, or at other times, than the first run's."""
+    first = bands(sides[0].record)
+
+    def same(side: Side) -> bool:
+        own = bands(side.record)
+        return len(own) == len(first) and all(
+            mine.label == theirs.label and abs(mine.start_s - theirs.start_s) <= SAME_TIME_S
+            for mine, theirs in zip(own, first, strict=True)
+        )
+
+    return tuple(side for side in sides[1:] if not same(side))
+
+
+def _chart(
+    sides: Sequence[Side],
+    key: str,
+    title: str,
+    axis: Axis,
+    points: Sequence[dict[float, float]],
+    *,
+    small: bool = False,
+) -> Chart:
+    logarithmic = axis is _LATENCY and two_decades([y for found in points for y in found.values()])
+    last_s = max((x for found in points for x in found), default=0.0)
+    end_s = max(time_end(side.record, last_s) for side in sides)
+    return Chart(
+        key=key,
+        title=title,
+        x=Axis(TIME, "s", low=0.0, high=end_s),
+        y=replace(axis, kind="logarithmic" if logarithmic else "linear"),
+        series=tuple(
+            Series(side.letter, side.colour, *_with_gaps(found), label=side.letter, subject=side.named)
+            for side, found in zip(sides, points, strict=True)
+            if found
+        ),
+        spans=tuple(span for span in spans(sides[0].record) if span.start <= end_s),
+        together=TOGETHER,
+        small=small,
+    )
+
+
+def _lines(chart: Chart, group: str) -> tuple[Series, ...]:
+    return tuple(line for line in chart.series if line.group == group)
+
+
+def _points(line: Series | None) -> dict[float, float]:
+    if line is None:
+        return {}
+    return {x: y for x, y in zip(line.x, line.y, strict=True) if y is not None}
+
+
+def _together(lines: Sequence[Series], how: Callable[[list[float]], float]) -> dict[float, float]:
+    values = defaultdict(list)
+    for line in lines:
+        for x, y in _points(line).items():
+            values[x].append(y)
+    return {x: how(values[x]) for x in sorted(values)}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _with_gaps(points: dict[float, float]) -> tuple[list[float], list[float | None]]:
+    """None between points that are further apart than bins are."""
+    xs: list[float] = []
+    ys: list[float | None] = []
+    times = sorted(points)
+    bin_s = min((b - a for a, b in itertools.pairwise(times)), default=0.0)
+    for x in times:
+        if xs and x - xs[-1] > 1.5 * bin_s:
+            xs.append(round(xs[-1] + bin_s, 6))
+            ys.append(None)
+        xs.append(x)
+        ys.append(float(f"{points[x]:.5g}"))
+    return xs, ys

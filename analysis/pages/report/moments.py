@@ -23,8 +23,7 @@ import pyarrow.compute as pc
 from analysis.capture.pcap.batches import TimeRange
 from analysis.inspect.diagram.choosing import Wanted
 from analysis.inspect.diagram.drawing import diagram_svg
-from analysis.inspect.diagram.making import around_fault, figure_name
-from analysis.inspect.diagram.moments import fault_times
+from analysis.inspect.diagram.making import around_fault, fault_times, figure_name
 from analysis.inspect.diagram.ranks import Ranks, ranks_of
 from analysis.jobs import transfers
 from analysis.messages.label import label

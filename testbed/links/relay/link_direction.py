@@ -11,17 +11,18 @@ in bytes; frames with equal times leave in the order of their arrival. `loop` se
 direction does no I/O and is given time and randomness. A changed delay, jitter, loss or MTU applies to frames
 that arrive after the change; a changed rate also re-times the queue; a blackhole drops everything, in flight
 included.
+
+How late frames leave is a histogram of fixed cells: an increment a frame, however long the run.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappush
 from itertools import count
 from math import log1p
 from random import Random
 from typing import Any
 
-from testbed.links.relay.lateness import new_histogram
 from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, segmentation
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
 
@@ -30,6 +31,8 @@ QUEUED_BYTES_MAX = 1 << 30  # of all link directions together: 4 Gbit/s for 2 s;
 QueuedFrame = tuple[
     int, int, "LinkDirection", bytes
 ]  # release in CLOCK_MONOTONIC ns, serial, link direction, frame
+CELL_NS = 10_000
+CELLS = 2_000  # the last one takes everything from 20 ms on
 
 
 class DelayQueue:
@@ -274,3 +277,21 @@ class LinkDirection:
         self.frames += count
         self.bytes += wire_bytes
         self._delay_queue.push(release_ns, self, frame)
+
+
+def new_histogram() -> list[int]:
+    """Cells of `CELL_NS`; the caller counts a lateness of n ns in cell min(n // CELL_NS, CELLS - 1)."""
+    return [0] * CELLS
+
+
+def percentile_us(histogram: Sequence[int], fraction: float) -> float | None:
+    """The upper edge, in microseconds, of the cell that holds this percentile; None without frames."""
+    total = sum(histogram)
+    if not total:
+        return None
+    seen = 0
+    for cell, frames in enumerate(histogram):
+        seen += frames
+        if seen >= fraction * total:
+            return (cell + 1) * CELL_NS / 1000
+    raise AssertionError("a fraction is at most 1")

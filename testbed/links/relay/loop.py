@@ -22,8 +22,7 @@ from typing import Any
 from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
 from testbed.links.relay.ingress import PORTION_BYTES, Backlog, Ingress
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
-from testbed.links.relay.lateness import CELL_NS, CELLS, percentile_us
-from testbed.links.relay.link_direction import DelayQueue
+from testbed.links.relay.link_direction import CELL_NS, CELLS, DelayQueue, percentile_us
 from topologies.link_parameters import LinkParameters
 
 SENDS_MAX = 64  # due frames sent before the rings are looked at again

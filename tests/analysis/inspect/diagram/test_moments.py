@@ -1,6 +1,6 @@
 """Which streams a moment disturbed."""
 
-from analysis.inspect.diagram.moments import disturbed_streams
+from analysis.inspect.diagram.making import disturbed_streams
 from analysis.inspect.diagram.ranks import ranks_of
 from tests.analysis.pages.report.synthetic_transfers import events, message
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from analysis.pages.comparing.metrics import compared, recoveries, standing_out
+from analysis.pages.comparing.page import by_region, other_faults, overall
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import RUNS_MAX, Side, read_sides
 from analysis.pages.comparing.text import lines
-from analysis.pages.comparing.timelines import by_region, other_faults, overall
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
