@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from node.core.declaration import Contract, Declared, Trait
-from node.systems import UnknownSystemError, add_module, oldest, systems
+from node.systems import SENT_FOLDER, UnknownSystemError, add_module, is_sent, module_files, oldest, systems
 
 __all__ = [
+    "SENT_FOLDER",
     "Contract",
     "Declared",
     "Trait",
@@ -14,6 +15,8 @@ __all__ = [
     "add_module",
     "declared_by",
     "declared_in",
+    "is_sent",
+    "module_files",
     "oldest",
 ]
 

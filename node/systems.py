@@ -25,6 +25,8 @@ GROUP = "cutset.systems"
 MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
 """Absolute paths of the user's files, as in PATH."""
 ATTRIBUTE = "SYSTEM"
+SENT_FOLDER = "own_systems"
+"""Beside the packages, in what is sent to other machines: the files that the user named here."""
 
 
 class UnknownSystemError(ValueError):
@@ -44,8 +46,15 @@ def add_module(path: Path) -> None:
 
 
 def module_files() -> tuple[Path, ...]:
-    """The files that the user named."""
-    return tuple(Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each)
+    """The files that the user named, here or, on another machine, where this one was sent from."""
+    named = [Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each]
+    return (*sorted((Path(__file__).resolve().parents[1] / SENT_FOLDER).glob("*.py")), *named)
+
+
+def is_sent(system: str) -> bool:
+    """Whether a system's code is among what is sent to other machines: ours, or a file of the user's."""
+    own = {_of_file(path).declared.name for path in module_files()}
+    return system in {SPRINKLER.declared.name, *own}
 
 
 @cache

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.declared import Trait
+from experiments.declared import Trait, is_sent
 from experiments.plan import Plan, plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
@@ -82,6 +82,11 @@ class SshBackend:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`."""
+        if not is_sent(plan.system):
+            raise MachineError(
+                f"{plan.system} is a system of an installed package, which is not sent to machines: name its"
+                " file with --system-module"
+            )
         placement = place(plan, self._inventory)
         return adapted(plan, self._inventory, placement, self._mtu_bytes(placement))
 

@@ -1,11 +1,12 @@
 """The code that a machine needs, as one archive whose name is its content's SHA-256.
 
-It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor, shipping),
-and the installed distributions that those import, so that nothing has to be installed there. Bytecode comes
-with it, and is not held against the sources at every start (PEP 552): what is unpacked has been checked as a
-whole, and only root can change it. So the first start is as fast as any. The same sources give the same
-bytes: files are sorted and have no times, and bytecode is written without back references, which would depend
-on what else this process has interned (marshal, version 2).
+It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor,
+shipping), the files of systems that the user named (`--system-module`), and the installed distributions that
+ours import, so that nothing has to be installed there. Bytecode comes with it, and is not held against the
+sources at every start (PEP 552): what is unpacked has been checked as a whole, and only root can change it.
+So the first start is as fast as any. The same sources give the same bytes: files are sorted and have no
+times, and bytecode is written without back references, which would depend on what else this process has
+interned (marshal, version 2).
 
 An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
 and kept in the project's cache, under a name made from all that it depends on.
@@ -30,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from experiments.declared import SENT_FOLDER, module_files
 from experiments.whole_files import replacing
 from testbed.errors import MachineError
 
@@ -100,12 +102,14 @@ def machine_archive(cache: Path = CACHE) -> Archive:
 
 
 def project_files() -> Iterator[tuple[str, bytes]]:
-    """The project's own modules that machines need, by their path in the archive."""
+    """The modules that machines need, by their path in the archive: ours, and the user's own systems."""
     for package in PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             name = path.relative_to(PROJECT).as_posix()
             if not name.startswith(NOT_ON_MACHINES):
                 yield name, path.read_bytes()
+    for path in module_files():
+        yield f"{SENT_FOLDER}/{path.name}", path.read_bytes()
 
 
 def distribution_files() -> Iterator[tuple[str, bytes]]:

@@ -8,9 +8,13 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from node import systems
+from testbed.backends.ssh_hosts import SshBackend
+from testbed.errors import MachineError
 from testbed.machines import archive
 from testbed.machines.archive import loadable_part, machine_archive, pack
 
@@ -141,3 +145,27 @@ def test_a_shared_object_loses_only_what_the_loader_does_not_map(tmp_path: Path)
     header = slice(40, 64)  # where e_shoff to e_shstrndx stand, with what is between
     assert part[64:] == whole[64 : len(part)]
     assert part[: header.start] == whole[: header.start]
+
+
+def test_a_system_of_the_users_own_comes_along_and_is_known_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]
+) -> None:
+    module = Path(__file__).parents[2] / "broker" / "topic_broker.py"
+    monkeypatch.setenv(systems.MODULES_VARIABLE, str(module))
+    made = machine_archive(tmp_path / "cache")
+    assert unpacked(made.content)["own_systems/topic_broker.py"] == module.read_bytes()
+    assert not any(name.startswith("own_systems/") for name in files), "only where it is named"
+    subprocess.run(["tar", "-xzf", "-", "-C", str(tmp_path)], input=made.content, check=True, timeout=60)
+    monkeypatch.delenv(systems.MODULES_VARIABLE)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from node import systems; print(*systems.codecs())"
+    command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["sprinkler", "broker"]
+
+
+def test_a_system_of_an_installed_package_is_refused_for_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = SimpleNamespace(system="theirs")
+    with pytest.raises(MachineError, match=r"theirs is a system of an installed package.*--system-module"):
+        SshBackend(SimpleNamespace(), print).adapted(plan)  # type: ignore[arg-type]
