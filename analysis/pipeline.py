@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 
 from analysis import tables
 from analysis.capture.clocks import making as clock_notes
-from analysis.capture.clocks.machines import Clocks, on_reference, wires_of
+from analysis.capture.clocks.machines import on_reference, wires_of
 from analysis.capture.clocks.making import make_clocks, read_details
 from analysis.jobs import transfers
-from analysis.jobs.extraction import listed_captures
+from analysis.jobs.extraction import captures_in
 from analysis.jobs.work import Children, InThisProcess, Workers, workers_for
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
@@ -108,7 +108,7 @@ def analyze(
     InputError when there is nothing that could be analysed, or no cluster.
     """
     run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
-    case = _open(run, make_clocks(run, Children.of_this_machine(), progress))
+    case = _open(run, Children.of_this_machine(), progress)
     if not _anything(case):
         return _analyze(case, progress, InThisProcess())
     run.analysis.mkdir(exist_ok=True)
@@ -122,7 +122,7 @@ def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[
     Raises AnalysisError or InputError as `analyze`.
     """
     here = InThisProcess()
-    return _analyze(_open(run, make_clocks(run, here, progress)), progress, here)
+    return _analyze(_open(run, here, progress), progress, here)
 
 
 def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
@@ -139,11 +139,13 @@ def _anything(case: _Case) -> bool:
     return case.hosts or case.links or case.recorded
 
 
-def _open(run: RunDirectory, clocks: Clocks) -> _Case:
-    content = on_reference(run.read_run(), clocks)
+def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> _Case:
+    content = run.read_run()
+    clocks = make_clocks(run, content, workers, progress)
+    content = on_reference(content, clocks)
     facts = read_facts(content, clocks)
     wires = wires_of(content)
-    files = ((capture, Path(capture["file"]).name) for capture in listed_captures(run))
+    files = ((capture, Path(capture["file"]).name) for capture in captures_in(content))
     there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
     writers = (*facts.having(Trait.PUBLISHER), *facts.clients)
     hosts = any(capture.get("host") for capture in there)

@@ -4,9 +4,11 @@ Every path in it stands here and nowhere else. What a crash must not tear (`run.
 written whole (`experiments.whole_files`). What stands inside the files is their writers' matter.
 """
 
+import gc
 import json
 import os
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +25,10 @@ IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
 
 RUN_JSON = "run.json"
+LARGE_BYTES = 32 << 20
+"""Of a JSON file: from there on its objects are looked at one by one."""
+ALIKE_MAX = 64
+"""Objects of the same fields that are looked for among those that follow."""
 
 POINTS = "points"
 """The folder in a sweep's directory that has the directories of its runs."""
@@ -220,7 +226,7 @@ def write_json(path: Path, content: Any) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object in a file. Raises InputError if it is missing or unreadable."""
     try:
-        content = json.loads(path.read_bytes())
+        content = _parsed(path.read_bytes())
     except OSError as error:
         raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -241,3 +247,27 @@ def run_argument(path: Path, working: Path | None = None) -> str:
     if run.parent == here / RUNS:
         return run.name
     return run.relative_to(here).as_posix() if run.is_relative_to(here) else str(run)
+
+
+def _parsed(text: bytes) -> Any:
+    """Of a run with a hundred thousand hosts most objects are alike: of those one is kept, for readers."""
+    if len(text) < LARGE_BYTES:
+        return json.loads(text)
+    decoded = text.decode()
+    del text
+    known: defaultdict[tuple[str, ...], dict[tuple[Any, ...], dict[str, Any]]] = defaultdict(dict)
+
+    def shared(made: dict[str, Any]) -> dict[str, Any]:
+        alike, values = known[tuple(made)], tuple(made.values())
+        if any(isinstance(value, list | dict) for value in values):
+            return made
+        key = (*values, *map(type, values))
+        return alike.setdefault(key, made) if key in alike or len(alike) < ALIKE_MAX else made
+
+    collecting = gc.isenabled()
+    gc.disable()  # nothing of what is made goes, and it has no cycles
+    try:
+        return json.loads(decoded, object_hook=shared)
+    finally:
+        if collecting:
+            gc.enable()

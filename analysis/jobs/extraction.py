@@ -152,8 +152,12 @@ def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path
 
 
 def listed_captures(run: RunDirectory) -> list[dict[str, Any]]:
-    """The captures that run.json names; a run that crashed early has only those of its plan."""
-    content = run.read_run()
+    """The captures that run.json names."""
+    return captures_in(run.read_run())
+
+
+def captures_in(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The captures of run.json's content; a run that crashed early has only those of its plan."""
     return list(content.get("captures") or content.get("plan", {}).get("captures") or [])
 
 

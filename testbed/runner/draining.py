@@ -4,6 +4,7 @@ every client, or the plan's bound is over.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.declared import Contract, Trait
@@ -101,7 +102,11 @@ def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[i
     """For each stream, the lowest sequence number that all clients have; a client that must get the stream
     and has nothing of it counts as 0.
     """
-    streams = sorted({stream for client in delivered for stream in client})
-    if contract.audience != "all":
-        return {s: min(client[s] for client in delivered if s in client) for s in streams}
-    return {stream: min(client.get(stream, 0) for client in delivered) for stream in streams}
+    found: dict[int, int] = {}
+    having: Counter[int] = Counter()
+    for client in delivered:
+        having.update(client.keys())
+        for stream, sequence in client.items():
+            found[stream] = min(sequence, found.get(stream, sequence))
+    everybody = contract.audience == "all"
+    return {s: 0 if everybody and having[s] < len(delivered) else found[s] for s in sorted(found)}

@@ -40,9 +40,10 @@ MTU_BYTES = 1500
 DOING = "comparing clocks"
 
 
-def make_clocks(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> Clocks:
-    """The clocks of a run, anew. Raises AnalysisError if a capture cannot be worked on."""
-    content = run.read_run()
+def make_clocks(
+    run: RunDirectory, content: Json, workers: Workers, progress: Callable[[str], None]
+) -> Clocks:
+    """The clocks of a run, anew. content: of run.json. Raises AnalysisError for a capture that is of no use."""
     machines = machines_of(content)
     if len(machines) < 2 or not content.get("plan"):
         run.clocks.unlink(missing_ok=True)

@@ -122,3 +122,24 @@ def test_a_driver_that_gets_no_answer_is_not_waited_for_longer_than_planned() ->
         assert (draining.drained, draining.told) == (False, ["drained"])
 
     asyncio.run(run())
+
+
+def test_the_rule_looks_at_subscriptions_and_not_at_every_client_with_every_stream():
+    class Counted(dict):
+        looks = 0
+
+        def get(self, *key):
+            type(self).looks += 1
+            return super().get(*key)
+
+        __getitem__ = get
+
+    streams, clients = 10_000, 2_000
+    published = Counted(dict.fromkeys(range(streams), 7))
+    delivered = [Counted({4 * n % streams + place: 7 for place in range(4)}) for n in range(clients)]
+    assert reached(published, delivered, TOPICS)
+    assert set(lowest(delivered, TOPICS).values()) == {7}
+    delivered[-1][0] = 6
+    assert not reached(published, delivered, TOPICS)
+    assert lowest(delivered, TOPICS)[0] == 6
+    assert Counted.looks < 5 * 4 * clients
