@@ -31,6 +31,7 @@ from analysis.timelines import acts, convergence, latency, recovery_table, schem
 from analysis.timelines.acts import Act
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.crossings import Crossing, crossings
+from analysis.timelines.expected import by_topic
 from analysis.timelines.facts import Facts, read_facts
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.periods import Json
@@ -75,7 +76,7 @@ RECORDS = "records"
 """What the nodes wrote down, in order of stream, while streams are followed."""
 STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
-TASK_BYTES = 32 << 20
+TASK_BYTES = 8 << 20
 """Of records, which a worker takes apart to some ten times as much."""
 
 
@@ -281,7 +282,12 @@ def _findings(case: _Case, results: Results) -> Findings:
     recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, facts)
     links = with_causes(results["fidelity"].to_pylist(), case.content, facts)
     timelines = {
-        "throughput": throughput.table(results["arrivals"], results["wire"] if case.links else None, facts),
+        "throughput": throughput.table(
+            results["arrivals"],
+            results["wire"] if case.links else None,
+            facts,
+            results["followed"] if by_topic(facts) and case.recorded else None,
+        ),
         "latency": latency.table(results["samples"], facts),
         "recovery": recovery,
         "fidelity": pa.Table.from_pylist(links, schema=FIDELITY),

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Ints, codes, ints
 from analysis.timelines.facts import Facts, Fault
 from analysis.timelines.pieces import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
 from analysis.timelines.records import Published
@@ -280,6 +282,34 @@ def _mended_ns(fault: Fault, facts: Facts) -> int:
         ]
         ends.append(min(again, default=NEVER))
     return max(ends)
+
+
+def by_topic(facts: Facts) -> bool:
+    """Whether a client is to get a stream for as long as it follows it."""
+    return facts.declared.contract.audience == "topic"
+
+
+def followed(records: pa.Table, facts: Facts) -> pa.Table:
+    """`schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
+    asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
+    host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
+    session, stream = ints(asked, "session"), ints(asked, "stream")
+    columns = np.stack((host, session, stream))
+    distinct, which = np.unique(columns, axis=1, return_inverse=True)
+    by_session = subscriptions(asked, which.reshape(-1))
+    opening = np.flatnonzero(by_session.kind == RecordKind.SUBSCRIBED)
+    closing = _next(by_session, np.isin(by_session.kind, _CLOSING))[opening]
+    from_ns = by_session.t_ns[opening]
+    until_ns = np.where(closing >= 0, by_session.t_ns[np.maximum(closing, 0)], NEVER)
+    spans = pa.table(
+        {
+            "stream": distinct[2][by_session.session[opening]],
+            "first_bin": (from_ns - facts.zero_ns) // schemas.BIN_NS,
+            "last_bin": (until_ns - facts.zero_ns) // schemas.BIN_NS,
+        }
+    )
+    counted = spans.group_by(spans.column_names, use_threads=False).aggregate([([], "count_all")])
+    return counted.rename_columns(schemas.FOLLOWED.names).cast(schemas.FOLLOWED)
 
 
 def subscriptions(table: pa.Table, session: Ints) -> Subscriptions:

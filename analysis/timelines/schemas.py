@@ -128,15 +128,23 @@ COVERAGE = _schema(
     ("host", _STRING, False), ("stream", _INT, False), ("events", _BIGINT, False), ("digest", _BIGINT, False)
 )
 
-# Sums on the way to `THROUGHPUT`: what arrived at a host, and what a link carried, per bin (counted from time
-# 0).
+# Sums on the way to `THROUGHPUT`: what arrived in a region, and what a link carried, per bin (counted from
+# time 0).
 ARRIVALS = _schema(
-    ("host", _STRING, False),
-    ("peer", _STRING, True),
+    ("region", _STRING, False),
+    ("source", _STRING, True),  # the region from which it came; null where no packet tells
+    ("at_client", _BOOLEAN, False),  # else at a server
     ("stream", _INT, False),
     ("bin", _BIGINT, False),
     ("events", _BIGINT, False),
     ("bytes", _BIGINT, True),
+)
+# By how many clients a stream was followed from one bin to another, both included.
+FOLLOWED = _schema(
+    ("stream", _INT, False),
+    ("first_bin", _BIGINT, False),
+    ("last_bin", _BIGINT, False),
+    ("clients", _BIGINT, False),
 )
 WIRE = _schema(
     ("link", _STRING, False),
@@ -169,9 +177,9 @@ SUBSCRIPTIONS = _schema(
     ("host", _STRING, False), ("dst", _STRING, False), ("stream", _INT, False), ("t_ns", _BIGINT, False)
 )
 
-# events_per_s: of a region, delivered at one of its clients (mean over them); of a stream, the same over all
-# clients; of a link, carried between the proxies at its ends. bytes_per_s: the events' bytes; of a link,
-# bytes on the wire.
+# events_per_s: of a region, delivered at one of its clients (mean over them); of a stream, the same over the
+# clients that are to get it in that bin; of a link, carried between the
+# proxies at its ends. bytes_per_s: the events' bytes; of a link, bytes on the wire.
 THROUGHPUT = _schema(
     ("scope", _STRING, False),  # 'region' | 'stream' | 'link'
     ("name", _STRING, False),  # 'r2' | 's2' | 'r2-r3'

@@ -38,6 +38,7 @@ from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.content import Content
 from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
+from analysis.timelines.expected import by_topic, followed
 from analysis.timelines.facts import Facts
 from analysis.timelines.pieces import dated
 from analysis.timelines.records import by_stream, read_file, read_files, read_streams, write_by_stream
@@ -51,6 +52,7 @@ Files = tuple[str, Path]
 """A host and what it wrote down."""
 RESULTS = {
     "arrivals": schemas.ARRIVALS,
+    "followed": schemas.FOLLOWED,
     "subscriptions": schemas.SUBSCRIPTIONS,
     "fidelity": schemas.FIDELITY,
     "wire": schemas.WIRE,
@@ -155,6 +157,7 @@ class CheckClients:
         return {
             "deliveries": deliveries.check(names, published, got, self.facts, marks, content=content),
             "outside": outside_by_host("records", got, self.facts.window),
+            **({"followed": followed(got, self.facts)} if by_topic(self.facts) else {}),
             **arrived,
         }
 

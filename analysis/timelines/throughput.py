@@ -2,7 +2,8 @@
 it.
 
 Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
-those that arrived at any client, divided by the number of all; of a link, those that proxies at its two ends
+those that arrived at any client, divided by the number of those that are to get it in that bin (`expected`);
+of a link, those that proxies at its two ends
 sent each other. Bytes of a link are what arrived on the far side of its emulator, on the wire. Each host and
 each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
 before is connecting and probing, and until the run ended: what is dated later (`run_window`) has no bin.
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Floats, Ints, codes, ints, rows
+from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
 from analysis.timelines.epochs import layout
 from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Way
@@ -44,26 +45,52 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
     subscribers = pa.array(facts.declared.having(Trait.SUBSCRIBER), pa.string())
     at_client = pc.is_in(arrived.column("role"), value_set=subscribers).to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
-    binned = arrived.append_column("bin", pa.array(_bins(arrived, facts))).append_column("new", pa.array(new))
-    by_bin = binned.group_by(["host", "peer", "stream", "bin"], use_threads=False)  # as they came
-    sums = by_bin.aggregate([("new", "sum"), ("bytes", "sum")])
-    return pa.table(
-        [sums.column(name) for name in ("host", "peer", "stream", "bin", "new_sum", "bytes_sum")],
-        schema=schemas.ARRIVALS,
-    )
+    size = pc.fill_null(arrived.column("bytes"), 0)
+    peer = arrived.column("peer")
+    return _summed(arrived, facts, peer=peer, at_client=at_client, events=new, size=size)
 
 
 def arrivals_of_records(records: pa.Table, facts: Facts) -> pa.Table:
     """`schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
     kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
     got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
-    binned = got.append_column("bin", pa.array(_bins(got, facts)))
-    sums = binned.group_by(["host", "stream", "bin"], use_threads=False).aggregate([("count", "sum")])
-    events = ints(sums, "count_sum")
+    events = ints(got, "count")
     size = pa.array(events * facts.event_bytes) if facts.event_bytes else pa.nulls(len(events), pa.int64())
-    peer = pa.nulls(len(events), pa.string())
-    host, stream, number = (sums.column(name) for name in ("host", "stream", "bin"))
-    return pa.table([host, peer, stream, number, pa.array(events), size], schema=schemas.ARRIVALS)
+    peer = pa.chunked_array([pa.nulls(len(events), pa.string())])
+    at_client = np.ones(len(events), bool)
+    return _summed(got, facts, peer=peer, at_client=at_client, events=events, size=size)
+
+
+def _summed(
+    arrived: pa.Table, facts: Facts, *, peer: pa.ChunkedArray, at_client: Bools, events: Ints, size: pa.Array
+) -> pa.Table:
+    """Rows with a host, a stream and a time, summed by region and by bin, as they came."""
+    binned = pa.table(
+        {
+            "region": _regions(arrived.column("host"), facts),
+            "source": _regions(peer, facts, Trait.SERVER),
+            "at_client": at_client,
+            "stream": arrived.column("stream"),
+            "bin": _bins(arrived, facts),
+            "events": events,
+            "bytes": size,
+        }
+    )
+    sums = binned.group_by(_PLACES, use_threads=False).aggregate([("events", "sum"), ("bytes", "sum")])
+    return pa.table([sums.column(name) for name in (*_PLACES, "events_sum", "bytes_sum")], schemas.ARRIVALS)
+
+
+_PLACES = ["region", "source", "at_client", "stream", "bin"]
+
+
+def _regions(hosts: pa.ChunkedArray, facts: Facts, *traits: Trait) -> pa.Array:
+    """The region of each host; null where there is none, or where it has none of these traits."""
+    named = hosts.combine_chunks().dictionary_encode()
+    known = [
+        facts.hosts[name].region if name in facts.hosts and (not traits or facts.has(name, *traits)) else None
+        for name in named.dictionary.to_pylist()
+    ]
+    return pa.array(known, pa.string()).take(named.indices)
 
 
 def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
@@ -74,9 +101,12 @@ def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
     return pa.table([link, direction, pa.array(bins), pa.array(size)], schema=schemas.WIRE)
 
 
-def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table:
+def table(
+    arrived: pa.Table, carried: pa.Table | None, facts: Facts, followed: pa.Table | None = None
+) -> pa.Table:
     """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
 
+    followed: rows of `schemas.FOLLOWED`; None: all clients are to get all streams.
     The last bin is the last one within the run that anything came in.
     """
     names = list(_names(facts, with_links=carried is not None))
@@ -85,6 +115,8 @@ def table(arrived: pa.Table, carried: pa.Table | None, facts: Facts) -> pa.Table
     wires = _wires(carried, number_of) if carried is not None else _Shares.nothing()
     bins = 1 + max(shares.last(facts), wires.last(facts))
     events, size = shares.summed(len(names), bins)
+    for part in (events, size):
+        _divide_streams(part, names, followed, facts)
     on_wire, _ = wires.summed(len(names), bins)
     is_link = np.array([name[0] == "link" for name in names], bool)
     size[is_link] = on_wire[is_link]
@@ -136,36 +168,43 @@ def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _
     """What each row of `schemas.ARRIVALS` counts for: a client's for its region and for the stream, what
     came to a proxy from another region's for the link between the two.
     """
-    hosts = list(facts.hosts.values())
-    here, there = (codes(arrived.column(column), list(facts.hosts)) for column in ("host", "peer"))
-    # The last place of each array stands for no host at all.
-    subscribes, serves = (
-        np.array([*(facts.has(host, trait) for host in hosts), False])
-        for trait in (Trait.SUBSCRIBER, Trait.SERVER)
-    )
-    region = np.array([*(number_of["region", host.region, None] for host in hosts), -1])
-    clients = np.bincount(region[subscribes], minlength=len(number_of))
-    at_client = subscribes[here]
-    streams = ints(arrived, "stream")
-    stream = _looked_up(streams, {s: number_of["stream", f"s{s}", None] for s in facts.owner})
-    hop = region[there] * len(number_of) + region[here]
+    regions = [name for scope, name, _ in number_of if scope == "region"]
+    here, there = (codes(arrived.column(column), regions) for column in ("region", "source"))
+    of_region = [facts.hosts[name].region for name in facts.clients]
+    clients = np.bincount([regions.index(name) for name in of_region], minlength=len(regions))
+    at_client = arrived.column("at_client").to_numpy()
+    stream = _looked_up(ints(arrived, "stream"), {s: number_of["stream", f"s{s}", None] for s in facts.owner})
     links = {
-        number_of["region", a, None] * len(number_of) + number_of["region", b, None]: number_of["link", *way]
+        regions.index(a) * len(regions) + regions.index(b): number_of["link", *way]
         for (a, b), way in facts.link_of.items()
         if ("link", *way) in number_of
     }
-    link = np.where(serves[there], _looked_up(hop, links), -1)
-    first, second = np.where(at_client, region[here], link), np.where(at_client, stream, -1)
-    among_first = np.where(at_client, clients[region[here]], 1)
-    among_second = max(1, int(clients.sum()))
+    link = np.where(there >= 0, _looked_up(there * len(regions) + here, links), -1)
+    first, second = np.where(at_client, here, link), np.where(at_client, stream, -1)
+    among = np.where(at_client, clients[here], 1)
     number, events = ints(arrived, "bin"), ints(arrived, "events").astype(float)
     size = pc.fill_null(arrived.column("bytes"), 0).to_numpy().astype(float)
     return _Shares(
         np.concatenate((first, second)),
         np.concatenate((number, number)),
-        np.concatenate((events / among_first, events / among_second)),
-        np.concatenate((size / among_first, size / among_second)),
+        np.concatenate((events / among, events)),
+        np.concatenate((size / among, size)),
     )
+
+
+def _divide_streams(found: Floats, names: Sequence[Name], followed: pa.Table | None, facts: Facts) -> None:
+    """Divide what came of streams (rows of `found`, by bin) by the clients that are to get them then."""
+    rows_of = np.array([number for number, name in enumerate(names) if name[0] == "stream"], np.int64)
+    if followed is None:
+        found[rows_of] /= max(1, len(facts.clients))
+        return
+    bins = found.shape[1]
+    place = _looked_up(ints(followed, "stream"), {s: at for at, s in enumerate(facts.owner)})
+    change = np.zeros((len(rows_of), bins + 1), np.int64)
+    first, end = (np.clip(ints(followed, name), -1, bins) for name in ("first_bin", "last_bin"))
+    np.add.at(change, (place, np.maximum(first, 0)), ints(followed, "clients"))
+    np.add.at(change, (place, np.minimum(end + 1, bins)), -ints(followed, "clients"))
+    found[rows_of] /= np.maximum(1, np.cumsum(change, axis=1)[:, :bins])
 
 
 def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:

@@ -43,7 +43,7 @@ DOING = "comparing clocks"
 def make_clocks(
     run: RunDirectory, content: Json, workers: Workers, progress: Callable[[str], None]
 ) -> Clocks:
-    """The clocks of a run, anew. content: of run.json. Raises AnalysisError for a capture that is of no use."""
+    """The clocks of a run, anew. content: of run.json. Raises AnalysisError for a bad capture."""
     machines = machines_of(content)
     if len(machines) < 2 or not content.get("plan"):
         run.clocks.unlink(missing_ok=True)

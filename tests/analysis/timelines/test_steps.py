@@ -12,8 +12,10 @@ from analysis.schemas import MESSAGES, PACKETS
 from analysis.timelines import agreement, deliveries, events, fidelity, latency, recovery, schemas, throughput
 from analysis.timelines.arrays import ints
 from analysis.timelines.crossings import crossings, sides
+from analysis.timelines.expected import followed
 from analysis.timelines.facts import read_facts
 from analysis.timelines.stream_groups import pieces, records_pieces, sources
+from node.core.deliveries import RecordKind
 from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_json, simulate
 
 
@@ -399,3 +401,26 @@ def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(facts, di
     row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
     with pytest.raises(AnalysisError, match="r0-proxy-0 sent or took events of stream 99, which is none of"):
         events_of([row], "r0-proxy-0", facts)
+
+
+def test_a_stream_counts_for_those_who_follow_it_in_the_bin(facts):
+    def asked(host, kind, t_ms):
+        row = dict.fromkeys(schemas.RECORDS.names, 0)
+        return row | {"host": host, "kind": int(kind), "stream": 2, "t_ns": ZERO + t_ms * MS}
+
+    rows = [
+        asked("r0-client-0", RecordKind.SUBSCRIBED, 0),
+        asked("r1-client-0", RecordKind.SUBSCRIBED, 450),
+        asked("r1-client-0", RecordKind.UNSUBSCRIBING, 850),
+    ]
+    found = followed(pa.Table.from_pylist(rows, schema=schemas.RECORDS), facts)
+    arrived = [
+        {"region": "r0", "at_client": True, "stream": 2, "bin": number, "events": 100} for number in range(6)
+    ]
+    arrived = pa.Table.from_pylist(arrived, schema=schemas.ARRIVALS)
+    rates = [
+        row["events_per_s"]
+        for row in throughput.table(arrived, None, facts, found).to_pylist()
+        if row["name"] == "s2"
+    ]
+    assert rates == [500, 500, 250, 250, 250, 500]
